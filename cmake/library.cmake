@@ -1,0 +1,46 @@
+# The library: one static archive a folder for our own tests and tools, and basalt::basalt of the same
+# objects for everyone else. Folders stand in the order of the house: each links the ones before it.
+
+set(BASALT_FOLDERS base io wal cache memtable table db)
+
+set(BASALT_INTERNALS "")
+set(objects "")
+foreach(folder IN LISTS BASALT_FOLDERS)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  if(NOT sources)
+    continue()
+  endif()
+  add_library(basalt_${folder} STATIC ${sources})
+  target_include_directories(basalt_${folder} PUBLIC ${PROJECT_SOURCE_DIR}/include
+                                                     ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(basalt_${folder} PUBLIC ${BASALT_INTERNALS} ${BASALT_DEPENDENCIES}
+                                         PRIVATE basalt_warnings)
+  list(PREPEND BASALT_INTERNALS basalt_${folder})
+  list(APPEND objects $<TARGET_OBJECTS:basalt_${folder}>)
+endforeach()
+
+# The target of the program is called basalt, so the library's target bears its file name.
+add_library(libbasalt ${objects})
+add_library(basalt::basalt ALIAS libbasalt)
+set_target_properties(libbasalt PROPERTIES OUTPUT_NAME basalt EXPORT_NAME basalt
+                      LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
+                      SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+target_compile_features(libbasalt PUBLIC cxx_std_20)
+target_include_directories(libbasalt PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_libraries(libbasalt PRIVATE ${BASALT_DEPENDENCIES})
+
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/basalt)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/basalt-config.cmake.in
+                              ${PROJECT_BINARY_DIR}/basalt-config.cmake
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/basalt-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(TARGETS libbasalt EXPORT basalt-targets)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/basalt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h")
+install(EXPORT basalt-targets NAMESPACE basalt:: DESTINATION ${package_dir})
+install(FILES ${PROJECT_BINARY_DIR}/basalt-config.cmake
+              ${PROJECT_BINARY_DIR}/basalt-config-version.cmake DESTINATION ${package_dir})

@@ -1,0 +1,147 @@
+# Every test, as ctest runs it: the unit tests of each folder, whole-system tests, examples, the public
+# headers alone, the installed package, the scripts.
+
+find_package(GTest REQUIRED)
+find_package(rapidcheck REQUIRED)
+include(GoogleTest)
+
+# A test that takes longer hangs. Sanitizers slow code down up to fifteen times.
+set(test_timeout_s 120)
+if(BASALT_SANITIZE)
+  set(test_timeout_s 900)
+endif()
+
+# ThreadSanitizer of g++ 12 cannot place its shadow where the kernel randomises more than 28 bits.
+set(test_launcher "")
+if(BASALT_SANITIZE STREQUAL "thread" AND EXISTS /proc/sys/vm/mmap_rnd_bits)
+  file(READ /proc/sys/vm/mmap_rnd_bits random_bits)
+  if(random_bits GREATER 28)
+    set(test_launcher setarch -R)
+  endif()
+endif()
+
+# A program over the internals, which may include "tests/...".
+function(basalt_test_program name libraries)
+  add_executable(${name} ${ARGN})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${libraries} basalt_warnings)
+  set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "${test_launcher}")
+endfunction()
+
+# A GoogleTest program; each TEST in it becomes a test of ctest.
+function(basalt_gtest name label libraries)
+  basalt_test_program(${name} "${libraries}" ${ARGN})
+  target_link_libraries(${name} PRIVATE GTest::gtest_main rapidcheck)
+  string(REGEX REPLACE "_test$" "" prefix ${name})
+  gtest_discover_tests(${name} TEST_PREFIX ${prefix}. DISCOVERY_TIMEOUT 60
+                       PROPERTIES TIMEOUT ${test_timeout_s} LABELS ${label})
+endfunction()
+
+# Unit tests stand beside the code: src/<folder>/*_test.cc is <folder>_test.
+foreach(folder IN LISTS BASALT_FOLDERS)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*_test.cc)
+  if(sources AND TARGET basalt_${folder})
+    basalt_gtest(${folder}_test unit basalt_${folder} ${sources})
+  endif()
+endforeach()
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/basalt/*_test.cc)
+if(sources AND TARGET basalt_tool)
+  basalt_gtest(tool_test unit basalt_tool ${sources})
+endif()
+
+# Whole-system tests: tests/<name>_test.cc is <name>_test. They know where the checkout and the
+# command-line program are.
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
+foreach(source IN LISTS sources)
+  get_filename_component(name ${source} NAME_WE)
+  basalt_gtest(${name} system "${BASALT_INTERNALS}" ${source})
+  target_compile_definitions(${name} PRIVATE BASALT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(TARGET basalt)
+    target_compile_definitions(${name} PRIVATE BASALT_TOOL="$<TARGET_FILE:basalt>")
+    add_dependencies(${name} basalt)
+  endif()
+endforeach()
+
+# Long-running programs with a budget of their own, each a folder with a main.cc; what else lies in
+# these folders is common to them and to their unit tests. ctest gives each a small budget and a fixed
+# seed.
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/crash/*.cc
+                                    ${PROJECT_SOURCE_DIR}/tests/metamorphic/*.cc)
+set(tests ${sources})
+list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
+list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+set(system_libraries ${BASALT_INTERNALS})
+if(sources)
+  add_library(basalt_system STATIC ${sources})
+  target_include_directories(basalt_system PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(basalt_system PUBLIC ${BASALT_INTERNALS}
+                                      PRIVATE basalt_warnings)
+  list(PREPEND system_libraries basalt_system)
+endif()
+if(tests)
+  basalt_gtest(system_test unit "${system_libraries}" ${tests})
+endif()
+function(basalt_system_program name main)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/${main})
+    basalt_test_program(${name} "${system_libraries}" ${main})
+    add_test(NAME ${name} COMMAND ${test_launcher} $<TARGET_FILE:${name}> ${ARGN})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${test_timeout_s} LABELS system)
+  endif()
+endfunction()
+basalt_system_program(basalt_crash tests/crash/main.cc --rounds 20 --seed 1)
+basalt_system_program(basalt_metamorphic tests/metamorphic/main.cc --operations 20000 --seed 1)
+
+# Examples are built as a user builds them, against basalt::basalt alone, and must run.
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cc)
+foreach(source IN LISTS sources)
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(example_${name} ${source})
+  target_link_libraries(example_${name} PRIVATE basalt::basalt basalt_warnings)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/examples/${name})
+  add_test(NAME example.${name} COMMAND ${test_launcher} $<TARGET_FILE:example_${name}>
+           WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/examples/${name})
+  set_tests_properties(example.${name} PROPERTIES TIMEOUT ${test_timeout_s} LABELS example)
+endforeach()
+
+# What follows does not depend on how the library was compiled: once is enough.
+if(BASALT_SANITIZE)
+  return()
+endif()
+
+# Each public header, alone, as C++20 with each compiler that is here, with exceptions and RTTI and
+# without.
+set(compilers "")
+foreach(compiler IN ITEMS g++ clang++-19)
+  find_program(BASALT_HEADER_${compiler} ${compiler})
+  if(BASALT_HEADER_${compiler})
+    list(APPEND compilers ${compiler})
+  endif()
+endforeach()
+file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include
+     ${PROJECT_SOURCE_DIR}/include/basalt/*.h)
+foreach(compiler IN LISTS compilers)
+  foreach(header IN LISTS headers)
+    foreach(dialect IN ITEMS "" "-fno-exceptions -fno-rtti")
+      string(REPLACE " " ";" flags "${dialect}")
+      string(REPLACE " " "" suffix "${dialect}")
+      set(name header.${header}.${compiler}${suffix})
+      add_test(NAME ${name}
+               COMMAND ${BASALT_HEADER_${compiler}} -std=c++20 -fsyntax-only -Wall -Wextra -Wconversion -Werror ${flags}
+                       -I${PROJECT_SOURCE_DIR}/include -include ${header} -x c++ /dev/null)
+      set_tests_properties(${name} PROPERTIES TIMEOUT 60 LABELS header)
+    endforeach()
+  endforeach()
+endforeach()
+
+# A separate project finds and uses what `cmake --install` put into an empty prefix.
+if(TARGET basalt_db)
+  add_test(NAME package
+           COMMAND ${CMAKE_COMMAND} -DBUILD_DIR=${PROJECT_BINARY_DIR} -DSOURCE_DIR=${PROJECT_SOURCE_DIR}
+                   -DCXX_COMPILER=${CMAKE_CXX_COMPILER} -DGENERATOR=${CMAKE_GENERATOR}
+                   -P ${PROJECT_SOURCE_DIR}/cmake/test_package.cmake)
+  set_tests_properties(package PROPERTIES TIMEOUT 300 LABELS package)
+endif()
+
+add_test(NAME check_includes COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_includes)
+add_test(NAME check_includes_refuses COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_includes_test)
+set_tests_properties(check_includes check_includes_refuses PROPERTIES TIMEOUT 60 LABELS script)

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "basalt/options.h"
+#include "basalt/stats.h"
+#include "basalt/status.h"
+#include "basalt/store.h"
+
+namespace basalt {
+
+/// What `Check` or `Repair` says of one file.
+struct FileFinding {
+  std::string file;     ///< Its path.
+  uint64_t offset = 0;  ///< Where in it.
+  Status status;        ///< Corruption, or why it could not be read.
+};
+
+/// The result of reading every byte of a database.
+struct CheckReport {
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+  uint64_t tables = 0;
+  uint64_t blocks = 0;
+  uint64_t records = 0;      ///< In tables.
+  uint64_t log_records = 0;  ///< That recovery would replay.
+  uint64_t torn_tail_bytes = 0;  ///< Unacknowledged bytes after the log's end: no fault.
+  std::vector<FileFinding> findings;
+  bool ok() const noexcept { return findings.empty(); }
+};
+
+/// What Repair changed.
+struct RepairReport {
+  uint64_t last_lsn_kept = 0;
+  uint64_t first_lsn_lost = 0;          ///< 0: nothing was lost.
+  uint64_t last_lsn_lost = 0;           ///< The greatest that anything names.
+  std::vector<std::string> moved_to_lost;  ///< Files under lost/.
+};
+
+/// Called now and then with bytes done and bytes in all; return false to cancel.
+using ProgressFunction = std::function<bool(uint64_t done_bytes, uint64_t total_bytes)>;
+
+/// A durable, ordered store in a directory.
+///
+///     auto db = basalt::DB::Open("/var/lib/app/db").value();
+///     basalt::Status s = db->Put("user/42", "Ada");
+///     auto name = db->Get("user/42");          // Result<optional<Value>>
+///     if (name && *name) std::cout << (*name)->view() << '\n';
+///
+/// A write is acknowledged when it is visible to every reader and as durable as its level says. After
+/// a crash the database holds a prefix of what was written, with everything that was acknowledged.
+///
+/// Thread-safe. One process at a time has a database open, and one handle in it; a second opener gets
+/// Busy with the holder's name. A handle used in a child after fork() answers FailedPrecondition.
+/// Destroying the handle never invalidates iterators, snapshots or values: files and lock are let go
+/// when the last of them dies. `Close` ends it all at once and reports what could not be saved.
+class DB : public Store {
+ public:
+  /// Opens the database in directory `path`, or makes one; recovers what the log holds. ":memory:" is
+  /// a database that lives and dies with the process. Errors: NotFound (absent and not to be made),
+  /// Busy (open elsewhere), Corruption (file and offset named; see Check and Repair), Unsupported
+  /// (written by a newer version), InvalidArgument (path or options), IoError, ResourceExhausted.
+  static Result<std::unique_ptr<DB>> Open(std::string_view path, const DBOptions& options = {});
+
+  /// Reads every byte of a database that nobody has open: checksums, order, the manifest against the
+  /// files, the log's chain. Writes nothing. The Result's error is only for what kept it from looking.
+  static Result<CheckReport> Check(std::string_view path, const ProgressFunction& progress = {});
+
+  /// Makes a database openable whose log has a gap: keeps the log before the gap, moves the rest to
+  /// `lost/` and says what that was. Changes nothing when Open would succeed.
+  static Result<RepairReport> Repair(std::string_view path);
+
+  /// Sets one key; the same as a batch of one.
+  virtual Status Put(std::string_view key, std::string_view value, const WriteOptions& options) = 0;
+  Status Put(std::string_view key, std::string_view value) { return Put(key, value, {}); }
+  /// Removes one key, present or not.
+  virtual Status Delete(std::string_view key, const WriteOptions& options) = 0;
+  Status Delete(std::string_view key) { return Delete(key, {}); }
+
+  /// Makes every write acknowledged before the call survive a power cut.
+  virtual Status Sync() = 0;
+  /// Writes the memtable to tables, and waits for it.
+  virtual Status Flush() = 0;
+  /// Flushes, and merges all tables that hold keys in [begin, end) down to the last level. Unset: from
+  /// the first, or to the last key.
+  virtual Status CompactRange(std::optional<std::string_view> begin,
+                              std::optional<std::string_view> end) = 0;
+  Status CompactRange() { return CompactRange(std::nullopt, std::nullopt); }
+
+  virtual DBStats GetStats() const = 0;
+
+  /// Finishes background work, syncs the log, lets go of the lock. Idempotent. Iterators and
+  /// snapshots answer FailedPrecondition from then on; Values stay valid.
+  virtual Status Close() = 0;
+};
+
+}  // namespace basalt

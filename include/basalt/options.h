@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "basalt/status.h"
+
+namespace basalt {
+
+class Snapshot;
+
+/// How much of an acknowledged write may be lost, weakest first. A stronger write carries all
+/// earlier weaker ones with it. Reads may see what is not durable yet.
+///
+/// | level       | a killed process loses | a power cut loses           |
+/// |-------------|------------------------|-----------------------------|
+/// | `kMemory`   | all that is not flushed | the same                   |
+/// | `kInterval` | the last 10 ms         | what was not synced since   |
+/// | `kProcess`  | nothing acknowledged   | what was not synced since   |
+/// | `kPower`    | nothing acknowledged   | nothing acknowledged        |
+///
+/// After either, what a database holds is a prefix of what was written to it, in order.
+/// kMemory and kInterval answer Unsupported for now.
+enum class Durability : uint8_t { kMemory = 0, kInterval = 1, kProcess = 2, kPower = 3 };
+
+/// How table blocks are compressed. kLz4ThenZstd (Zstandard at the last level) answers Unsupported
+/// for now.
+enum class Compression : uint8_t { kNone = 0, kLz4 = 1, kLz4ThenZstd = 2 };
+
+/// Names a keyspace: a set of keys of its own inside one store. Never reused, never part of the key
+/// bytes. A DB has only kDefault for now and answers NotFound for others.
+enum class KeyspaceId : uint32_t { kDefault = 0 };
+
+/// How a Get or MultiGet reads.
+struct ReadOptions {
+  const Snapshot* snapshot = nullptr;  ///< Read as of this snapshot; null: the newest visible state.
+  KeyspaceId keyspace = KeyspaceId::kDefault;
+  bool fill_cache = true;  ///< False: blocks read from disk for this call are not kept in the cache.
+};
+
+/// How an iterator reads. Bounds are copied. `prefix` excludes `lower` and `upper`.
+struct ScanOptions {
+  const Snapshot* snapshot = nullptr;  ///< As in ReadOptions; may be destroyed before the iterator.
+  KeyspaceId keyspace = KeyspaceId::kDefault;
+  std::optional<std::string_view> lower{};   ///< First key of the range, inclusive.
+  std::optional<std::string_view> upper{};   ///< End of the range, exclusive.
+  std::optional<std::string_view> prefix{};  ///< Only keys that begin with this.
+  bool keys_only = false;                    ///< Values are left empty and need not be read.
+  bool fill_cache = true;
+};
+
+/// How a write is acknowledged.
+struct WriteOptions {
+  /// Unset: the store's own level. kMemory is refused: it is a property of a store, not of a write.
+  std::optional<Durability> durability{};
+};
+
+/// Something that happened in the background, for logs and dashboards.
+struct Event {
+  enum class Kind : uint8_t {
+    kFlush = 0,            ///< A memtable became tables.
+    kCompaction = 1,       ///< Tables were merged.
+    kLogTailCut = 2,       ///< Recovery cut an unacknowledged torn tail of the log and kept it in lost/.
+    kBackgroundError = 3,  ///< A flush or compaction failed and will be retried; `status` says why.
+    kRecovery = 4,         ///< The log was replayed at Open.
+  };
+  Kind kind = Kind::kFlush;
+  uint64_t bytes_in = 0;     ///< Bytes read, replayed or cut.
+  uint64_t bytes_out = 0;    ///< Bytes written.
+  uint64_t duration_us = 0;  ///< Wall time.
+  std::string_view detail{};  ///< One line for people; valid during the call only.
+  Status status{};
+};
+
+/// How a database is opened. The defaults need no tuning. An invalid combination is refused at Open
+/// by a message that names the field.
+struct DBOptions {
+  bool create_if_missing = true;
+  /// Bytes for memtables and cached blocks together; at least 1 MiB. 0: a quarter of what the process
+  /// may use (physical memory or its cgroup's limit, whichever is less).
+  uint64_t memory_budget = 0;
+  /// The level of writes that name none.
+  Durability durability = Durability::kProcess;
+  Compression compression = Compression::kLz4;
+  /// Threads for flushes and compactions, shared by all databases of the process: the first one
+  /// opened decides. 0: derived (one for two cores, at most four).
+  uint32_t background_threads = 0;
+  /// Called from background threads, one call at a time. It must not throw, block, or call the
+  /// database.
+  std::function<void(const Event&)> on_event{};
+};
+
+}  // namespace basalt

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace basalt {
+
+/// Why an operation did not succeed. The numbers are frozen: other languages mirror them.
+enum class StatusCode : uint8_t {
+  kOk = 0,
+  kInvalidArgument = 1,  ///< The caller passed something that can never work; the message names it.
+  kNotFound =
+      2,  ///< A named thing (file, database, keyspace) is absent. Absent keys are not errors.
+  kAlreadyExists = 3,  ///< A thing that had to be new is there already.
+  kFailedPrecondition =
+      4,  ///< The handle's state forbids it: closed, read-only, used after fork().
+  kResourceExhausted =
+      5,             ///< Memory budget, disk space or file descriptors ran out; retry when freed.
+  kBusy = 6,         ///< Locked by another handle or process; the message names the holder.
+  kAborted = 7,      ///< A conflict with a concurrent change: retry.
+  kCancelled = 8,    ///< Stopped on request before it finished.
+  kUnsupported = 9,  ///< A newer format, or an operation that this store does not have.
+  kIoError = 10,     ///< The operating system reported an error; the message has path and cause.
+  kCorruption = 11,  ///< Stored bytes are not what was written; the message has file and offset.
+};
+
+/// The name of a code as it stands in messages, for example "InvalidArgument".
+std::string_view StatusCodeName(StatusCode code) noexcept;
+
+/// The outcome of an operation: ok, or a code with a message that says what was attempted, on what,
+/// and what to do. 8 bytes, null when ok. Copies share one message by a reference count, so that
+/// one failed sync can answer many waiters. Distinct objects may be used from any threads.
+class [[nodiscard]] Status {
+ public:
+  /// Ok.
+  Status() noexcept = default;
+  /// An error. `code` must not be kOk (a failed check). Falls back to an empty message when memory
+  /// for the text cannot be had.
+  Status(StatusCode code, std::string message);
+
+  Status(const Status& other) noexcept;
+  Status(Status&& other) noexcept : rep_(std::exchange(other.rep_, nullptr)) {}
+  Status& operator=(Status other) noexcept {
+    std::swap(rep_, other.rep_);
+    return *this;
+  }
+  ~Status() {
+    if (rep_ != nullptr) Release(rep_);
+  }
+
+  bool ok() const noexcept { return rep_ == nullptr; }
+  StatusCode code() const noexcept;
+  /// Empty when ok; lives as long as this object (or any copy of it) does.
+  std::string_view message() const noexcept;
+  /// "Ok", or "Corruption: <message>".
+  std::string ToString() const;
+
+ private:
+  struct Rep;
+  static void Release(Rep* rep) noexcept;
+  Rep* rep_ = nullptr;
+};
+
+namespace internal {
+/// Ends the process with a message: the caller broke a precondition of Result or Status.
+[[noreturn]] void ResultCheckFailed(const char* what, const Status* error) noexcept;
+}  // namespace internal
+
+/// A `T`, or the Status that says why there is none: the interface of std::expected<T, Status>.
+/// `value()` on an error ends the process with that error's text; it never throws. `operator*` and
+/// `operator->` on an error are undefined, as in std::expected: test first.
+template <class T>
+class [[nodiscard]] Result {
+  static_assert(!std::is_same_v<std::remove_cv_t<T>, Status>, "return a Status instead");
+
+ public:
+  using value_type = T;
+  using error_type = Status;
+
+  /// Holds `T{}`, as std::expected does, so that arrays of results can be made and filled.
+  Result() = default;
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  /// From anything that converts to a T, as std::expected: a unique_ptr of a derived class,
+  /// nullopt.
+  template <class U>
+    requires(std::is_convertible_v<U, T> && !std::is_same_v<std::remove_cvref_t<U>, T> &&
+             !std::is_same_v<std::remove_cvref_t<U>, Status> &&
+             !std::is_same_v<std::remove_cvref_t<U>, Result>)
+  Result(U&& value) : state_(std::in_place_index<0>, static_cast<T>(std::forward<U>(value))) {}
+  /// `error` must not be ok (a failed check).
+  Result(Status error) : state_(std::in_place_index<1>, std::move(error)) {
+    if (this->error().ok()) internal::ResultCheckFailed("Result made from an ok Status", nullptr);
+  }
+
+  bool has_value() const noexcept { return state_.index() == 0; }
+  explicit operator bool() const noexcept { return has_value(); }
+
+  T& operator*() & noexcept { return *std::get_if<0>(&state_); }
+  const T& operator*() const& noexcept { return *std::get_if<0>(&state_); }
+  T&& operator*() && noexcept { return std::move(*std::get_if<0>(&state_)); }
+  T* operator->() noexcept { return std::get_if<0>(&state_); }
+  const T* operator->() const noexcept { return std::get_if<0>(&state_); }
+
+  T& value() & {
+    Check();
+    return **this;
+  }
+  const T& value() const& {
+    Check();
+    return **this;
+  }
+  T&& value() && {
+    Check();
+    return std::move(**this);
+  }
+
+  /// The error. Only when `!has_value()`.
+  const Status& error() const noexcept { return *std::get_if<1>(&state_); }
+  /// The error, or ok when there is a value.
+  Status status() const { return has_value() ? Status() : error(); }
+
+  template <class U>
+  T value_or(U&& fallback) const& {
+    return has_value() ? **this : static_cast<T>(std::forward<U>(fallback));
+  }
+  template <class U>
+  T value_or(U&& fallback) && {
+    return has_value() ? std::move(**this) : static_cast<T>(std::forward<U>(fallback));
+  }
+
+  /// `next(value)` must return a Result; an error is passed on.
+  template <class F>
+  auto and_then(F&& next) && -> std::invoke_result_t<F, T&&> {
+    if (!has_value()) return error();
+    return std::forward<F>(next)(std::move(**this));
+  }
+  /// Maps the value; an error is passed on.
+  template <class F>
+  auto transform(F&& map) && -> Result<std::invoke_result_t<F, T&&>> {
+    if (!has_value()) return error();
+    return std::forward<F>(map)(std::move(**this));
+  }
+  /// `recover(error)` must return a Result<T>; a value is passed on.
+  template <class F>
+  Result or_else(F&& recover) && {
+    if (has_value()) return std::move(*this);
+    return std::forward<F>(recover)(error());
+  }
+
+ private:
+  void Check() const {
+    if (!has_value())
+      internal::ResultCheckFailed("value() of a Result that holds an error", &error());
+  }
+  std::variant<T, Status> state_;
+};
+
+}  // namespace basalt

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace basalt {
+
+/// Bytes that a store handed out, and the right to keep reading them. Up to kInlineBytes they lie
+/// in the object; larger ones stay where the store has them (a block, a heap buffer) and are pinned
+/// by one reference until this object is destroyed, which may outlive the store's handle.
+///
+/// Move-only, 128 bytes. A move invalidates views into the moved-from object, because short values
+/// lie inside it. Reading from several threads at once is fine; destruction may happen on any
+/// thread.
+class Value {
+ public:
+  static constexpr size_t kInlineBytes = 112;
+
+  /// Empty.
+  Value() noexcept : size_(0), pin_(nullptr) {}
+  Value(Value&& other) noexcept { MoveFrom(other); }
+  Value& operator=(Value&& other) noexcept {
+    if (this != &other) {
+      Reset();
+      MoveFrom(other);
+    }
+    return *this;
+  }
+  Value(const Value&) = delete;
+  Value& operator=(const Value&) = delete;
+  ~Value() { Reset(); }
+
+  /// A copy of `bytes` that owns itself: inline when short, else on the heap. Throws
+  /// std::bad_alloc.
+  static Value Copy(std::string_view bytes);
+
+  std::string_view view() const& noexcept {
+    return {pin_ == nullptr ? inline_ : pin_->data, size_};
+  }
+  /// A temporary cannot leave a dangling view; `ToString()` is the way on a temporary.
+  std::string_view view() const&& = delete;
+  operator std::string_view() const& noexcept { return view(); }
+  operator std::string_view() const&& = delete;
+
+  size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  /// A copy of the bytes; may be called on a temporary.
+  std::string ToString() const {
+    return std::string(pin_ == nullptr ? inline_ : pin_->data, size_);
+  }
+
+  friend bool operator==(const Value& a, std::string_view b) noexcept { return a.view() == b; }
+
+  /// What a pinned value holds on to. Stores derive from it; `release` gives the reference back and
+  /// is called once, on the thread that destroys the Value.
+  struct Pin {
+    const char* data;
+    void (*release)(Pin* pin) noexcept;
+  };
+  /// Takes over one reference of `pin`, whose `data` has `size` bytes. For store implementations.
+  static Value Pinned(Pin* pin, size_t size) noexcept {
+    Value value;
+    value.size_ = size;
+    value.pin_ = pin;
+    return value;
+  }
+
+ private:
+  void Reset() noexcept {
+    if (pin_ != nullptr) pin_->release(pin_);
+  }
+  void MoveFrom(Value& other) noexcept {
+    size_ = other.size_;
+    pin_ = other.pin_;
+    if (pin_ == nullptr) {
+      __builtin_memcpy(inline_, other.inline_, size_);
+    } else {
+      other.pin_ = nullptr;
+    }
+    other.size_ = 0;
+  }
+
+  alignas(8) char inline_[kInlineBytes];
+  size_t size_;
+  Pin* pin_;
+};
+static_assert(sizeof(Value) == 128);
+
+/// What a lookup gives: the value, or nothing when the key is absent.
+using MaybeValue = std::optional<Value>;
+
+}  // namespace basalt

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "basalt/options.h"
+#include "basalt/status.h"
+
+namespace basalt {
+
+/// The largest key and value, in bytes. Larger ones are InvalidArgument.
+inline constexpr size_t kMaxKeyBytes = 65'535;
+inline constexpr uint64_t kMaxValueBytes = 0xFFFF'FFFF;
+
+/// What a record does. The numbers stand in batches, logs and tables and are frozen. A store that
+/// meets a kind it does not know refuses it. Only kPut and kDelete are written for now.
+enum class RecordKind : uint8_t {
+  kPut = 1,
+  kDelete = 2,
+  kDeleteRange = 3,
+  kMerge = 4,
+  kBlobReference = 5,
+};
+
+/// Writes that a store applies together: all of them become visible and durable at once, or none.
+/// Later records win over earlier ones on the same key. Copyable; one thread at a time. A record
+/// that is too large is remembered instead of added, and Write then refuses the whole batch.
+class WriteBatch {
+ public:
+  /// One record, as views into the batch. `ttl` is relative to the write; zero: none.
+  struct Record {
+    RecordKind kind;
+    KeyspaceId keyspace;
+    std::string_view key;
+    std::string_view value;  ///< Or the exclusive end of a range.
+    std::chrono::milliseconds ttl;
+  };
+
+  WriteBatch() = default;
+  WriteBatch(const WriteBatch&) = default;
+  WriteBatch& operator=(const WriteBatch&) = default;
+  /// The moved-from batch is empty.
+  WriteBatch(WriteBatch&& other) noexcept;
+  WriteBatch& operator=(WriteBatch&& other) noexcept;
+  ~WriteBatch() = default;
+
+  /// Sets `key` to `value`. A `ttl` above zero makes it expire that long after the write (stores
+  /// without expiry refuse it); a negative one is InvalidArgument.
+  void Put(std::string_view key, std::string_view value, std::chrono::milliseconds ttl = {},
+           KeyspaceId keyspace = KeyspaceId::kDefault);
+  /// Removes `key`, present or not.
+  void Delete(std::string_view key, KeyspaceId keyspace = KeyspaceId::kDefault);
+  void Clear() noexcept;
+
+  /// Records, and bytes of the serialised form.
+  size_t count() const noexcept { return count_; }
+  size_t byte_size() const noexcept { return bytes_.size(); }
+  bool empty() const noexcept { return count_ == 0; }
+  /// Ok, or the first record's fault that Write will answer with.
+  const Status& status() const noexcept { return error_; }
+
+  /// Calls `visit` for each record in order; stops at and returns the first error.
+  Status ForEach(const std::function<Status(const Record&)>& visit) const;
+
+  /// The serialised form, which is also the log's payload (docs/write-batch.md).
+  std::string_view bytes() const noexcept { return bytes_; }
+  /// Takes a serialised form; validates all of it. Corruption: the bytes are malformed; the message
+  /// has the offset. Unsupported: an unknown record kind or flag.
+  static Result<WriteBatch> Parse(std::string_view bytes);
+
+ private:
+  void Add(RecordKind kind, KeyspaceId keyspace, std::string_view key, std::string_view value,
+           std::chrono::milliseconds ttl);
+
+  std::string bytes_;
+  size_t count_ = 0;
+  Status error_;
+};
+
+}  // namespace basalt

@@ -1,0 +1,318 @@
+#include "base/arena.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+
+#include "base/check.h"
+#include "base/coding.h"
+
+namespace basalt::base {
+namespace {
+
+// Maps `bytes` at a multiple of the slab size, backed by huge pages where the kernel has them.
+char* MapAligned(size_t bytes) noexcept {
+  const size_t mapped = bytes + ChunkPool::kSlabBytes;
+  void* raw = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) return nullptr;
+  char* const begin = static_cast<char*>(raw);
+  const uintptr_t address = reinterpret_cast<uintptr_t>(raw);
+  const size_t before = RoundUp(address, ChunkPool::kSlabBytes) - address;
+  char* const aligned = begin + before;
+  const size_t after = mapped - before - bytes;
+  if (before != 0) munmap(begin, before);
+  if (after != 0) munmap(aligned + bytes, after);
+  madvise(aligned, bytes, MADV_HUGEPAGE);  // a hint: whatever it answers, the memory is there
+  return aligned;
+}
+
+size_t OrderOf(size_t bytes) noexcept {
+  return static_cast<size_t>(std::countr_zero(bytes / ChunkPool::kBlockBytesMin));
+}
+
+uintptr_t SlabAddress(const char* block) noexcept {
+  return reinterpret_cast<uintptr_t>(block) & ~uintptr_t{ChunkPool::kSlabBytes - 1};
+}
+
+}  // namespace
+
+// The free blocks of one slab. Block i of order o lies at i * (4 KiB << o); its other half is i ^ 1.
+struct ChunkPool::Slab {
+  static constexpr size_t kUnits = kSlabBytes / kBlockBytesMin;
+
+  char* base = nullptr;
+  Slab* next = nullptr;
+  Slab* previous = nullptr;
+  size_t listed_order = kOrders;  // kOrders: in no list
+  // Bits of order o begin at 2 * kUnits - (2 * kUnits >> o): 512, 256, ... 1 of them.
+  std::array<uint64_t, 2 * kUnits / 64> free_bits{};
+  std::array<uint16_t, kOrders> free_counts{};
+
+  static size_t BitOf(size_t order, size_t block) noexcept {
+    return 2 * kUnits - (2 * kUnits >> order) + block;
+  }
+  bool IsFree(size_t order, size_t block) const noexcept {
+    const size_t bit = BitOf(order, block);
+    return (free_bits[bit / 64] >> (bit % 64) & 1) != 0;
+  }
+  void SetFree(size_t order, size_t block) noexcept {
+    const size_t bit = BitOf(order, block);
+    free_bits[bit / 64] |= uint64_t{1} << (bit % 64);
+    ++free_counts[order];
+  }
+  void SetTaken(size_t order, size_t block) noexcept {
+    const size_t bit = BitOf(order, block);
+    free_bits[bit / 64] &= ~(uint64_t{1} << (bit % 64));
+    --free_counts[order];
+  }
+  size_t FirstFree(size_t order) const noexcept {
+    size_t block = 0;
+    while (!IsFree(order, block)) ++block;
+    return block;
+  }
+  /// kOrders: nothing is free.
+  size_t LargestFreeOrder() const noexcept {
+    for (size_t order = kOrders; order-- > 0;) {
+      if (free_counts[order] != 0) return order;
+    }
+    return kOrders;
+  }
+};
+
+ChunkPool::ChunkPool(size_t kept_bytes_max) : kept_bytes_max_(kept_bytes_max) {}
+
+ChunkPool::~ChunkPool() {
+  for (const auto& [address, slab] : slabs_) {
+    BASALT_CHECK(slab->free_counts[kOrders - 1] == 1);  // else a block outlives its pool
+    munmap(slab->base, kSlabBytes);
+  }
+}
+
+const std::shared_ptr<ChunkPool>& ChunkPool::Process() {
+  static const auto* const kPool = new std::shared_ptr<ChunkPool>(std::make_shared<ChunkPool>());
+  return *kPool;
+}
+
+char* ChunkPool::Take(size_t bytes) noexcept {
+  BASALT_CHECK(std::has_single_bit(bytes) && bytes >= kBlockBytesMin);
+  if (bytes > kSlabBytes) return MapAligned(bytes);
+  const std::lock_guard lock(mutex_);
+  return TakeOrder(OrderOf(bytes));
+}
+
+void ChunkPool::Give(char* block, size_t bytes) noexcept {
+  if (bytes > kSlabBytes) {
+    munmap(block, bytes);
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  GiveOrder(block, OrderOf(bytes));
+}
+
+size_t ChunkPool::kept_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return free_slabs_ * kSlabBytes;
+}
+
+size_t ChunkPool::slab_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return slabs_.size() * kSlabBytes;
+}
+
+char* ChunkPool::TakeOrder(size_t order) {
+  // The slab whose largest free block is smallest, so that whole slabs stay whole.
+  Slab* slab = nullptr;
+  for (size_t listed = order; listed < kOrders && slab == nullptr; ++listed) slab = lists_[listed];
+  if (slab == nullptr) slab = MapSlab();
+  if (slab == nullptr) return nullptr;
+
+  Unlist(slab);
+  size_t found = order;
+  while (slab->free_counts[found] == 0) ++found;
+  size_t block = slab->FirstFree(found);
+  slab->SetTaken(found, block);
+  while (found > order) {
+    --found;
+    block *= 2;
+    slab->SetFree(found, block + 1);
+  }
+  List(slab);
+  return slab->base + block * (kBlockBytesMin << order);
+}
+
+void ChunkPool::GiveOrder(char* given, size_t order) {
+  const auto found = slabs_.find(SlabAddress(given));
+  BASALT_CHECK(found != slabs_.end());
+  Slab* const slab = found->second.get();
+  size_t block = static_cast<size_t>(given - slab->base) / (kBlockBytesMin << order);
+
+  Unlist(slab);
+  BASALT_CHECK(!slab->IsFree(order, block));
+  while (order + 1 < kOrders && slab->IsFree(order, block ^ 1)) {
+    slab->SetTaken(order, block ^ 1);
+    block /= 2;
+    ++order;
+  }
+  slab->SetFree(order, block);
+  if (order + 1 == kOrders && (free_slabs_ + 1) * kSlabBytes > kept_bytes_max_) {
+    munmap(slab->base, kSlabBytes);
+    slabs_.erase(found);
+    return;
+  }
+  List(slab);
+}
+
+ChunkPool::Slab* ChunkPool::MapSlab() {
+  char* const base = MapAligned(kSlabBytes);
+  if (base == nullptr) return nullptr;
+  try {
+    auto slab = std::make_unique<Slab>();
+    slab->base = base;
+    slab->SetFree(kOrders - 1, 0);
+    Slab* const listed = slab.get();
+    slabs_.emplace(reinterpret_cast<uintptr_t>(base), std::move(slab));
+    List(listed);
+    return listed;
+  } catch (const std::bad_alloc&) {
+    munmap(base, kSlabBytes);
+    return nullptr;
+  }
+}
+
+void ChunkPool::List(Slab* slab) {
+  const size_t order = slab->LargestFreeOrder();
+  slab->listed_order = order;
+  if (order == kOrders) return;
+  slab->previous = nullptr;
+  slab->next = lists_[order];
+  if (slab->next != nullptr) slab->next->previous = slab;
+  lists_[order] = slab;
+  if (order + 1 == kOrders) ++free_slabs_;
+}
+
+void ChunkPool::Unlist(Slab* slab) {
+  const size_t order = slab->listed_order;
+  if (order == kOrders) return;
+  if (slab->next != nullptr) slab->next->previous = slab->previous;
+  (slab->previous != nullptr ? slab->previous->next : lists_[order]) = slab->next;
+  if (order + 1 == kOrders) --free_slabs_;
+}
+
+struct alignas(Arena::kUnitBytes) Arena::OwnChunk {
+  OwnChunk* older;
+  uint64_t bytes;  // with this header
+  uint32_t slot;
+};
+
+size_t Arena::ChunkBytesMax(uint64_t budget_bytes) noexcept {
+  return std::bit_floor(std::clamp<uint64_t>(budget_bytes / 64, ChunkPool::kBlockBytesMin,
+                                             ChunkPool::kSlabBytes));
+}
+
+Arena::Arena(ChunkPool* pool, ByteBudget* budget, size_t chunk_bytes_max) noexcept
+    : pool_(pool),
+      budget_(budget),
+      slots_doubling_(static_cast<uint32_t>(OrderOf(chunk_bytes_max))),
+      pages_max_(uint32_t{1} << slots_doubling_) {
+  BASALT_CHECK(std::has_single_bit(chunk_bytes_max) &&
+               chunk_bytes_max >= ChunkPool::kBlockBytesMin &&
+               chunk_bytes_max <= ChunkPool::kSlabBytes);
+}
+
+Arena::~Arena() {
+  for (uint32_t slot = slots_used_; slot-- > 0;) {
+    if (own_chunks_ != nullptr && own_chunks_->slot == slot) {
+      OwnChunk* const own = own_chunks_;
+      own_chunks_ = own->older;
+      budget_->Refund(own->bytes);
+      ::operator delete(own);
+    } else {
+      const size_t bytes = size_t{SlotPages(slot)} * ChunkPool::kBlockBytesMin;
+      pool_->Give(Slot(slot).load(std::memory_order_relaxed), bytes);
+      budget_->Refund(bytes);
+    }
+  }
+  for (uint32_t block = 1; block < kDirectoryBlocks; ++block) {
+    std::atomic<char*>* const slots = directory_[block].load(std::memory_order_relaxed);
+    if (slots == nullptr) continue;
+    delete[] slots;
+    budget_->Refund((size_t{kInlineSlots} << (block - 1)) * sizeof(*slots));
+  }
+}
+
+size_t Arena::ContiguousUnits(Position position) const noexcept {
+  const uint32_t page = position / kUnitsInPage;
+  const uint32_t pages = page < pages_max_ ? std::bit_floor(page) : pages_max_;
+  // Slots of a size begin at multiples of that size.
+  const size_t units = size_t{pages} * kUnitsInPage;
+  return units - position % units;
+}
+
+Arena::Position Arena::AllocateInNewChunk(size_t units, bool within_limit) noexcept {
+  const size_t slot_units = size_t{SlotPages(slots_used_)} * kUnitsInPage;
+  if (units * kUnitBytes > kOwnChunkBytes || units > slot_units / 2) {
+    return AllocateOwnChunk(units, within_limit);
+  }
+  return StartChunk(within_limit) ? Bump(units) : 0;
+}
+
+Arena::Position Arena::AllocateOwnChunk(size_t units, bool within_limit) noexcept {
+  if (!PrepareSlot(within_limit)) return 0;
+  const uint64_t bytes = sizeof(OwnChunk) + units * kUnitBytes;
+  if (!budget_->Charge(bytes, within_limit)) return 0;
+  void* const memory = ::operator new(bytes, std::nothrow);
+  if (memory == nullptr) {
+    budget_->Refund(bytes);
+    return 0;
+  }
+  own_chunks_ = new (memory) OwnChunk{.older = own_chunks_, .bytes = bytes, .slot = slots_used_};
+  Slot(slots_used_).store(reinterpret_cast<char*>(own_chunks_ + 1), std::memory_order_relaxed);
+  return SlotFirstPage(slots_used_++) * kUnitsInPage;
+}
+
+bool Arena::StartChunk(bool within_limit) noexcept {
+  if (!PrepareSlot(within_limit)) return false;
+  const size_t bytes = size_t{SlotPages(slots_used_)} * ChunkPool::kBlockBytesMin;
+  if (!budget_->Charge(bytes, within_limit)) return false;
+  char* const chunk = pool_->Take(bytes);
+  if (chunk == nullptr) {
+    budget_->Refund(bytes);
+    return false;
+  }
+  Slot(slots_used_).store(chunk, std::memory_order_relaxed);
+  next_ = SlotFirstPage(slots_used_++) * kUnitsInPage;
+  units_left_ = bytes / kUnitBytes;
+  return true;
+}
+
+// Makes sure that slot slots_used_ exists: in the directory, and in the space of positions.
+bool Arena::PrepareSlot(bool within_limit) noexcept {
+  constexpr uint32_t kPagesEnd = uint32_t{1} << 24;
+  const uint32_t slot = slots_used_;
+  if (SlotFirstPage(slot) + SlotPages(slot) > kPagesEnd) return false;
+  if (slot < kInlineSlots) return true;
+  const auto block = static_cast<uint32_t>(std::bit_width(slot / kInlineSlots));
+  if (directory_[block].load(std::memory_order_relaxed) != nullptr) return true;
+  const size_t count = size_t{kInlineSlots} << (block - 1);
+  const size_t bytes = count * sizeof(std::atomic<char*>);
+  if (!budget_->Charge(bytes, within_limit)) return false;
+  auto* const slots = new (std::nothrow) std::atomic<char*>[count]();
+  if (slots == nullptr) {
+    budget_->Refund(bytes);
+    return false;
+  }
+  directory_[block].store(slots, std::memory_order_relaxed);
+  return true;
+}
+
+uint32_t Arena::SlotPages(uint32_t slot) const noexcept {
+  return slot < slots_doubling_ ? uint32_t{1} << slot : pages_max_;
+}
+
+uint32_t Arena::SlotFirstPage(uint32_t slot) const noexcept {
+  return slot < slots_doubling_ ? uint32_t{1} << slot
+                                : (slot - slots_doubling_ + 1) << slots_doubling_;
+}
+
+}  // namespace basalt::base

@@ -1,0 +1,196 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+// Memory that is taken by bumping a pointer, addressed by 32-bit positions, never given back one by
+// one, and recycled whole.
+//
+// ChunkPool hands out blocks of a power of two, 4 KiB to 2 MiB, carved by halving from slabs of 2 MiB
+// that are aligned to their size (so that the kernel can back each by one huge page). A block that
+// comes back is joined with its free other half. Slabs that are free as a whole are kept, up to a
+// bound: touching fresh pages costs several times what writing a record costs.
+//
+// Arena lays chunks out in one space of positions, in units of 16 bytes, 256 units a page:
+//
+//   slot        0        1         2       ...   K          K+1        ...
+//   pages      [1,2)   [2,4)     [4,8)         [2^K,2*2^K) [2*2^K,3*2^K)      2^K pages: chunk_bytes_max
+//
+// Slot k's size follows from k alone, so a position gives its slot by one bit scan, and the slot's
+// memory by two loads from a directory that never moves: no lock, and both loads nearly always hit
+// the cache. Position 0 lies in no slot. A block larger than half the next slot, or above 64 KiB, gets
+// memory of its own size, which takes a slot (and its positions) but not the slot's bytes.
+
+namespace basalt::base {
+
+/// Recycles blocks of memory. Thread-safe.
+class ChunkPool {
+ public:
+  static constexpr size_t kBlockBytesMin = size_t{4} << 10;
+  static constexpr size_t kSlabBytes = size_t{2} << 20;
+
+  /// Unmaps whole free slabs beyond `kept_bytes_max`.
+  explicit ChunkPool(size_t kept_bytes_max = size_t{128} << 20);
+  ~ChunkPool();
+  ChunkPool(const ChunkPool&) = delete;
+  ChunkPool& operator=(const ChunkPool&) = delete;
+
+  /// The process's own pool; never destroyed.
+  static const std::shared_ptr<ChunkPool>& Process();
+
+  /// Memory of `bytes`, a power of two from kBlockBytesMin on, aligned to min(bytes, kSlabBytes), with
+  /// any contents. Null: the system has none. Above kSlabBytes it is mapped and unmapped each time.
+  char* Take(size_t bytes) noexcept;
+  /// Gives back what Take gave, with the same `bytes`.
+  void Give(char* block, size_t bytes) noexcept;
+
+  /// Bytes of slabs that are mapped and wholly free.
+  size_t kept_bytes() const;
+  /// Bytes of all mapped slabs.
+  size_t slab_bytes() const;
+
+ private:
+  static constexpr size_t kOrders = 10;  // 4 KiB << order
+  static_assert(kBlockBytesMin << (kOrders - 1) == kSlabBytes);
+
+  struct Slab;
+
+  char* TakeOrder(size_t order);
+  void GiveOrder(char* block, size_t order);
+  Slab* MapSlab();
+  void List(Slab* slab);
+  void Unlist(Slab* slab);
+
+  const size_t kept_bytes_max_;
+  mutable std::mutex mutex_;
+  // All below under mutex_. A slab stands in the list of its largest free block.
+  std::unordered_map<uintptr_t, std::unique_ptr<Slab>> slabs_;
+  std::array<Slab*, kOrders> lists_{};
+  size_t free_slabs_ = 0;
+};
+
+/// Bytes charged against one limit. Thread-safe; one relaxed atomic.
+class ByteBudget {
+ public:
+  explicit ByteBudget(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
+  /// Charges `bytes`, unless that would pass the limit and `within_limit` is set.
+  bool Charge(uint64_t bytes, bool within_limit) noexcept {
+    const uint64_t before = used_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    if (!within_limit || before + bytes <= limit_bytes_) return true;
+    Refund(bytes);
+    return false;
+  }
+  void Refund(uint64_t bytes) noexcept { used_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  uint64_t used_bytes() const noexcept { return used_bytes_.load(std::memory_order_relaxed); }
+  uint64_t limit_bytes() const noexcept { return limit_bytes_; }
+
+ private:
+  const uint64_t limit_bytes_;
+  std::atomic<uint64_t> used_bytes_{0};
+};
+
+/// Bump allocation for one writer at a time (the owner's lock); `At` for any reader to whom a position
+/// was published with release. All memory returns to the pool on destruction.
+class Arena {
+ public:
+  using Position = uint32_t;
+  static constexpr size_t kUnitBytes = 16;
+  static constexpr size_t kOwnChunkBytes = size_t{64} << 10;
+  /// Where the first block lies when chunks are filled without gaps (blocks of one unit).
+  static constexpr Position kFirstPosition = 256;
+
+  /// The largest chunk that a table of `budget_bytes` should take: a 64th, as a power of two.
+  static size_t ChunkBytesMax(uint64_t budget_bytes) noexcept;
+
+  /// `chunk_bytes_max`: a power of two, 4 KiB to 2 MiB. `pool` and `budget` outlive the arena.
+  Arena(ChunkPool* pool, ByteBudget* budget, size_t chunk_bytes_max) noexcept;
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  /// Space for `bytes`, aligned to 16. 0: the budget (if `within_limit`), the system's memory or the
+  /// positions are used up; nothing is taken then.
+  Position Allocate(size_t bytes, bool within_limit) noexcept {
+    const size_t units = (bytes + kUnitBytes - 1) / kUnitBytes;
+    return units <= units_left_ ? Bump(units) : AllocateInNewChunk(units, within_limit);
+  }
+
+  /// Makes sure that the next Allocate of up to kUnitBytes succeeds. False: as for Allocate.
+  bool PrepareUnit(bool within_limit) noexcept {
+    return units_left_ != 0 || StartChunk(within_limit);
+  }
+
+  char* At(Position position) const noexcept {
+    const uint32_t page = position / kUnitsInPage;
+    uint32_t slot;
+    uint32_t first_page;
+    if (page < pages_max_) {
+      slot = static_cast<uint32_t>(std::bit_width(page)) - 1;
+      first_page = uint32_t{1} << slot;
+    } else {
+      const uint32_t chunk = page >> slots_doubling_;
+      slot = slots_doubling_ + chunk - 1;
+      first_page = chunk << slots_doubling_;
+    }
+    return Slot(slot).load(std::memory_order_relaxed) +
+           size_t{position - first_page * kUnitsInPage} * kUnitBytes;
+  }
+
+  /// Units from `position` to the end of its chunk's slot: how far At(position) may be walked when
+  /// chunks are filled without gaps.
+  size_t ContiguousUnits(Position position) const noexcept;
+
+ private:
+  static constexpr uint32_t kUnitsInPage = 256;
+  static constexpr uint32_t kInlineSlots = 16;
+  static constexpr uint32_t kDirectoryBlocks = 21;
+  static_assert(ChunkPool::kBlockBytesMin == kUnitsInPage * kUnitBytes);
+
+  // Memory of its own size for one large block; the block follows this header.
+  struct OwnChunk;
+
+  Position Bump(size_t units) noexcept {
+    const Position position = next_;
+    next_ += static_cast<Position>(units);
+    units_left_ -= units;
+    return position;
+  }
+
+  // Directory block 0 is inline_slots_; block b > 0 has 16 << (b - 1) slots, so that slot s lies in
+  // block bit_width(s / 16). Relaxed loads do: who has a position got it after the slot was set.
+  std::atomic<char*>& Slot(uint32_t slot) const noexcept {
+    if (slot < kInlineSlots) return inline_slots_[slot];
+    const auto block = static_cast<uint32_t>(std::bit_width(slot / kInlineSlots));
+    return directory_[block].load(std::memory_order_relaxed)[slot - (kInlineSlots << (block - 1))];
+  }
+
+  Position AllocateInNewChunk(size_t units, bool within_limit) noexcept;
+  Position AllocateOwnChunk(size_t units, bool within_limit) noexcept;
+  bool StartChunk(bool within_limit) noexcept;
+  bool PrepareSlot(bool within_limit) noexcept;
+  uint32_t SlotPages(uint32_t slot) const noexcept;
+  uint32_t SlotFirstPage(uint32_t slot) const noexcept;
+
+  ChunkPool* const pool_;
+  ByteBudget* const budget_;
+  const uint32_t slots_doubling_;  // K
+  const uint32_t pages_max_;       // 2^K
+
+  Position next_ = 0;
+  size_t units_left_ = 0;
+  uint32_t slots_used_ = 0;
+  OwnChunk* own_chunks_ = nullptr;  // newest first
+
+  mutable std::array<std::atomic<char*>, kInlineSlots> inline_slots_{};
+  std::array<std::atomic<std::atomic<char*>*>, kDirectoryBlocks> directory_{};
+};
+
+}  // namespace basalt::base

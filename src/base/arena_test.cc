@@ -1,0 +1,201 @@
+#include "base/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+
+namespace basalt::base {
+namespace {
+
+constexpr uint64_t kNoLimit = ~uint64_t{0};
+
+TEST(ChunkPool, BlocksAreAlignedToTheirSizeAndDisjoint) {
+  ChunkPool pool;
+  Random random(1);
+  std::map<char*, size_t> taken;
+  for (int step = 0; step < 20'000; ++step) {
+    if (taken.size() < 60 || random.Next() % 2 == 0) {
+      const size_t bytes = ChunkPool::kBlockBytesMin << random.Next() % 10;
+      char* const block = pool.Take(bytes);
+      ASSERT_NE(block, nullptr);
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(block) % bytes, 0u);
+      const auto next = taken.lower_bound(block);
+      if (next != taken.end()) {
+        ASSERT_LE(block + bytes, next->first);
+      }
+      if (next != taken.begin()) {
+        ASSERT_LE(std::prev(next)->first + std::prev(next)->second, block);
+      }
+      taken.emplace(block, bytes);
+    } else {
+      auto victim = taken.begin();
+      std::advance(victim, static_cast<long>(random.Next() % taken.size()));
+      pool.Give(victim->first, victim->second);
+      taken.erase(victim);
+    }
+  }
+  for (const auto& [block, bytes] : taken) pool.Give(block, bytes);
+  EXPECT_EQ(pool.kept_bytes(), pool.slab_bytes()) << "given halves were not joined to whole slabs";
+}
+
+TEST(ChunkPool, GivenMemoryIsTakenAgain) {
+  ChunkPool pool;
+  char* const first = pool.Take(64 << 10);
+  pool.Give(first, 64 << 10);
+  EXPECT_EQ(pool.Take(64 << 10), first);
+  pool.Give(first, 64 << 10);
+  EXPECT_EQ(pool.slab_bytes(), ChunkPool::kSlabBytes);
+}
+
+TEST(ChunkPool, KeepsNoMoreFreeSlabsThanAllowed) {
+  ChunkPool pool(2 * ChunkPool::kSlabBytes);
+  std::vector<char*> blocks;
+  for (int i = 0; i < 5; ++i) blocks.push_back(pool.Take(ChunkPool::kSlabBytes));
+  EXPECT_EQ(pool.slab_bytes(), 5 * ChunkPool::kSlabBytes);
+  for (char* const block : blocks) pool.Give(block, ChunkPool::kSlabBytes);
+  EXPECT_EQ(pool.kept_bytes(), 2 * ChunkPool::kSlabBytes);
+  EXPECT_EQ(pool.slab_bytes(), 2 * ChunkPool::kSlabBytes);
+}
+
+TEST(ChunkPool, BlocksAboveASlabAreNotKept) {
+  ChunkPool pool;
+  char* const block = pool.Take(8 << 20);
+  ASSERT_NE(block, nullptr);
+  std::memset(block, 1, 8 << 20);
+  pool.Give(block, 8 << 20);
+  EXPECT_EQ(pool.slab_bytes(), 0u);
+}
+
+TEST(ChunkPool, ThreadsTakeAndGiveAtOnce) {
+  ChunkPool pool;
+  std::vector<std::thread> threads;
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    threads.emplace_back([&pool, seed] {
+      Random random(seed);
+      std::vector<std::pair<char*, size_t>> taken;
+      for (int step = 0; step < 5'000; ++step) {
+        if (taken.size() < 10) {
+          const size_t bytes = ChunkPool::kBlockBytesMin << random.Next() % 6;
+          char* const block = pool.Take(bytes);
+          std::memset(block, static_cast<int>(seed), 64);
+          taken.emplace_back(block, bytes);
+        } else {
+          ASSERT_EQ(taken.front().first[63], static_cast<char>(seed));
+          pool.Give(taken.front().first, taken.front().second);
+          taken.erase(taken.begin());
+        }
+      }
+      for (const auto& [block, bytes] : taken) pool.Give(block, bytes);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(pool.kept_bytes(), pool.slab_bytes());
+}
+
+class ArenaSizes : public testing::TestWithParam<size_t> {};
+
+TEST_P(ArenaSizes, PositionsLeadBackToWhatWasWrittenThere) {
+  ChunkPool pool;
+  ByteBudget budget(kNoLimit);
+  {
+    Arena arena(&pool, &budget, GetParam());
+    Random random(GetParam());
+    struct Block {
+      Arena::Position position;
+      size_t bytes;
+    };
+    std::vector<Block> blocks;
+    for (uint32_t i = 0; i < 8'000; ++i) {
+      const size_t bytes = random.Next() % 200 == 0 ? random.Next() % 300'000 : random.Next() % 400;
+      const Arena::Position position = arena.Allocate(bytes + 4, true);
+      ASSERT_NE(position, 0u);
+      char* const at = arena.At(position);
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(at) % Arena::kUnitBytes, 0u);
+      std::memset(at, static_cast<int>(i), bytes + 4);
+      std::memcpy(at + bytes, &i, sizeof i);
+      blocks.push_back({position, bytes});
+    }
+    for (uint32_t i = 0; i < blocks.size(); ++i) {
+      const char* const at = arena.At(blocks[i].position);
+      uint32_t stored;
+      std::memcpy(&stored, at + blocks[i].bytes, sizeof stored);
+      ASSERT_EQ(stored, i);
+      ASSERT_TRUE(std::all_of(at, at + blocks[i].bytes,
+                              [i](char byte) { return byte == static_cast<char>(i); }));
+    }
+    EXPECT_GT(budget.used_bytes(), 0u);
+  }
+  EXPECT_EQ(budget.used_bytes(), 0u);
+  EXPECT_EQ(pool.kept_bytes(), pool.slab_bytes());
+}
+
+INSTANTIATE_TEST_SUITE_P(ChunkBytesMax, ArenaSizes,
+                         testing::Values(4 << 10, 8 << 10, 64 << 10, 2 << 20));
+
+TEST(Arena, UnitsAreNumberedWithoutGapsAndCanBeWalked) {
+  ChunkPool pool;
+  ByteBudget budget(kNoLimit);
+  Arena arena(&pool, &budget, 16 << 10);
+  constexpr uint32_t kUnits = 20'000;
+  for (uint32_t i = 0; i < kUnits; ++i) {
+    ASSERT_TRUE(arena.PrepareUnit(true));
+    ASSERT_EQ(arena.Allocate(Arena::kUnitBytes, true), Arena::kFirstPosition + i);
+    std::memcpy(arena.At(Arena::kFirstPosition + i), &i, sizeof i);
+  }
+  for (uint32_t i = 0; i < kUnits;) {
+    const char* at = arena.At(Arena::kFirstPosition + i);
+    const size_t units = arena.ContiguousUnits(Arena::kFirstPosition + i);
+    ASSERT_GT(units, 0u);
+    for (size_t j = 0; j < units && i < kUnits; ++j, ++i, at += Arena::kUnitBytes) {
+      uint32_t stored;
+      std::memcpy(&stored, at, sizeof stored);
+      ASSERT_EQ(stored, i);
+    }
+  }
+}
+
+TEST(Arena, ChargesExactlyItsChunks) {
+  ChunkPool pool;
+  ByteBudget budget(kNoLimit);
+  Arena arena(&pool, &budget, 16 << 10);
+  arena.Allocate(16, true);
+  EXPECT_EQ(budget.used_bytes(), 4u << 10);
+  arena.Allocate((4 << 10) - 16, true);
+  EXPECT_EQ(budget.used_bytes(), 4u << 10);
+  arena.Allocate(16, true);
+  EXPECT_EQ(budget.used_bytes(), 12u << 10);
+  arena.Allocate(100'000, true);  // memory of its own, behind a header
+  EXPECT_EQ(budget.used_bytes(), (12u << 10) + 100'000 + 32);
+  arena.Allocate(16, true);
+  EXPECT_EQ(budget.used_bytes(), (12u << 10) + 100'000 + 32) << "the open chunk was left";
+}
+
+TEST(Arena, RefusesWhatWouldPassTheBudgetUnlessToldOtherwise) {
+  ChunkPool pool;
+  ByteBudget budget(8 << 10);
+  Arena arena(&pool, &budget, 4 << 10);
+  EXPECT_NE(arena.Allocate(2'000, true), 0u);
+  EXPECT_EQ(arena.Allocate(9'000, true), 0u);
+  EXPECT_EQ(budget.used_bytes(), 4u << 10);
+  EXPECT_NE(arena.Allocate(9'000, false), 0u);
+  EXPECT_EQ(arena.Allocate(3'000, true), 0u);
+  EXPECT_NE(arena.Allocate(2'000, true), 0u) << "what is left of the open chunk fits";
+}
+
+TEST(Arena, ChunksTakeAtMostASixtyFourthOfTheBudget) {
+  EXPECT_EQ(Arena::ChunkBytesMax(0), 4u << 10);
+  EXPECT_EQ(Arena::ChunkBytesMax(256 << 10), 4u << 10);
+  EXPECT_EQ(Arena::ChunkBytesMax(16 << 20), 256u << 10);
+  EXPECT_EQ(Arena::ChunkBytesMax(17 << 20), 256u << 10);
+  EXPECT_EQ(Arena::ChunkBytesMax(uint64_t{1} << 40), 2u << 20);
+}
+
+}  // namespace
+}  // namespace basalt::base

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "basalt/write_batch.h"
+#include "base/coding.h"
+
+// The serialised form of a batch, which is also the log's payload (docs/write-batch.md): records
+// one after the other without a header, each
+//
+//   offset size
+//        0    1  kind (RecordKind)
+//        1    1  flags: 1 keyspace follows, 2 time follows; others are refused
+//        2    2  key length
+//        4    4  value length
+//        8    4  keyspace, if flagged and not zero
+//        .    8  time, if flagged: in a batch the relative TTL in ms, in a log the absolute expiry
+//        in
+//                ms since 1970
+//        .       key bytes, value bytes
+//
+// One batch has one form: a keyspace of zero and a time of zero or above 2^63 - 1 are refused, and
+// so is a delete with a value or a time. The value of a range delete is the range's end, exclusive.
+
+namespace basalt::base {
+
+inline constexpr size_t kBatchRecordHeaderBytes = 8;
+inline constexpr uint8_t kBatchFlagKeyspace = 1;
+inline constexpr uint8_t kBatchFlagTime = 2;
+
+/// Walks a serialised batch that has been validated (WriteBatch::Parse); does not check again.
+class BatchCursor {
+ public:
+  explicit BatchCursor(std::string_view bytes) noexcept
+      : at_(bytes.data()), end_(at_ + bytes.size()) {}
+
+  /// To the next record; false at the end.
+  bool Next() noexcept {
+    if (at_ == end_) return false;
+    kind_ = static_cast<RecordKind>(at_[0]);
+    const auto flags = static_cast<uint8_t>(at_[1]);
+    const size_t key_size = Load<uint16_t>(at_ + 2);
+    const size_t value_size = Load<uint32_t>(at_ + 4);
+    at_ += kBatchRecordHeaderBytes;
+    keyspace_ = 0;
+    time_ms_ = 0;
+    if ((flags & kBatchFlagKeyspace) != 0) {
+      keyspace_ = Load<uint32_t>(at_);
+      at_ += 4;
+    }
+    if ((flags & kBatchFlagTime) != 0) {
+      time_ms_ = Load<uint64_t>(at_);
+      at_ += 8;
+    }
+    key_ = {at_, key_size};
+    value_ = {at_ + key_size, value_size};
+    at_ += key_size + value_size;
+    return true;
+  }
+
+  RecordKind kind() const noexcept { return kind_; }
+  uint32_t keyspace() const noexcept { return keyspace_; }
+  uint64_t time_ms() const noexcept { return time_ms_; }
+  std::string_view key() const noexcept { return key_; }
+  std::string_view value() const noexcept { return value_; }
+
+ private:
+  const char* at_;
+  const char* end_;
+  RecordKind kind_ = RecordKind::kPut;
+  uint32_t keyspace_ = 0;
+  uint64_t time_ms_ = 0;
+  std::string_view key_;
+  std::string_view value_;
+};
+
+}  // namespace basalt::base

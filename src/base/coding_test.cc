@@ -1,0 +1,113 @@
+#include "base/coding.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/internal_key.h"
+#include "base/random.h"
+
+namespace basalt::base {
+namespace {
+
+std::string RandomKey(Random* random) {
+  std::string key(random->Below(20), '\0');
+  // Few byte values, so that long common prefixes and zero bytes are frequent.
+  for (char& byte : key) byte = static_cast<char>(random->Below(3) * 127);
+  return key;
+}
+
+TEST(Coding, IntegersAreLittleEndian) {
+  std::string out;
+  Append(&out, uint8_t{0x01});
+  Append(&out, uint16_t{0x0302});
+  Append(&out, uint32_t{0x07060504});
+  Append(&out, uint64_t{0x0F0E0D0C0B0A0908});
+  std::string expected;
+  for (char byte = 1; byte <= 15; ++byte) expected.push_back(byte);
+  EXPECT_EQ(out, expected);
+  EXPECT_EQ(Load<uint32_t>(out.data() + 3), 0x07060504u);
+}
+
+TEST(Coding, DecoderReadsFieldsInOrderAndKnowsItsPosition) {
+  std::string bytes;
+  Append(&bytes, uint32_t{7});
+  bytes += "abcdef";
+  Decoder in(bytes);
+  EXPECT_EQ(in.Read<uint32_t>(), 7u);
+  EXPECT_EQ(in.ReadBytes(3), "abc");
+  EXPECT_EQ(in.position(), 7u);
+  EXPECT_EQ(in.rest(), "def");
+  EXPECT_FALSE(in.AtEnd());
+  EXPECT_EQ(in.ReadBytes(3), "def");
+  EXPECT_TRUE(in.AtEnd());
+  EXPECT_TRUE(in.ok());
+}
+
+TEST(Coding, DecoderNeverReadsPastTheEnd) {
+  for (size_t size = 0; size < 8; ++size) {
+    const std::string bytes(size, '\x7F');
+    Decoder in(bytes);
+    EXPECT_EQ(in.Read<uint64_t>(), 0u);
+    EXPECT_FALSE(in.ok());
+    EXPECT_EQ(in.Read<uint8_t>(), 0u);  // Also where one byte would have fitted before.
+    EXPECT_EQ(in.ReadBytes(0), "");
+    EXPECT_FALSE(in.ok());
+  }
+  Decoder in("abc");
+  EXPECT_EQ(in.ReadBytes(UINT64_MAX), "");
+  EXPECT_FALSE(in.ok());
+}
+
+TEST(Coding, KeyPrefixesOrderAsTheirBytesDo) {
+  const uint64_t seed = 20'240'501;
+  Random random(seed);
+  for (int i = 0; i < 100'000; ++i) {
+    const std::string a = RandomKey(&random);
+    const std::string b = RandomKey(&random);
+    const uint64_t prefix_a = KeyPrefix(a);
+    const uint64_t prefix_b = KeyPrefix(b);
+    if (prefix_a < prefix_b) {
+      ASSERT_LT(a, b) << "seed " << seed;
+    } else if (prefix_a > prefix_b) {
+      ASSERT_GT(a, b) << "seed " << seed;
+    }
+    const size_t offset = random.Below(a.size() + 4);
+    const std::string padded = a + std::string(32, '\0');
+    ASSERT_EQ(KeyPrefix(a, offset), KeyPrefix(std::string_view(padded).substr(offset)));
+  }
+}
+
+TEST(Coding, RoundUpGoesToTheNextMultiple) {
+  EXPECT_EQ(RoundUp(0, 16), 0u);
+  EXPECT_EQ(RoundUp(1, 16), 16u);
+  EXPECT_EQ(RoundUp(16, 16), 16u);
+  EXPECT_EQ(RoundUp(17, 10), 20u);
+}
+
+TEST(InternalKey, TagHoldsSequenceAndKind) {
+  const Tag tag = MakeTag(kMaxSequence, RecordKind::kDelete);
+  EXPECT_EQ(TagSequence(tag), kMaxSequence);
+  EXPECT_EQ(TagKind(tag), RecordKind::kDelete);
+}
+
+TEST(InternalKey, NewerVersionsComeFirst) {
+  EXPECT_LT(CompareInternal("a", MakeTag(1, RecordKind::kPut), "b", MakeTag(9, RecordKind::kPut)),
+            0);
+  EXPECT_LT(CompareInternal("a", MakeTag(9, RecordKind::kPut), "a", MakeTag(1, RecordKind::kPut)),
+            0);
+  EXPECT_GT(CompareInternal("a", MakeTag(1, RecordKind::kPut), "a", MakeTag(9, RecordKind::kPut)),
+            0);
+  EXPECT_EQ(CompareInternal("a", MakeTag(1, RecordKind::kPut), "a", MakeTag(1, RecordKind::kPut)),
+            0);
+  EXPECT_GT(CompareInternal("\xFF", 0, "\x01", 0), 0);
+}
+
+TEST(InternalKey, SeekTagStandsBetweenVisibleAndNewerVersions) {
+  EXPECT_LT(CompareInternal("a", MakeTag(6, RecordKind::kPut), "a", SeekTag(5)), 0);
+  EXPECT_GT(CompareInternal("a", MakeTag(5, RecordKind::kBlobReference), "a", SeekTag(5)), 0);
+}
+
+}  // namespace
+}  // namespace basalt::base

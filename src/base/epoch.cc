@@ -1,0 +1,40 @@
+#include "base/epoch.h"
+
+#include <utility>
+
+namespace basalt::base {
+
+template class BasicEpochDomain<std::atomic>;
+template class BasicRetireList<std::atomic>;
+
+namespace internal {
+
+constinit ProcessEpochStorage process_epochs;
+constinit thread_local ThreadEpochSlot thread_epoch_slot{};
+
+namespace {
+
+/// Returns the slot of a thread that ends. Destructors that run later take one for each use.
+struct ReturnAtThreadEnd {
+  ~ReturnAtThreadEnd() {
+    thread_epoch_slot.thread_ends = true;
+    ReturnThreadSlot();
+  }
+};
+
+}  // namespace
+
+void TakeThreadSlot() {
+  thread_epoch_slot.slot = ProcessEpochs()->TakeSlot();
+  if (!thread_epoch_slot.thread_ends) {
+    static thread_local ReturnAtThreadEnd return_at_thread_end;
+    static_cast<void>(return_at_thread_end);
+  }
+}
+
+void ReturnThreadSlot() noexcept {
+  ProcessEpochs()->ReturnSlot(std::exchange(thread_epoch_slot.slot, nullptr));
+}
+
+}  // namespace internal
+}  // namespace basalt::base

@@ -1,0 +1,324 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <utility>
+
+// Epoch-based reclamation: readers walk shared structures without locks; what a writer unlinks is
+// freed only when no reader can still see it.
+//
+// Layout
+//
+//   EpochDomain   now ............. the present epoch, from 1 up; its own cache line
+//                 first block ..... 64 slots; more blocks hang off it as threads come, none is ever
+//                 freed orphans ......... what destroyed retire lists had left over
+//   Slot          entered ......... 0, or the epoch at which its thread entered; one cache line a
+//   slot
+//                 taken ........... whether a thread has it
+//                 depth ........... entries that have not left; only the slot's thread touches it
+//   RetireList    retired ......... a stack of {pointer, deleter, bytes, epoch}; pushed by any
+//   thread,
+//                                   taken as a whole by whoever collects
+//
+// Operations
+//
+//   Enter    loads `now`, exchanges it into the thread's own slot. Nested entries only count.
+//   Leave    stores 0 there.
+//   Retire   called after the unlinking; notes `now` with the pointer and pushes it.
+//   Collect  advances `now`, scans all slots for the oldest entry, frees what was retired in an
+//   epoch
+//            before both of these. (Before the first too: what is retired during the scan may be in
+//            the hands of a reader that the scan has passed already.)
+//
+// Invariants. The exchange, every load and unlinking store of a shared pointer, the load of `now`
+// and the scan are sequentially consistent, so all stand in one order S. What a Collect frees has r
+// below the advanced `now`, so its unlinking and Retire's load of `now` (epoch r) come before the
+// advance, and that before the scan. A reader that got the pointer stands in S as: load of `now`
+// (epoch e), exchange, load of the pointer, unlinking, load of r. So e <= r, and the scan finds the
+// slot at e, unless the reader has left: nothing with r >= e is freed. A reader whose exchange
+// comes after the scan loads pointers after the unlinking, and cannot get this one. Leaving is a
+// release store and the scan acquires it, so all that a reader did happens before the freeing.
+// There are no standalone fences: ThreadSanitizer would not see them.
+//
+// Rules for users: no I/O, no waiting for a lock and no user code between entering and leaving;
+// what outlives that takes a reference of its own. Pointers are loaded and unlinked with seq_cst.
+//
+// Cost. Enter and leave: one exchange and one store on the thread's own line (some 10 ns), `now`
+// from a line that is shared and seldom written. Retire: an allocation of 40 bytes and one exchange
+// on the list. Collect: one line a slot (64 for up to 64 threads), one a retired item.
+
+namespace basalt::base {
+
+template <template <class> class Atomic>
+class BasicRetireList;
+
+/// The epochs of one set of readers. The process has one (ProcessEpochs); others are for tests.
+/// `Atomic` is std::atomic, or a stand-in that lets a test decide how threads interleave.
+template <template <class> class Atomic = std::atomic>
+class BasicEpochDomain {
+ public:
+  /// A thread's place. Taken, entered, left and returned by one thread at a time.
+  class alignas(64) Slot {
+    friend class BasicEpochDomain;
+    Atomic<uint64_t> entered_epoch_{0};
+    Atomic<bool> taken_{false};
+    uint32_t depth_ = 0;
+  };
+
+  constexpr BasicEpochDomain() noexcept = default;
+  /// Only when no thread is inside and all its retire lists are gone.
+  ~BasicEpochDomain();
+  BasicEpochDomain(const BasicEpochDomain&) = delete;
+  BasicEpochDomain& operator=(const BasicEpochDomain&) = delete;
+
+  /// Finds a free slot or makes 64 more. Throws std::bad_alloc.
+  Slot* TakeSlot();
+  /// Not while entered.
+  void ReturnSlot(Slot* slot) noexcept { slot->taken_.store(false, std::memory_order_release); }
+
+  void Enter(Slot* slot) noexcept {
+    if (slot->depth_++ != 0) return;
+    slot->entered_epoch_.exchange(now_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+  }
+  /// True when this was the outermost entry.
+  bool Leave(Slot* slot) noexcept {
+    if (--slot->depth_ != 0) return false;
+    slot->entered_epoch_.store(0, std::memory_order_release);
+    return true;
+  }
+
+ private:
+  friend class BasicRetireList<Atomic>;
+
+  static constexpr size_t kSlotsPerBlock = 64;
+
+  struct Block {
+    Slot slots[kSlotsPerBlock];
+    Atomic<Block*> next{nullptr};
+  };
+
+  /// Something unlinked that waits for its readers to leave.
+  struct Retired {
+    void* object;
+    void (*deleter)(void*);
+    size_t bytes;
+    uint64_t epoch;
+    Retired* next;
+  };
+  using Stack = Atomic<Retired*>;
+
+  uint64_t Now() const noexcept { return now_.load(std::memory_order_seq_cst); }
+  /// Advances the epoch; no reader can see what was retired in an epoch below the result.
+  uint64_t AdvanceAndScan() noexcept;
+
+  static void Push(Stack* stack, Retired* first, Retired* last) noexcept;
+  /// Frees what was retired in an epoch below `bound`, puts the rest back; gives the bytes freed.
+  static size_t Sweep(Stack* stack, uint64_t bound) noexcept;
+
+  alignas(64) Atomic<uint64_t> now_{1};
+  alignas(64) Block first_block_;
+  Stack orphans_{nullptr};
+};
+
+/// What the owner of a shared structure has unlinked and readers may still see. Any thread may
+/// retire and collect. Nothing is freed by itself: the owner collects, for example each time that
+/// `bytes()` has grown by some share of its budget. A deleter gets the pointer only, and runs on
+/// whatever thread collects, outside all locks; it may outlive the list: the destructor collects
+/// once more, and leaves what is still seen to the domain, whose other lists free it when they
+/// collect. Destruction never waits.
+template <template <class> class Atomic = std::atomic>
+class BasicRetireList {
+ public:
+  using Domain = BasicEpochDomain<Atomic>;
+
+  explicit BasicRetireList(Domain* domain) noexcept : domain_(domain) {}
+  ~BasicRetireList();
+  BasicRetireList(const BasicRetireList&) = delete;
+  BasicRetireList& operator=(const BasicRetireList&) = delete;
+
+  /// Takes over `object`, which must be unlinked already and count `bytes` bytes. Cannot fail:
+  /// without memory for the note the object is never freed, and stays counted.
+  void Retire(void* object, size_t bytes, void (*deleter)(void*)) noexcept;
+
+  /// Frees what no reader can see any more; gives its bytes. Inside an epoch that is only what was
+  /// retired before entering it.
+  size_t Collect() noexcept;
+
+  /// Retired and not freed.
+  size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  Domain* domain_;
+  typename Domain::Stack retired_{nullptr};
+  Atomic<size_t> bytes_{0};
+};
+
+template <template <class> class Atomic>
+BasicEpochDomain<Atomic>::~BasicEpochDomain() {
+  Sweep(&orphans_, std::numeric_limits<uint64_t>::max());
+  Block* block = first_block_.next.load(std::memory_order_acquire);
+  while (block != nullptr) {
+    delete std::exchange(block, block->next.load(std::memory_order_acquire));
+  }
+}
+
+template <template <class> class Atomic>
+auto BasicEpochDomain<Atomic>::TakeSlot() -> Slot* {
+  for (Block* block = &first_block_;;) {
+    for (Slot& slot : block->slots) {
+      if (!slot.taken_.load(std::memory_order_relaxed) &&
+          !slot.taken_.exchange(true, std::memory_order_acquire)) {
+        return &slot;
+      }
+    }
+    Block* next = block->next.load(std::memory_order_seq_cst);
+    if (next == nullptr) {
+      auto* fresh = new Block;
+      if (block->next.compare_exchange_strong(next, fresh, std::memory_order_seq_cst)) {
+        next = fresh;
+      } else {
+        delete fresh;  // Another thread was first: `next` is its block.
+      }
+    }
+    block = next;
+  }
+}
+
+template <template <class> class Atomic>
+uint64_t BasicEpochDomain<Atomic>::AdvanceAndScan() noexcept {
+  uint64_t oldest = now_.fetch_add(1, std::memory_order_seq_cst) + 1;
+  for (const Block* block = &first_block_; block != nullptr;
+       block = block->next.load(std::memory_order_seq_cst)) {
+    for (const Slot& slot : block->slots) {
+      const uint64_t epoch = slot.entered_epoch_.load(std::memory_order_seq_cst);
+      if (epoch != 0 && epoch < oldest) oldest = epoch;
+    }
+  }
+  return oldest;
+}
+
+template <template <class> class Atomic>
+void BasicEpochDomain<Atomic>::Push(Stack* stack, Retired* first, Retired* last) noexcept {
+  last->next = stack->load(std::memory_order_relaxed);
+  while (!stack->compare_exchange_weak(last->next, first, std::memory_order_release,
+                                       std::memory_order_relaxed)) {
+  }
+}
+
+template <template <class> class Atomic>
+size_t BasicEpochDomain<Atomic>::Sweep(Stack* stack, uint64_t bound) noexcept {
+  Retired* rest = stack->exchange(nullptr, std::memory_order_acquire);
+  Retired* kept_first = nullptr;
+  Retired* kept_last = nullptr;
+  Retired* unseen = nullptr;
+  while (rest != nullptr) {
+    Retired* item = std::exchange(rest, rest->next);
+    if (item->epoch < bound) {
+      item->next = std::exchange(unseen, item);
+    } else {
+      item->next = std::exchange(kept_first, item);
+      if (kept_last == nullptr) kept_last = item;
+    }
+  }
+  if (kept_first != nullptr) Push(stack, kept_first, kept_last);
+  size_t freed_bytes = 0;
+  while (unseen != nullptr) {
+    Retired* item = std::exchange(unseen, unseen->next);
+    item->deleter(item->object);
+    freed_bytes += item->bytes;
+    delete item;
+  }
+  return freed_bytes;
+}
+
+template <template <class> class Atomic>
+BasicRetireList<Atomic>::~BasicRetireList() {
+  Collect();
+  auto* first = retired_.exchange(nullptr, std::memory_order_acquire);
+  if (first == nullptr) return;
+  auto* last = first;
+  while (last->next != nullptr) last = last->next;
+  Domain::Push(&domain_->orphans_, first, last);
+}
+
+template <template <class> class Atomic>
+void BasicRetireList<Atomic>::Retire(void* object, size_t bytes, void (*deleter)(void*)) noexcept {
+  bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  auto* item = new (std::nothrow) typename Domain::Retired{.object = object,
+                                                           .deleter = deleter,
+                                                           .bytes = bytes,
+                                                           .epoch = domain_->Now(),
+                                                           .next = nullptr};
+  if (item != nullptr) Domain::Push(&retired_, item, item);
+}
+
+template <template <class> class Atomic>
+size_t BasicRetireList<Atomic>::Collect() noexcept {
+  const bool has_orphans = domain_->orphans_.load(std::memory_order_relaxed) != nullptr;
+  if (!has_orphans && retired_.load(std::memory_order_relaxed) == nullptr) return 0;
+  const uint64_t bound = domain_->AdvanceAndScan();
+  if (has_orphans) Domain::Sweep(&domain_->orphans_, bound);
+  const size_t freed_bytes = Domain::Sweep(&retired_, bound);
+  bytes_.fetch_sub(freed_bytes, std::memory_order_relaxed);
+  return freed_bytes;
+}
+
+extern template class BasicEpochDomain<std::atomic>;
+extern template class BasicRetireList<std::atomic>;
+
+using EpochDomain = BasicEpochDomain<std::atomic>;
+
+namespace internal {
+
+/// Storage of the process's domain, which is never destroyed: threads and static destructors may
+/// enter until the very end.
+union ProcessEpochStorage {
+  constexpr ProcessEpochStorage() noexcept : domain() {}
+  ~ProcessEpochStorage() {}
+  EpochDomain domain;
+};
+extern ProcessEpochStorage process_epochs;
+
+struct ThreadEpochSlot {
+  EpochDomain::Slot* slot;  ///< Null: none taken yet.
+  bool thread_ends;         ///< Destructors of thread_locals are running: return it after each use.
+};
+extern constinit thread_local ThreadEpochSlot thread_epoch_slot;
+void TakeThreadSlot();
+void ReturnThreadSlot() noexcept;
+
+}  // namespace internal
+
+/// The one domain of this process. A forked child inherits the slots of threads that it does not
+/// have: what they could see when it forked is never freed there.
+inline EpochDomain* ProcessEpochs() noexcept { return &internal::process_epochs.domain; }
+
+/// Keeps the calling thread inside the process's epochs: what it can reach is not freed before the
+/// guard is gone. Guards nest. The first one of a thread takes a slot for it, which may throw
+/// std::bad_alloc when there are more threads than ever; the slot is returned when the thread ends.
+class EpochGuard {
+ public:
+  EpochGuard() {
+    if (internal::thread_epoch_slot.slot == nullptr) internal::TakeThreadSlot();
+    ProcessEpochs()->Enter(internal::thread_epoch_slot.slot);
+  }
+  ~EpochGuard() {
+    if (ProcessEpochs()->Leave(internal::thread_epoch_slot.slot) &&
+        internal::thread_epoch_slot.thread_ends) {
+      internal::ReturnThreadSlot();
+    }
+  }
+  EpochGuard(const EpochGuard&) = delete;
+  EpochGuard& operator=(const EpochGuard&) = delete;
+};
+
+/// A retire list for readers that hold an EpochGuard.
+class RetireList : public BasicRetireList<std::atomic> {
+ public:
+  RetireList() noexcept : BasicRetireList(ProcessEpochs()) {}
+};
+
+}  // namespace basalt::base

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string_view>
+
+#include "basalt/status.h"
+#include "base/internal_key.h"
+
+namespace basalt::base {
+
+/// Walks versions in internal order: what memtables, tables and their mergers give, below the
+/// public Iterator. Unpositioned until a seek; one thread at a time; keeps what it reads from
+/// alive. An error makes Valid() false and stays in status(). `key` and `value` last until the next
+/// move.
+class RecordIterator {
+ public:
+  virtual ~RecordIterator() = default;
+  RecordIterator(const RecordIterator&) = delete;
+  RecordIterator& operator=(const RecordIterator&) = delete;
+
+  bool Valid() const noexcept { return valid_; }
+  std::string_view key() const noexcept { return key_; }
+  Tag tag() const noexcept { return tag_; }
+  std::string_view value() const noexcept { return value_; }
+  const Status& status() const noexcept { return status_; }
+
+  virtual void SeekToFirst() = 0;
+  virtual void SeekToLast() = 0;
+  /// To the first record at or after (key, tag) in internal order.
+  virtual void Seek(std::string_view key, Tag tag) = 0;
+  /// To the last record at or before (key, tag) in internal order.
+  virtual void SeekForPrev(std::string_view key, Tag tag) = 0;
+  virtual void Next() = 0;
+  virtual void Prev() = 0;
+
+ protected:
+  RecordIterator() = default;
+  std::string_view key_;
+  std::string_view value_;
+  Tag tag_ = 0;
+  bool valid_ = false;
+  Status status_;
+};
+
+}  // namespace basalt::base

@@ -1,0 +1,105 @@
+#include "base/thread_pool.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+#include "base/fork_generation.h"
+
+namespace basalt::base {
+
+struct ThreadPool::Queue {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::function<void()>> jobs;  // Guarded by mutex.
+  bool ending = false;                     // Guarded by mutex. Threads end once there are no jobs.
+};
+
+namespace {
+
+/// The queue whose jobs this thread runs; null on threads of others.
+constinit thread_local const void* queue_of_this_thread = nullptr;
+
+}  // namespace
+
+ThreadPool::ThreadPool() : queue_(std::make_shared<Queue>()), fork_generation_(ForkGeneration()) {}
+
+Result<std::unique_ptr<ThreadPool>> ThreadPool::Create(size_t threads) {
+  std::unique_ptr<ThreadPool> pool(new ThreadPool);
+  threads = std::max<size_t>(threads, 1);
+  pool->threads_.reserve(threads);
+  while (pool->threads_.size() < threads) {
+    try {
+      pool->threads_.emplace_back([queue = pool->queue_] { RunJobs(queue); });
+    } catch (const std::system_error& error) {
+      if (!pool->threads_.empty()) break;
+      return Status(StatusCode::kResourceExhausted,
+                    std::string("start a background thread: ") + error.what() +
+                        "; raise the limit on threads or stop some");
+    }
+  }
+  return pool;
+}
+
+ThreadPool::~ThreadPool() {
+  if (fork_generation_ != ForkGeneration()) {
+    // The threads are the parent's, and one of them may have held the mutex when it forked. Nothing
+    // here can be joined or locked, so it is left as it is.
+    new std::vector<std::thread>(std::move(threads_));
+    return;
+  }
+  {
+    const std::lock_guard lock(queue_->mutex);
+    queue_->ending = true;
+  }
+  queue_->changed.notify_all();
+  const bool own_thread = queue_of_this_thread == queue_.get();
+  for (std::thread& thread : threads_) {
+    if (own_thread) {
+      thread.detach();
+    } else {
+      thread.join();
+    }
+  }
+}
+
+void ThreadPool::Schedule(std::function<void()> job) {
+  {
+    const std::lock_guard lock(queue_->mutex);
+    queue_->jobs.push_back(std::move(job));
+  }
+  queue_->changed.notify_one();
+}
+
+void ThreadPool::RunJobs(const std::shared_ptr<Queue>& queue) noexcept {
+  queue_of_this_thread = queue.get();
+  std::unique_lock lock(queue->mutex);
+  while (true) {
+    queue->changed.wait(lock, [&] { return queue->ending || !queue->jobs.empty(); });
+    if (queue->jobs.empty()) return;
+    std::function<void()> job = std::move(queue->jobs.front());
+    queue->jobs.pop_front();
+    lock.unlock();
+    job();
+    job = nullptr;  // What the job holds is destroyed outside the lock.
+    lock.lock();
+  }
+}
+
+Result<ThreadPool*> ThreadPool::Shared(size_t threads) {
+  static constinit std::mutex mutex;
+  static constinit ThreadPool* shared = nullptr;
+  const std::lock_guard lock(mutex);
+  if (shared == nullptr) {
+    BASALT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool, Create(threads));
+    shared = pool.release();
+  }
+  return shared;
+}
+
+}  // namespace basalt::base

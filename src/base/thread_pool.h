@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "basalt/status.h"
+#include "base/executor.h"
+
+namespace basalt::base {
+
+/// A fixed number of threads that run jobs in the order of their arrival. The queue has no bound of
+/// its own: who schedules keeps at most a stated number of jobs waiting.
+///
+/// Threads share the queue with the pool object by a reference count, so that the pool may be
+/// destroyed anywhere: on another thread the destructor waits until all jobs have run, those
+/// included that jobs add meanwhile; on one of the pool's own threads it returns at once, and the
+/// threads end by themselves after the last job. A job must not throw.
+class ThreadPool final : public Executor {
+ public:
+  /// Starts `threads` (at least one) threads. Fewer when the system gives no more;
+  /// ResourceExhausted when it gives none.
+  static Result<std::unique_ptr<ThreadPool>> Create(size_t threads);
+  ~ThreadPool() override;
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  /// Takes a job; never blocks, never runs it inside the call. Any thread, jobs included.
+  void Schedule(std::function<void()> job) override;
+
+  size_t thread_count() const noexcept { return threads_.size(); }
+
+  /// The one pool of this process. The first call makes it, with `threads` threads; later calls
+  /// give the same pool, whatever they ask for. It is never destroyed, so that databases that are
+  /// closed by static destructors still have it. It has no threads in a forked child.
+  static Result<ThreadPool*> Shared(size_t threads);
+
+ private:
+  struct Queue;
+  ThreadPool();
+  static void RunJobs(const std::shared_ptr<Queue>& queue) noexcept;
+
+  std::shared_ptr<Queue> queue_;
+  std::vector<std::thread> threads_;
+  uint64_t fork_generation_;
+};
+
+}  // namespace basalt::base

@@ -1,0 +1,130 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace basalt::base {
+namespace {
+
+TEST(ThreadPool, RunsEveryJobOnceOnItsOwnThreads) {
+  std::vector<std::atomic<int>> runs(1000);
+  std::atomic<int> on_caller{0};
+  {
+    const auto pool = ThreadPool::Create(4).value();
+    EXPECT_EQ(pool->thread_count(), 4u);
+    const std::thread::id caller = std::this_thread::get_id();
+    for (std::atomic<int>& run : runs) {
+      pool->Schedule([&run, &on_caller, caller] {
+        ++run;
+        if (std::this_thread::get_id() == caller) ++on_caller;
+      });
+    }
+  }
+  for (const std::atomic<int>& run : runs) EXPECT_EQ(run, 1);
+  EXPECT_EQ(on_caller, 0);
+}
+
+TEST(ThreadPool, OneThreadRunsJobsInTheirOrder) {
+  std::vector<int> order;
+  {
+    const auto pool = ThreadPool::Create(1).value();
+    for (int i = 0; i < 1000; ++i) pool->Schedule([&order, i] { order.push_back(i); });
+  }
+  EXPECT_EQ(order.size(), 1000u);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST(ThreadPool, ScheduleDoesNotWaitForARunningJob) {
+  std::promise<void> go;
+  std::atomic<int> done{0};
+  {
+    const auto pool = ThreadPool::Create(1).value();
+    pool->Schedule([&] { go.get_future().wait(); });
+    for (int i = 0; i < 100; ++i) pool->Schedule([&done] { ++done; });
+    EXPECT_EQ(done, 0);
+    go.set_value();
+  }
+  EXPECT_EQ(done, 100);
+}
+
+TEST(ThreadPool, DestructionRunsWhatJobsStillAdd) {
+  std::atomic<int> runs{0};
+  {
+    const auto pool = ThreadPool::Create(2).value();
+    ThreadPool* raw = pool.get();
+    pool->Schedule([raw, &runs] {
+      ++runs;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      raw->Schedule([raw, &runs] {
+        ++runs;
+        raw->Schedule([&runs] { ++runs; });
+      });
+    });
+  }
+  EXPECT_EQ(runs, 3);
+}
+
+TEST(ThreadPool, MayBeDestroyedByItsOwnJob) {
+  for (int round = 0; round < 50; ++round) {
+    struct Shared {
+      std::atomic<int> runs{0};
+      std::promise<void> scheduled;
+      std::promise<void> all_ran;
+    };
+    const auto shared = std::make_shared<Shared>();
+    auto owner = std::make_shared<std::unique_ptr<ThreadPool>>(ThreadPool::Create(2).value());
+    ThreadPool* pool = owner->get();
+    pool->Schedule([shared, owner] {
+      shared->scheduled.get_future().wait();
+      owner->reset();
+    });
+    for (int i = 0; i < 10; ++i) {
+      pool->Schedule([shared] {
+        if (++shared->runs == 10) shared->all_ran.set_value();
+      });
+    }
+    std::future<void> all_ran = shared->all_ran.get_future();
+    owner.reset();
+    shared->scheduled.set_value();
+    all_ran.wait();
+    EXPECT_EQ(shared->runs, 10);
+  }
+}
+
+TEST(ThreadPool, AJobIsDestroyedAfterItRan) {
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> watch = held;
+  {
+    const auto pool = ThreadPool::Create(1).value();
+    pool->Schedule([held = std::move(held)] { static_cast<void>(*held); });
+  }
+  EXPECT_TRUE(watch.expired());
+}
+
+TEST(ThreadPool, ZeroThreadsMeansOne) {
+  EXPECT_EQ(ThreadPool::Create(0).value()->thread_count(), 1u);
+}
+
+TEST(ThreadPool, TheSharedPoolIsMadeOnceAndKeepsItsSize) {
+  ThreadPool* first = ThreadPool::Shared(2).value();
+  EXPECT_EQ(first->thread_count(), 2u);
+  EXPECT_EQ(ThreadPool::Shared(7).value(), first);
+  EXPECT_EQ(first->thread_count(), 2u);
+  std::promise<void> ran;
+  first->Schedule([&ran] { ran.set_value(); });
+  ran.get_future().wait();
+}
+
+TEST(ThreadPool, HasNoThreadToLendToAWaiter) {
+  EXPECT_FALSE(ThreadPool::Create(1).value()->RunOne());
+}
+
+}  // namespace
+}  // namespace basalt::base

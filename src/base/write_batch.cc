@@ -1,0 +1,183 @@
+#include "basalt/write_batch.h"
+
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "base/batch_cursor.h"
+#include "base/check.h"
+#include "base/coding.h"
+
+namespace basalt {
+namespace {
+
+using base::kBatchFlagKeyspace;
+using base::kBatchFlagTime;
+
+constexpr uint8_t kKnownFlags = kBatchFlagKeyspace | kBatchFlagTime;
+
+/// What may not stand in a batch, or ok. Sizes are checked here only, so that a record in a batch
+/// always fits its length fields.
+Status CheckRecord(std::string_view key, std::string_view value, std::chrono::milliseconds ttl) {
+  const auto refuse = [](const std::string& what) {
+    return Status(StatusCode::kInvalidArgument, "write batch: " + what);
+  };
+  if (key.size() > kMaxKeyBytes) {
+    return refuse("the key has " + std::to_string(key.size()) + " bytes, at most " +
+                  std::to_string(kMaxKeyBytes) + " are possible");
+  }
+  if (value.size() > kMaxValueBytes) {
+    return refuse("the value has " + std::to_string(value.size()) + " bytes, at most " +
+                  std::to_string(kMaxValueBytes) + " are possible");
+  }
+  if (ttl.count() < 0) {
+    return refuse("the ttl is " + std::to_string(ttl.count()) +
+                  " ms; give a positive one, or zero for none");
+  }
+  return {};
+}
+
+/// Takes one record off the front of `in`; `start` is the record's offset.
+Status CheckSerialisedRecord(base::Decoder* in, size_t start) {
+  const auto refuse = [start](StatusCode code, const std::string& what) {
+    return Status(code,
+                  "parse write batch: record at offset " + std::to_string(start) + ": " + what);
+  };
+  const auto truncated = [&] {
+    return refuse(StatusCode::kCorruption,
+                  "truncated, the bytes end at offset " + std::to_string(in->position()));
+  };
+  const auto kind = in->Read<uint8_t>();
+  const auto flags = in->Read<uint8_t>();
+  const auto key_bytes = in->Read<uint16_t>();
+  const auto value_bytes = in->Read<uint32_t>();
+  if (!in->ok()) return truncated();
+  if (kind < static_cast<uint8_t>(RecordKind::kPut) ||
+      kind > static_cast<uint8_t>(RecordKind::kBlobReference)) {
+    return refuse(StatusCode::kUnsupported,
+                  "unknown kind " + std::to_string(kind) + "; a newer version wrote it");
+  }
+  if ((flags & ~kKnownFlags) != 0) {
+    return refuse(StatusCode::kUnsupported,
+                  "unknown flags " + std::to_string(flags) + "; a newer version wrote it");
+  }
+  const bool has_keyspace = (flags & kBatchFlagKeyspace) != 0;
+  const bool has_time = (flags & kBatchFlagTime) != 0;
+  const uint32_t keyspace = has_keyspace ? in->Read<uint32_t>() : 0;
+  const uint64_t time_ms = has_time ? in->Read<uint64_t>() : 0;
+  if (!in->ok()) return truncated();
+  if (has_keyspace && keyspace == 0) {
+    return refuse(StatusCode::kCorruption, "keyspace zero is spelled out");
+  }
+  if (has_time && (time_ms == 0 || time_ms > std::numeric_limits<int64_t>::max())) {
+    return refuse(StatusCode::kCorruption, "time " + std::to_string(time_ms) + " is out of range");
+  }
+  if (kind == static_cast<uint8_t>(RecordKind::kDelete) && (has_time || value_bytes != 0)) {
+    return refuse(StatusCode::kCorruption, "a delete with a value or a time");
+  }
+  in->ReadBytes(uint64_t{key_bytes} + value_bytes);
+  if (!in->ok()) return truncated();
+  return {};
+}
+
+}  // namespace
+
+WriteBatch::WriteBatch(WriteBatch&& other) noexcept
+    : bytes_(std::move(other.bytes_)),
+      count_(std::exchange(other.count_, 0)),
+      error_(std::move(other.error_)) {
+  other.bytes_.clear();
+}
+
+WriteBatch& WriteBatch::operator=(WriteBatch&& other) noexcept {
+  if (this != &other) {
+    bytes_ = std::move(other.bytes_);
+    other.bytes_.clear();
+    count_ = std::exchange(other.count_, 0);
+    error_ = std::move(other.error_);
+  }
+  return *this;
+}
+
+void WriteBatch::Put(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
+                     KeyspaceId keyspace) {
+  Add(RecordKind::kPut, keyspace, key, value, ttl);
+}
+
+void WriteBatch::Delete(std::string_view key, KeyspaceId keyspace) {
+  Add(RecordKind::kDelete, keyspace, key, {}, {});
+}
+
+void WriteBatch::Clear() noexcept {
+  bytes_.clear();
+  count_ = 0;
+  error_ = Status();
+}
+
+void WriteBatch::Add(RecordKind kind, KeyspaceId keyspace, std::string_view key,
+                     std::string_view value, std::chrono::milliseconds ttl) {
+  if (Status fault = CheckRecord(key, value, ttl); !fault.ok()) {
+    if (error_.ok()) error_ = std::move(fault);
+    return;
+  }
+  const auto keyspace_number = static_cast<uint32_t>(keyspace);
+  uint8_t flags = 0;
+  size_t record_bytes = base::kBatchRecordHeaderBytes + key.size() + value.size();
+  if (keyspace_number != 0) {
+    flags |= kBatchFlagKeyspace;
+    record_bytes += sizeof(uint32_t);
+  }
+  if (ttl.count() != 0) {
+    flags |= kBatchFlagTime;
+    record_bytes += sizeof(uint64_t);
+  }
+  try {
+    bytes_.reserve(bytes_.size() + record_bytes);
+  } catch (const std::bad_alloc&) {
+    if (error_.ok()) {
+      error_ = Status(StatusCode::kResourceExhausted, "write batch: no memory to add a record");
+    }
+    return;
+  }
+  bytes_.push_back(static_cast<char>(kind));
+  bytes_.push_back(static_cast<char>(flags));
+  base::Append(&bytes_, static_cast<uint16_t>(key.size()));
+  base::Append(&bytes_, static_cast<uint32_t>(value.size()));
+  if (keyspace_number != 0) base::Append(&bytes_, keyspace_number);
+  if (ttl.count() != 0) base::Append(&bytes_, static_cast<uint64_t>(ttl.count()));
+  bytes_.append(key).append(value);
+  ++count_;
+}
+
+Status WriteBatch::ForEach(const std::function<Status(const Record&)>& visit) const {
+  base::BatchCursor cursor(bytes_);
+  while (cursor.Next()) {
+    BASALT_RETURN_IF_ERROR(
+        visit({.kind = cursor.kind(),
+               .keyspace = static_cast<KeyspaceId>(cursor.keyspace()),
+               .key = cursor.key(),
+               .value = cursor.value(),
+               .ttl = std::chrono::milliseconds(static_cast<int64_t>(cursor.time_ms()))}));
+  }
+  return {};
+}
+
+Result<WriteBatch> WriteBatch::Parse(std::string_view bytes) {
+  base::Decoder in(bytes);
+  size_t count = 0;
+  while (!in.AtEnd()) {
+    BASALT_RETURN_IF_ERROR(CheckSerialisedRecord(&in, in.position()));
+    ++count;
+  }
+  WriteBatch batch;
+  try {
+    batch.bytes_ = bytes;
+  } catch (const std::bad_alloc&) {
+    return Status(StatusCode::kResourceExhausted, "parse write batch: no memory to copy " +
+                                                      std::to_string(bytes.size()) + " bytes");
+  }
+  batch.count_ = count;
+  return batch;
+}
+
+}  // namespace basalt

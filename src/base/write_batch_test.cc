@@ -1,0 +1,259 @@
+#include "basalt/write_batch.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/batch_cursor.h"
+#include "base/coding.h"
+#include "base/random.h"
+
+namespace basalt {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// The bytes of one record, sound or not.
+std::string RecordBytes(uint8_t kind, uint8_t flags, uint16_t key_size, uint32_t value_size,
+                        std::string_view rest) {
+  std::string bytes;
+  base::Append(&bytes, kind);
+  base::Append(&bytes, flags);
+  base::Append(&bytes, key_size);
+  base::Append(&bytes, value_size);
+  return bytes.append(rest);
+}
+
+template <class Integer>
+std::string Bytes(Integer value) {
+  std::string bytes;
+  base::Append(&bytes, value);
+  return bytes;
+}
+
+/// "key=value" for each record, as ForEach gives them.
+std::vector<std::string> Texts(const WriteBatch& batch) {
+  std::vector<std::string> texts;
+  const Status status = batch.ForEach([&texts](const WriteBatch::Record& record) {
+    std::string text(record.kind == RecordKind::kDelete ? "-" : "");
+    texts.push_back(text.append(record.key).append("=").append(record.value));
+    return Status();
+  });
+  EXPECT_TRUE(status.ok());
+  return texts;
+}
+
+TEST(WriteBatch, StartsEmpty) {
+  const WriteBatch batch;
+  EXPECT_TRUE(batch.empty());
+  EXPECT_EQ(batch.byte_size(), 0u);
+  EXPECT_TRUE(Texts(batch).empty());
+}
+
+TEST(WriteBatch, KeepsRecordsInOrder) {
+  WriteBatch batch;
+  batch.Put("a", "1");
+  batch.Delete("b");
+  batch.Put("", "");
+  EXPECT_EQ(batch.count(), 3u);
+  EXPECT_EQ(Texts(batch), (std::vector<std::string>{"a=1", "-b=", "="}));
+}
+
+TEST(WriteBatch, BytesAreTheDocumentedOnes) {
+  WriteBatch batch;
+  batch.Put("key", "value", milliseconds(5), KeyspaceId{9});
+  batch.Delete("gone");
+  const std::string expected =
+      RecordBytes(1, 3, 3, 5, Bytes(uint32_t{9}) + Bytes(uint64_t{5}) + "keyvalue") +
+      RecordBytes(2, 0, 4, 0, "gone");
+  EXPECT_EQ(batch.bytes(), expected);
+}
+
+TEST(WriteBatch, ForEachGivesKeyspaceAndTtl) {
+  WriteBatch batch;
+  batch.Put("k", "v", milliseconds(1500), KeyspaceId{7});
+  batch.Delete("k", KeyspaceId{8});
+  std::vector<std::pair<KeyspaceId, milliseconds>> seen;
+  EXPECT_TRUE(batch
+                  .ForEach([&seen](const WriteBatch::Record& record) {
+                    seen.emplace_back(record.keyspace, record.ttl);
+                    return Status();
+                  })
+                  .ok());
+  EXPECT_EQ(seen, (std::vector<std::pair<KeyspaceId, milliseconds>>{
+                      {KeyspaceId{7}, milliseconds(1500)}, {KeyspaceId{8}, milliseconds(0)}}));
+}
+
+TEST(WriteBatch, ForEachStopsAtTheFirstError) {
+  WriteBatch batch;
+  batch.Put("a", "1");
+  batch.Put("b", "2");
+  batch.Put("c", "3");
+  int visits = 0;
+  const Status status = batch.ForEach([&visits](const WriteBatch::Record& record) {
+    ++visits;
+    return record.key == "b" ? Status(StatusCode::kAborted, "at b") : Status();
+  });
+  EXPECT_EQ(status.message(), "at b");
+  EXPECT_EQ(visits, 2);
+}
+
+TEST(WriteBatch, LargestKeyFitsAndALargerOneIsRemembered) {
+  WriteBatch batch;
+  batch.Put(std::string(kMaxKeyBytes, 'k'), "v");
+  EXPECT_TRUE(batch.status().ok());
+  batch.Put(std::string(kMaxKeyBytes + 1, 'k'), "v");
+  batch.Put("a", "1");
+  EXPECT_EQ(batch.count(), 2u);
+  EXPECT_EQ(batch.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(batch.status().message(),
+            "write batch: the key has 65536 bytes, at most 65535 are possible");
+}
+
+TEST(WriteBatch, AValueOfFourGibibytesIsRemembered) {
+  // Address space only: the size is refused before a byte is read.
+  const size_t size = size_t{1} << 32;
+  void* space = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(space, MAP_FAILED);
+  WriteBatch batch;
+  batch.Put("k", std::string_view(static_cast<const char*>(space), size));
+  munmap(space, size);
+  EXPECT_TRUE(batch.empty());
+  EXPECT_EQ(batch.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(batch.status().message(),
+            "write batch: the value has 4294967296 bytes, at most 4294967295 are possible");
+}
+
+TEST(WriteBatch, ANegativeTtlIsRemembered) {
+  WriteBatch batch;
+  batch.Put("k", "v", milliseconds(-1));
+  EXPECT_EQ(batch.count(), 0u);
+  EXPECT_EQ(batch.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(batch.status().message().find("-1 ms"), std::string_view::npos);
+}
+
+TEST(WriteBatch, TheFirstFaultStaysUntilClear) {
+  WriteBatch batch;
+  batch.Put("k", "v", milliseconds(-1));
+  batch.Put(std::string(kMaxKeyBytes + 1, 'k'), "v");
+  EXPECT_NE(batch.status().message().find("ttl"), std::string_view::npos);
+  batch.Clear();
+  EXPECT_TRUE(batch.status().ok());
+  EXPECT_TRUE(batch.empty());
+}
+
+TEST(WriteBatch, CopiesAreApartAndMovesLeaveEmpty) {
+  WriteBatch batch;
+  batch.Put("a", "1");
+  WriteBatch copy = batch;
+  copy.Put("b", "2");
+  EXPECT_EQ(batch.count(), 1u);
+  WriteBatch moved = std::move(copy);
+  EXPECT_EQ(moved.count(), 2u);
+  EXPECT_EQ(copy.count(), 0u);  // NOLINT(bugprone-use-after-move): what a move leaves is specified.
+  EXPECT_EQ(copy.byte_size(), 0u);
+  copy.Put("c", "3");
+  EXPECT_EQ(Texts(copy), (std::vector<std::string>{"c=3"}));
+  batch = std::move(moved);
+  EXPECT_EQ(Texts(batch), (std::vector<std::string>{"a=1", "b=2"}));
+  EXPECT_EQ(moved.byte_size(), 0u);  // NOLINT(bugprone-use-after-move)
+}
+
+TEST(WriteBatch, ParseGivesTheSameBatch) {
+  const uint64_t seed = 31;
+  base::Random random(seed);
+  for (int round = 0; round < 200; ++round) {
+    WriteBatch batch;
+    const uint64_t records = random.Below(20);
+    for (uint64_t i = 0; i < records; ++i) {
+      const std::string key(random.Below(300), static_cast<char>(random.Next()));
+      const auto keyspace = static_cast<KeyspaceId>(random.OneIn(3) ? random.Below(4) : 0);
+      if (random.OneIn(3)) {
+        batch.Delete(key, keyspace);
+      } else {
+        const std::string value(random.Below(2000), static_cast<char>(random.Next()));
+        batch.Put(key, value, milliseconds(random.OneIn(3) ? random.Below(5) : 0), keyspace);
+      }
+    }
+    const Result<WriteBatch> parsed = WriteBatch::Parse(batch.bytes());
+    ASSERT_TRUE(parsed) << parsed.error().ToString() << ", seed " << seed;
+    ASSERT_EQ(parsed->bytes(), batch.bytes());
+    ASSERT_EQ(parsed->count(), records);
+    ASSERT_EQ(Texts(*parsed), Texts(batch));
+    base::BatchCursor cursor(parsed->bytes());
+    size_t walked = 0;
+    while (cursor.Next()) ++walked;
+    ASSERT_EQ(walked, records);
+  }
+}
+
+TEST(WriteBatch, ParseTakesAllDefinedKinds) {
+  std::string bytes;
+  for (uint8_t kind = 1; kind <= 5; ++kind) bytes += RecordBytes(kind, 0, 1, 0, "k");
+  const Result<WriteBatch> batch = WriteBatch::Parse(bytes);
+  ASSERT_TRUE(batch) << batch.error().ToString();
+  EXPECT_EQ(batch->count(), 5u);
+}
+
+TEST(WriteBatch, ParseOfATruncatedBatchIsCorruptionWithItsOffset) {
+  WriteBatch batch;
+  batch.Put("first", "record");
+  const size_t second = batch.byte_size();
+  batch.Put("key", "value", milliseconds(5), KeyspaceId{9});
+  for (size_t size = 0; size <= batch.byte_size(); ++size) {
+    const Result<WriteBatch> parsed = WriteBatch::Parse(batch.bytes().substr(0, size));
+    if (size == 0 || size == second || size == batch.byte_size()) {
+      EXPECT_TRUE(parsed) << size;
+      continue;
+    }
+    ASSERT_FALSE(parsed) << size;
+    EXPECT_EQ(parsed.error().code(), StatusCode::kCorruption);
+    EXPECT_EQ(parsed.error().message(),
+              "parse write batch: record at offset " + std::to_string(size < second ? 0 : second) +
+                  ": truncated, the bytes end at offset " + std::to_string(size));
+  }
+}
+
+struct MalformedCase {
+  const char* name;
+  std::string bytes;
+  StatusCode code;
+  const char* message_part;
+};
+
+TEST(WriteBatch, ParseRefusesMalformedRecordsByName) {
+  const std::vector<MalformedCase> cases = {
+      {"kind 0", RecordBytes(0, 0, 0, 0, ""), StatusCode::kUnsupported, "unknown kind 0"},
+      {"kind 6", RecordBytes(6, 0, 0, 0, ""), StatusCode::kUnsupported, "unknown kind 6"},
+      {"flag 4", RecordBytes(1, 4, 0, 0, ""), StatusCode::kUnsupported, "unknown flags 4"},
+      {"flag 128", RecordBytes(1, 129, 0, 0, ""), StatusCode::kUnsupported, "unknown flags 129"},
+      {"keyspace zero", RecordBytes(1, 1, 0, 0, Bytes(uint32_t{0})), StatusCode::kCorruption,
+       "keyspace zero"},
+      {"time zero", RecordBytes(1, 2, 0, 0, Bytes(uint64_t{0})), StatusCode::kCorruption, "time 0"},
+      {"time beyond 63 bits", RecordBytes(1, 2, 0, 0, Bytes(uint64_t{1} << 63)),
+       StatusCode::kCorruption, "time 9223372036854775808"},
+      {"delete with value", RecordBytes(2, 0, 0, 1, "v"), StatusCode::kCorruption, "a delete with"},
+      {"delete with time", RecordBytes(2, 2, 0, 0, Bytes(uint64_t{1})), StatusCode::kCorruption,
+       "a delete with"},
+      {"value longer than all bytes", RecordBytes(1, 0, 1, UINT32_MAX, "kv"),
+       StatusCode::kCorruption, "truncated"},
+  };
+  WriteBatch sound;
+  sound.Put("sound", "record");
+  for (const MalformedCase& malformed : cases) {
+    const Result<WriteBatch> parsed =
+        WriteBatch::Parse(std::string(sound.bytes()) + malformed.bytes);
+    ASSERT_FALSE(parsed) << malformed.name;
+    EXPECT_EQ(parsed.error().code(), malformed.code) << malformed.name;
+    EXPECT_NE(parsed.error().message().find("record at offset 19: "), std::string_view::npos)
+        << parsed.error().ToString();
+    EXPECT_NE(parsed.error().message().find(malformed.message_part), std::string_view::npos)
+        << parsed.error().ToString();
+  }
+}
+
+}  // namespace
+}  // namespace basalt
