@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+namespace basalt::io {
+
+/// Time, injected. Thread-safe.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  /// Never runs backwards; its zero has no meaning. Microseconds.
+  virtual uint64_t MonotonicMicros() = 0;
+  /// Milliseconds since 1970 UTC; may jump.
+  virtual uint64_t WallMillis() = 0;
+
+  /// The machine's clock.
+  static Clock* System();
+};
+
+}  // namespace basalt::io

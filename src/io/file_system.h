@@ -1,0 +1,145 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "basalt/status.h"
+
+// Everything that touches a disk goes through here: the machine's file system (posix_file_system.h)
+// or a simulated one with power cuts and injected faults (sim_file_system.h).
+//
+// Implementations override the private functions, which mirror system calls: they answer an errno
+// (0: done) and may read or write less than asked. The public functions are written once over them:
+// they retry EINTR, finish short reads and writes, and turn an errno into a Status that names the
+// operation, the path and, where a person can do something, what to do.
+
+namespace basalt::io {
+
+/// The Status for an errno. ENOENT: NotFound; EEXIST: AlreadyExists; ENOSPC, EDQUOT, EMFILE,
+/// ENFILE, ENOMEM: ResourceExhausted; others IoError. `operation` reads like "write 4096 bytes at
+/// 8192".
+Status ErrnoStatus(int error, std::string_view operation, std::string_view path);
+
+/// A read-only mapping of a file's first bytes; unmapped on destruction. Sees later writes.
+class Mapping {
+ public:
+  virtual ~Mapping() = default;
+  std::string_view bytes() const noexcept { return bytes_; }
+
+ protected:
+  std::string_view bytes_;
+};
+
+/// An open file; closed on destruction. Reads may run concurrently; so may writes to disjoint
+/// ranges.
+class File {
+ public:
+  virtual ~File() = default;
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  const std::string& path() const noexcept { return path_; }
+
+  /// Fills `out` from `offset` on; gives the bytes read, fewer only where the file ends.
+  Result<size_t> ReadAt(uint64_t offset, std::span<char> out) const;
+  /// As ReadAt, but a file that ends earlier is Corruption ("... ends at X, needed Y").
+  Status ReadExactAt(uint64_t offset, std::span<char> out) const;
+  /// Writes all of `bytes` at `offset`. After an error any part of them may have been written.
+  Status WriteAt(uint64_t offset, std::string_view bytes);
+  /// The same for pieces one after the other, in as few system calls as the system allows.
+  Status WritePiecesAt(uint64_t offset, std::span<const std::string_view> pieces);
+  /// fdatasync: the file's bytes and size survive a power cut. After an error the state of unsynced
+  /// bytes is unknown, and a retry proves nothing.
+  Status Sync();
+  Status Truncate(uint64_t size);
+  /// Reserves space for [0, size) and extends the file to `size` with zeros; never shrinks it.
+  /// A file system without fallocate answers ok and does nothing.
+  Status Allocate(uint64_t size);
+  Result<uint64_t> Size() const;
+  Result<std::unique_ptr<Mapping>> Map(uint64_t size) const;
+
+ protected:
+  explicit File(std::string path) : path_(std::move(path)) {}
+
+ private:
+  virtual int DoRead(uint64_t offset, std::span<char> out, size_t* done) const = 0;
+  virtual int DoWrite(uint64_t offset, std::span<const std::string_view> pieces, size_t* done) = 0;
+  virtual int DoSync() = 0;
+  virtual int DoTruncate(uint64_t size) = 0;
+  virtual int DoAllocate(uint64_t size) = 0;
+  virtual int DoSize(uint64_t* size) const = 0;
+  virtual int DoMap(uint64_t size, std::unique_ptr<Mapping>* mapping) const = 0;
+
+  std::string path_;
+};
+
+enum class OpenMode : uint8_t {
+  kRead,       ///< Must exist.
+  kReadWrite,  ///< Must exist.
+  kCreate,     ///< Must not exist; read and write.
+};
+
+/// Held until destroyed. See FileSystem::Lock.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  Result<std::unique_ptr<File>> Open(std::string_view path, OpenMode mode);
+  /// One level; AlreadyExists when something of that name is there.
+  Status CreateDirectory(std::string_view path);
+  /// Names (not paths) of what a directory holds, sorted, without "." and "..".
+  Result<std::vector<std::string>> List(std::string_view path);
+  /// Replaces `to`, atomically for every observer; durable after SyncDirectory.
+  Status Rename(std::string_view from, std::string_view to);
+  Status RemoveFile(std::string_view path);
+  Status RemoveDirectory(std::string_view path);
+  /// Makes creations, renames and removals in the directory survive a power cut.
+  Status SyncDirectory(std::string_view path);
+  /// False when nothing is there; an error when that cannot be told.
+  Result<bool> Exists(std::string_view path);
+  Result<bool> IsDirectory(std::string_view path);
+  Result<uint64_t> FileSize(std::string_view path);
+
+  /// Takes the lock file `path` (made when absent) for this process and handle: an OFD write lock,
+  /// plus a registry inside the process. The holder writes pid, start time, host and program into
+  /// the file; a refused opener gets Busy with them and what to do. A forked child lets go of the
+  /// file.
+  Result<std::unique_ptr<FileLock>> Lock(std::string_view path);
+
+  /// The machine's file system.
+  static FileSystem* Posix();
+
+ private:
+  virtual int DoOpen(const std::string& path, OpenMode mode, std::unique_ptr<File>* file) = 0;
+  virtual int DoCreateDirectory(const std::string& path) = 0;
+  virtual int DoList(const std::string& path, std::vector<std::string>* names) = 0;
+  virtual int DoRename(const std::string& from, const std::string& to) = 0;
+  virtual int DoRemoveFile(const std::string& path) = 0;
+  virtual int DoRemoveDirectory(const std::string& path) = 0;
+  virtual int DoSyncDirectory(const std::string& path) = 0;
+  virtual int DoStat(const std::string& path, bool* is_directory, uint64_t* size) = 0;
+  /// Answers EWOULDBLOCK with `holder` filled in when another has it.
+  virtual int DoLock(const std::string& path, std::unique_ptr<FileLock>* lock,
+                     std::string* holder) = 0;
+};
+
+/// The directory part of a path ("." when it has none), and `directory`/`name`.
+std::string ParentDirectory(std::string_view path);
+std::string JoinPath(std::string_view directory, std::string_view name);
+
+/// The whole of a small file. `limit` bounds it: a larger one is Corruption.
+Result<std::string> ReadWholeFile(FileSystem* fs, std::string_view path, uint64_t limit);
+/// Replaces `path` atomically and durably: writes `path`.tmp, syncs it, renames it, syncs the
+/// directory. After an error either the old or the new content is there.
+Status ReplaceFile(FileSystem* fs, std::string_view path, std::string_view bytes);
+
+}  // namespace basalt::io

@@ -1,0 +1,406 @@
+#include "io/file_system.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "io/memory_file_system.h"
+#include "io/sim_file_system.h"
+
+// What every file system promises: the same tests run on the machine's own, on the simulated one,
+// and on the one in memory.
+
+namespace basalt::io {
+namespace {
+
+enum class Kind { kPosix, kSim, kMemory };
+
+class FileSystemContract : public testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    switch (GetParam()) {
+      case Kind::kPosix: {
+        std::string pattern =
+            (std::filesystem::temp_directory_path() / "basalt-io-XXXXXX").string();
+        ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+        root_ = pattern;
+        fs_ = FileSystem::Posix();
+        return;
+      }
+      case Kind::kSim:
+        owned_ = std::make_unique<SimFileSystem>();
+        break;
+      case Kind::kMemory:
+        owned_ = NewMemoryFileSystem();
+        break;
+    }
+    fs_ = owned_.get();
+    root_ = "/root";
+    ASSERT_TRUE(fs_->CreateDirectory(root_).ok());
+  }
+
+  void TearDown() override {
+    if (GetParam() == Kind::kPosix) std::filesystem::remove_all(root_);
+  }
+
+  std::string Path(std::string_view name) const { return JoinPath(root_, name); }
+
+  std::unique_ptr<File> Create(std::string_view name, std::string_view bytes = {}) {
+    auto file = fs_->Open(Path(name), OpenMode::kCreate);
+    EXPECT_TRUE(file.has_value()) << file.status().ToString();
+    const Status status = (*file)->WriteAt(0, bytes);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return std::move(*file);
+  }
+
+  std::string Content(std::string_view name) {
+    return ReadWholeFile(fs_, Path(name), 1 << 20).value();
+  }
+
+  FileSystem* fs_ = nullptr;
+  std::string root_;
+
+ private:
+  std::unique_ptr<FileSystem> owned_;
+};
+
+std::string KindName(const testing::TestParamInfo<Kind>& info) {
+  switch (info.param) {
+    case Kind::kPosix:
+      return "Posix";
+    case Kind::kSim:
+      return "Sim";
+    case Kind::kMemory:
+      return "Memory";
+  }
+  return "";
+}
+
+INSTANTIATE_TEST_SUITE_P(Io, FileSystemContract,
+                         testing::Values(Kind::kPosix, Kind::kSim, Kind::kMemory), KindName);
+
+bool Contains(const Status& status, std::string_view text) {
+  return status.ToString().find(text) != std::string::npos;
+}
+
+TEST_P(FileSystemContract, WrittenBytesAreRead) {
+  const auto file = Create("a", "hello");
+  ASSERT_TRUE(file->WriteAt(3, "p me").ok());
+  EXPECT_EQ(Content("a"), "help me");
+  EXPECT_EQ(file->Size().value(), 7u);
+  EXPECT_EQ(file->path(), Path("a"));
+}
+
+TEST_P(FileSystemContract, PiecesAreWrittenOneAfterTheOther) {
+  const auto file = Create("a", "____");
+  std::vector<std::string_view> pieces;
+  std::string expected = "__";
+  for (int i = 0; i < 3000; ++i) {  // More than one system call takes.
+    pieces.push_back(i % 3 == 0 ? "" : (i % 3 == 1 ? "x" : "yz"));
+    expected += pieces.back();
+  }
+  ASSERT_TRUE(file->WritePiecesAt(2, pieces).ok());
+  EXPECT_EQ(Content("a"), expected);
+  ASSERT_TRUE(file->WritePiecesAt(0, std::vector<std::string_view>(2000)).ok());
+  ASSERT_TRUE(file->WritePiecesAt(0, {}).ok());
+  std::vector<std::string_view> mostly_empty(2000);
+  mostly_empty.push_back("!");
+  ASSERT_TRUE(file->WritePiecesAt(0, mostly_empty).ok());
+  expected[0] = '!';
+  EXPECT_EQ(Content("a"), expected);
+}
+
+TEST_P(FileSystemContract, AGapReadsAsZeros) {
+  const auto file = Create("a");
+  ASSERT_TRUE(file->WriteAt(5, "x").ok());
+  EXPECT_EQ(Content("a"), std::string(5, '\0') + "x");
+}
+
+TEST_P(FileSystemContract, ReadingEndsWhereTheFileEnds) {
+  const auto file = Create("a", "hello");
+  char out[8];
+  EXPECT_EQ(file->ReadAt(3, out).value(), 2u);
+  EXPECT_EQ(std::string_view(out, 2), "lo");
+  EXPECT_EQ(file->ReadAt(5, out).value(), 0u);
+  EXPECT_EQ(file->ReadAt(1000, out).value(), 0u);
+  EXPECT_EQ(file->ReadAt(std::numeric_limits<uint64_t>::max(), out).value(), 0u);
+  EXPECT_EQ(file->ReadAt(std::numeric_limits<int64_t>::max() - 1, out).value(), 0u);
+}
+
+TEST_P(FileSystemContract, AMissingRangeIsCorruptionAndNamesBothEnds) {
+  const auto file = Create("a", "hello");
+  char out[4];
+  EXPECT_TRUE(file->ReadExactAt(1, out).ok());
+  const Status status = file->ReadExactAt(3, out);
+  EXPECT_EQ(status.code(), StatusCode::kCorruption);
+  EXPECT_TRUE(Contains(status, Path("a") + ": ends at 5, needed 4 bytes at 3"))
+      << status.ToString();
+}
+
+TEST_P(FileSystemContract, TruncationCutsAndExtendsWithZeros) {
+  const auto file = Create("a", "hello");
+  ASSERT_TRUE(file->Truncate(2).ok());
+  EXPECT_EQ(Content("a"), "he");
+  ASSERT_TRUE(file->Truncate(4).ok());
+  EXPECT_EQ(Content("a"), std::string("he\0\0", 4));
+}
+
+TEST_P(FileSystemContract, AllocationExtendsWithZerosAndNeverShrinks) {
+  const auto file = Create("a", "hello");
+  ASSERT_TRUE(file->Allocate(8).ok());
+  EXPECT_EQ(Content("a"), std::string("hello\0\0\0", 8));
+  ASSERT_TRUE(file->Allocate(3).ok());
+  ASSERT_TRUE(file->Allocate(0).ok());
+  EXPECT_EQ(file->Size().value(), 8u);
+}
+
+TEST_P(FileSystemContract, AMappingSeesLaterWrites) {
+  const auto file = Create("a", "hello");
+  ASSERT_TRUE(file->Allocate(10).ok());
+  const auto mapping = file->Map(8).value();
+  EXPECT_EQ(mapping->bytes(), std::string_view("hello\0\0\0", 8));
+  ASSERT_TRUE(file->WriteAt(1, "a").ok());
+  ASSERT_TRUE(file->WriteAt(100000, "far").ok());
+  ASSERT_TRUE(file->WriteAt(6, "zzzz").ok());
+  EXPECT_EQ(mapping->bytes(), std::string_view("hallo\0zz", 8));
+}
+
+TEST_P(FileSystemContract, AMappingOutlivesItsFile) {
+  auto file = Create("a", "hello");
+  const auto mapping = file->Map(5).value();
+  file.reset();
+  ASSERT_TRUE(fs_->RemoveFile(Path("a")).ok());
+  EXPECT_EQ(mapping->bytes(), "hello");
+}
+
+TEST_P(FileSystemContract, AnEmptyMappingIsFineAndATooLongOneIsCorruption) {
+  const auto file = Create("a", "hello");
+  EXPECT_EQ(file->Map(0).value()->bytes(), "");
+  const auto mapping = file->Map(6);
+  EXPECT_EQ(mapping.status().code(), StatusCode::kCorruption);
+  EXPECT_TRUE(Contains(mapping.status(), "ends at 5, needed 6"));
+}
+
+TEST_P(FileSystemContract, OpenDoesAsItsModeSays) {
+  EXPECT_EQ(fs_->Open(Path("a"), OpenMode::kRead).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(fs_->Open(Path("a"), OpenMode::kReadWrite).status().code(), StatusCode::kNotFound);
+  Create("a", "hello");
+  EXPECT_EQ(fs_->Open(Path("a"), OpenMode::kCreate).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_TRUE(fs_->Open(Path("a"), OpenMode::kReadWrite).value()->WriteAt(0, "H").ok());
+  const auto read_only = fs_->Open(Path("a"), OpenMode::kRead).value();
+  const Status status = read_only->WriteAt(0, "x");
+  EXPECT_EQ(status.code(), StatusCode::kIoError);
+  EXPECT_TRUE(Contains(status, "cannot write 1 bytes at 0")) << status.ToString();
+  EXPECT_FALSE(read_only->Truncate(0).ok());
+  EXPECT_FALSE(read_only->Allocate(100).ok());
+  EXPECT_EQ(Content("a"), "Hello");
+}
+
+TEST_P(FileSystemContract, ADirectoryIsNotAFile) {
+  ASSERT_TRUE(fs_->CreateDirectory(Path("d")).ok());
+  for (const OpenMode mode : {OpenMode::kRead, OpenMode::kReadWrite}) {
+    const Status status = fs_->Open(Path("d"), mode).status();
+    EXPECT_EQ(status.code(), StatusCode::kIoError);
+    EXPECT_TRUE(Contains(status, Path("d") + ": cannot open: Is a directory; name a file"))
+        << status.ToString();
+  }
+  EXPECT_FALSE(fs_->RemoveFile(Path("d")).ok());
+  EXPECT_FALSE(fs_->FileSize(Path("d")).has_value());
+  EXPECT_FALSE(fs_->Lock(Path("d")).has_value());
+}
+
+TEST_P(FileSystemContract, AFileIsNotADirectory) {
+  Create("a");
+  EXPECT_TRUE(Contains(fs_->List(Path("a")).status(), "Not a directory"));
+  EXPECT_TRUE(Contains(fs_->SyncDirectory(Path("a")), "Not a directory"));
+  EXPECT_TRUE(Contains(fs_->RemoveDirectory(Path("a")), "Not a directory"));
+  EXPECT_TRUE(Contains(fs_->Open(Path("a/b"), OpenMode::kCreate).status(), "Not a directory"));
+  EXPECT_EQ(fs_->CreateDirectory(Path("a")).code(), StatusCode::kAlreadyExists);
+}
+
+TEST_P(FileSystemContract, NamesAreListedInOrder) {
+  Create("b");
+  Create("c");
+  ASSERT_TRUE(fs_->CreateDirectory(Path("a")).ok());
+  EXPECT_EQ(fs_->List(root_).value(), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(fs_->List(Path("a")).value(), std::vector<std::string>{});
+  EXPECT_EQ(fs_->List(Path("x")).status().code(), StatusCode::kNotFound);
+}
+
+TEST_P(FileSystemContract, WhatIsThereCanBeAsked) {
+  Create("a", "hello");
+  EXPECT_TRUE(fs_->Exists(Path("a")).value());
+  EXPECT_TRUE(fs_->Exists(root_).value());
+  EXPECT_FALSE(fs_->Exists(Path("b")).value());
+  EXPECT_FALSE(fs_->IsDirectory(Path("a")).value());
+  EXPECT_FALSE(fs_->IsDirectory(Path("b")).value());
+  EXPECT_TRUE(fs_->IsDirectory(root_).value());
+  EXPECT_EQ(fs_->FileSize(Path("a")).value(), 5u);
+  EXPECT_EQ(fs_->FileSize(Path("b")).status().code(), StatusCode::kNotFound);
+  // Nothing can be below a file; that is not the same as "absent".
+  EXPECT_EQ(fs_->Exists(Path("a/b")).status().code(), StatusCode::kIoError);
+}
+
+TEST_P(FileSystemContract, DirectoriesComeAndGo) {
+  ASSERT_TRUE(fs_->CreateDirectory(Path("d")).ok());
+  EXPECT_EQ(fs_->CreateDirectory(Path("d")).code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(fs_->CreateDirectory(Path("x/y")).code(), StatusCode::kNotFound);
+  Create("d/a");
+  EXPECT_TRUE(Contains(fs_->RemoveDirectory(Path("d")), "Directory not empty"));
+  ASSERT_TRUE(fs_->RemoveFile(Path("d/a")).ok());
+  ASSERT_TRUE(fs_->RemoveDirectory(Path("d")).ok());
+  EXPECT_EQ(fs_->RemoveDirectory(Path("d")).code(), StatusCode::kNotFound);
+  EXPECT_EQ(fs_->SyncDirectory(Path("d")).code(), StatusCode::kNotFound);
+  EXPECT_TRUE(fs_->SyncDirectory(root_).ok());
+}
+
+TEST_P(FileSystemContract, RenameMovesAndReplaces) {
+  Create("a", "new");
+  Create("b", "old");
+  const auto old = fs_->Open(Path("b"), OpenMode::kRead).value();
+  ASSERT_TRUE(fs_->Rename(Path("a"), Path("b")).ok());
+  EXPECT_EQ(fs_->List(root_).value(), std::vector<std::string>{"b"});
+  EXPECT_EQ(Content("b"), "new");
+  char out[3];
+  ASSERT_TRUE(old->ReadExactAt(0, out).ok());
+  EXPECT_EQ(std::string_view(out, 3), "old");
+
+  ASSERT_TRUE(fs_->Rename(Path("b"), Path("b")).ok());
+  ASSERT_TRUE(fs_->CreateDirectory(Path("d")).ok());
+  ASSERT_TRUE(fs_->Rename(Path("b"), Path("d/c")).ok());
+  EXPECT_EQ(Content("d/c"), "new");
+  ASSERT_TRUE(fs_->Rename(Path("d"), Path("e")).ok());
+  EXPECT_EQ(Content("e/c"), "new");
+}
+
+TEST_P(FileSystemContract, ImpossibleRenamesAreRefused) {
+  const Status missing = fs_->Rename(Path("a"), Path("b"));
+  EXPECT_EQ(missing.code(), StatusCode::kNotFound);
+  EXPECT_TRUE(Contains(missing, Path("a") + ": cannot rename to " + Path("b")));
+  Create("a");
+  ASSERT_TRUE(fs_->CreateDirectory(Path("d")).ok());
+  Create("d/x");
+  ASSERT_TRUE(fs_->CreateDirectory(Path("e")).ok());
+  EXPECT_TRUE(Contains(fs_->Rename(Path("a"), Path("d")), "Is a directory"));
+  EXPECT_TRUE(Contains(fs_->Rename(Path("d"), Path("a")), "Not a directory"));
+  EXPECT_TRUE(Contains(fs_->Rename(Path("e"), Path("d")), "Directory not empty"));
+  EXPECT_TRUE(Contains(fs_->Rename(Path("d"), Path("d/y")), "Invalid argument"));
+}
+
+TEST_P(FileSystemContract, ARemovedFileLivesWhileItIsOpen) {
+  const auto file = Create("a", "hello");
+  ASSERT_TRUE(fs_->RemoveFile(Path("a")).ok());
+  EXPECT_EQ(fs_->RemoveFile(Path("a")).code(), StatusCode::kNotFound);
+  EXPECT_FALSE(fs_->Exists(Path("a")).value());
+  Create("a", "other");
+  char out[5];
+  ASSERT_TRUE(file->ReadExactAt(0, out).ok());
+  EXPECT_EQ(std::string_view(out, 5), "hello");
+  EXPECT_TRUE(file->Sync().ok());
+}
+
+TEST_P(FileSystemContract, PathsThatCannotBeAreRefused) {
+  const std::string zero = Path(std::string_view("a\0b", 3));
+  for (const std::string& path : {std::string(), zero}) {
+    EXPECT_EQ(fs_->Open(path, OpenMode::kCreate).status().code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(fs_->CreateDirectory(path).code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(fs_->List(path).status().code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(fs_->Rename(path, Path("b")).code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(fs_->Rename(Path("b"), path).code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(fs_->RemoveFile(path).code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(fs_->RemoveDirectory(path).code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(fs_->SyncDirectory(path).code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(fs_->Exists(path).status().code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(fs_->FileSize(path).status().code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(fs_->Lock(path).status().code(), StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(fs_->List(root_).value(), std::vector<std::string>{});
+}
+
+TEST_P(FileSystemContract, OffsetsThatNoFileHasAreRefused) {
+  const auto file = Create("a", "hello");
+  const uint64_t max = std::numeric_limits<uint64_t>::max();
+  EXPECT_EQ(file->WriteAt(max, "x").code(), StatusCode::kIoError);
+  EXPECT_EQ(file->WriteAt(max / 2, "x").code(), StatusCode::kIoError);
+  EXPECT_EQ(file->Truncate(max).code(), StatusCode::kIoError);
+  EXPECT_EQ(file->Allocate(max).code(), StatusCode::kIoError);
+  EXPECT_EQ(Content("a"), "hello");
+}
+
+TEST_P(FileSystemContract, ReplaceFileMakesAndReplaces) {
+  ASSERT_TRUE(ReplaceFile(fs_, Path("a"), "one").ok());
+  EXPECT_EQ(Content("a"), "one");
+  Create("a.tmp", "left from a run that was killed");
+  ASSERT_TRUE(ReplaceFile(fs_, Path("a"), "two").ok());
+  EXPECT_EQ(Content("a"), "two");
+  EXPECT_EQ(fs_->List(root_).value(), std::vector<std::string>{"a"});
+  EXPECT_EQ(ReplaceFile(fs_, Path("x/a"), "").code(), StatusCode::kNotFound);
+}
+
+TEST_P(FileSystemContract, ReadWholeFileIsBounded) {
+  Create("a", "hello");
+  EXPECT_EQ(ReadWholeFile(fs_, Path("a"), 5).value(), "hello");
+  const Status status = ReadWholeFile(fs_, Path("a"), 4).status();
+  EXPECT_EQ(status.code(), StatusCode::kCorruption);
+  EXPECT_TRUE(Contains(status, "has 5 bytes, but such a file has at most 4"));
+  EXPECT_EQ(ReadWholeFile(fs_, Path("b"), 5).status().code(), StatusCode::kNotFound);
+}
+
+TEST_P(FileSystemContract, ASecondLockIsRefusedUntilTheFirstIsGone) {
+  auto first = fs_->Lock(Path("LOCK"));
+  ASSERT_TRUE(first.has_value()) << first.status().ToString();
+  const Status status = fs_->Lock(Path("LOCK")).status();
+  EXPECT_EQ(status.code(), StatusCode::kBusy);
+  EXPECT_EQ(status.message(),
+            root_ + " is already open in this process; close it there, or use another path");
+  EXPECT_TRUE(fs_->Lock(Path("OTHER")).has_value());
+  first->reset();
+  EXPECT_TRUE(fs_->Lock(Path("LOCK")).has_value());
+}
+
+TEST(ErrnoStatus, NamesOperationPathCauseAndAdvice) {
+  EXPECT_EQ(
+      ErrnoStatus(ENOSPC, "write 4096 bytes at 8192", "/db/1.log").ToString(),
+      "ResourceExhausted: /db/1.log: cannot write 4096 bytes at 8192: No space left on device; "
+      "free space, then retry");
+  EXPECT_EQ(
+      ErrnoStatus(EMFILE, "open", "/db/1.log").ToString(),
+      "ResourceExhausted: /db/1.log: cannot open: Too many open files; raise the limit on open "
+      "files (ulimit -n)");
+  EXPECT_EQ(ErrnoStatus(EROFS, "create", "/db/1.log").ToString(),
+            "IoError: /db/1.log: cannot create: Read-only file system; check the permissions of "
+            "/db/1.log");
+}
+
+TEST(ErrnoStatus, ChoosesTheCode) {
+  EXPECT_EQ(ErrnoStatus(ENOENT, "open", "a").code(), StatusCode::kNotFound);
+  EXPECT_EQ(ErrnoStatus(EEXIST, "create", "a").code(), StatusCode::kAlreadyExists);
+  for (const int error : {ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM}) {
+    EXPECT_EQ(ErrnoStatus(error, "open", "a").code(), StatusCode::kResourceExhausted);
+  }
+  for (const int error : {EIO, EACCES, EBADF, EINTR}) {
+    EXPECT_EQ(ErrnoStatus(error, "open", "a").code(), StatusCode::kIoError);
+  }
+}
+
+TEST(Paths, AreTakenApartAndJoined) {
+  EXPECT_EQ(ParentDirectory("a/b"), "a");
+  EXPECT_EQ(ParentDirectory("/a/b/c"), "/a/b");
+  EXPECT_EQ(ParentDirectory("b"), ".");
+  EXPECT_EQ(ParentDirectory("/b"), "/");
+  EXPECT_EQ(ParentDirectory("/"), "/");
+  EXPECT_EQ(ParentDirectory("a/b/"), "a");
+  EXPECT_EQ(ParentDirectory("a//b"), "a");
+  EXPECT_EQ(JoinPath("a", "b"), "a/b");
+  EXPECT_EQ(JoinPath("a/", "b"), "a/b");
+  EXPECT_EQ(JoinPath("/", "b"), "/b");
+  EXPECT_EQ(JoinPath("", "b"), "b");
+}
+
+}  // namespace
+}  // namespace basalt::io

@@ -1,0 +1,196 @@
+#include "io/posix_file_lock.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <mutex>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+// A lock file is locked in two ways at once:
+//
+//  - against other processes by an OFD write lock (F_OFD_SETLK) on the whole file. It belongs to
+//  the
+//    open file description and not to the process, so that opening and closing the file elsewhere
+//    in the process does not drop it, as a plain POSIX lock would be; the kernel drops it when the
+//    last descriptor of that description is closed, however the process ends;
+//  - against other handles of this process by a registry of the locked inodes, for the clearer
+//  message.
+//
+// A forked child inherits the description, and would keep the lock for as long as it lives. A fork
+// handler closes the descriptors in the child, which does not unlock the parent's. The mutex is
+// held across the fork, and everything from the opening of the file to its entry in the registry
+// happens under it, so that no descriptor is missed. exec() is covered by O_CLOEXEC.
+//
+// Once it is locked, the file says who has it:
+//
+//   pid 4711
+//   started 2026-03-01T09:30:00Z     when the lock was taken, UTC
+//   host db1
+//   program basalt
+//
+// That text only serves the message of a refused opener. When it cannot be written (a full disk),
+// the lock holds all the same, and the message names "another process".
+
+namespace basalt::io {
+namespace {
+
+/// More than any holder's text: Linux bounds host names by 64 bytes and program names by 255.
+constexpr size_t kHolderBytesMax = 1024;
+
+struct Held {
+  dev_t device;
+  ino_t inode;
+  int descriptor;
+};
+
+/// Every lock that this process holds. Never destroyed: a static object may hold a lock to the end.
+class LockRegistry {
+ public:
+  static LockRegistry& Get() {
+    static LockRegistry* const registry = [] {
+      auto* made = new LockRegistry;
+      pthread_atfork([] { Get().mutex_.lock(); }, [] { Get().mutex_.unlock(); },
+                     [] { Get().AfterForkInChild(); });
+      return made;
+    }();
+    return *registry;
+  }
+
+  int Acquire(const std::string& path, int* descriptor, std::string* holder);
+  void Release(int descriptor);
+
+ private:
+  void AfterForkInChild() {
+    for (const Held& held : held_) close(held.descriptor);
+    held_.clear();
+    mutex_.unlock();
+  }
+  int AcquireOpened(int descriptor, std::string* holder);
+
+  std::mutex mutex_;
+  std::vector<Held> held_;  // By mutex_.
+};
+
+class PosixFileLock final : public FileLock {
+ public:
+  explicit PosixFileLock(int descriptor) : descriptor_(descriptor) {}
+  PosixFileLock(const PosixFileLock&) = delete;
+  PosixFileLock& operator=(const PosixFileLock&) = delete;
+  ~PosixFileLock() override { LockRegistry::Get().Release(descriptor_); }
+
+ private:
+  const int descriptor_;
+};
+
+std::string TimeNow() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc)};
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+/// Replaces what an earlier holder left. Only the removal of that must succeed.
+int WriteHolder(int descriptor) {
+  if (ftruncate(descriptor, 0) != 0) return errno;
+  const std::string text = "pid " + std::to_string(getpid()) + "\nstarted " + TimeNow() +
+                           "\nhost " + HostName() + "\nprogram " + program_invocation_short_name +
+                           "\n";
+  const ssize_t written = pwrite(descriptor, text.data(), text.size(), 0);
+  if (written != static_cast<ssize_t>(text.size()) && ftruncate(descriptor, 0) != 0) return errno;
+  return 0;
+}
+
+/// The rest of the line of `text` that begins with `name` and a space.
+std::string_view Line(std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (line.starts_with(name) && line.size() > name.size() && line[name.size()] == ' ') {
+      return line.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+std::string ReadHolder(int descriptor) {
+  std::array<char, kHolderBytesMax> bytes{};
+  const ssize_t size = pread(descriptor, bytes.data(), bytes.size(), 0);
+  const std::string_view text(bytes.data(), size > 0 ? static_cast<size_t>(size) : 0);
+  const std::string_view pid = Line(text, "pid");
+  if (pid.empty()) return "is in use by another process";
+  std::string holder = "is in use by process ";
+  holder.append(pid).append(" (").append(Line(text, "program"));
+  holder.append(", since ").append(Line(text, "started"));
+  holder.append(", on host ").append(Line(text, "host")).append(")");
+  return holder;
+}
+
+int LockRegistry::AcquireOpened(int descriptor, std::string* holder) {
+  struct stat attributes{};
+  if (fstat(descriptor, &attributes) != 0) return errno;
+  if (!S_ISREG(attributes.st_mode)) return ESPIPE;
+  for (const Held& held : held_) {
+    if (held.device == attributes.st_dev && held.inode == attributes.st_ino) {
+      *holder = "is already open in this process";
+      return EWOULDBLOCK;
+    }
+  }
+  struct flock whole{};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  if (fcntl(descriptor, F_OFD_SETLK, &whole) != 0) {
+    if (errno != EAGAIN && errno != EACCES) return errno;
+    *holder = ReadHolder(descriptor);
+    return EWOULDBLOCK;
+  }
+  if (const int error = WriteHolder(descriptor); error != 0) return error;
+  held_.push_back({attributes.st_dev, attributes.st_ino, descriptor});
+  return 0;
+}
+
+int LockRegistry::Acquire(const std::string& path, int* descriptor, std::string* holder) {
+  const std::lock_guard guard(mutex_);
+  const int opened = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+  if (opened < 0) return errno;
+  const int error = AcquireOpened(opened, holder);
+  if (error != 0) close(opened);
+  *descriptor = opened;
+  return error;
+}
+
+void LockRegistry::Release(int descriptor) {
+  const std::lock_guard guard(mutex_);
+  // In a forked child the registry is empty, and the number may belong to another file by now.
+  const size_t removed =
+      std::erase_if(held_, [&](const Held& held) { return held.descriptor == descriptor; });
+  if (removed == 0) return;
+  // Nobody has it any more: a text that says otherwise would only mislead a person who looks.
+  static_cast<void>(ftruncate(descriptor, 0));
+  close(descriptor);
+}
+
+}  // namespace
+
+int LockPosixFile(const std::string& path, std::unique_ptr<FileLock>* lock, std::string* holder) {
+  int descriptor = -1;
+  const int error = LockRegistry::Get().Acquire(path, &descriptor, holder);
+  if (error == 0) *lock = std::make_unique<PosixFileLock>(descriptor);
+  return error;
+}
+
+}  // namespace basalt::io
