@@ -1,0 +1,364 @@
+#include "wal/log.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "base/check.h"
+#include "base/random.h"
+#include "wal/log_parts.h"
+
+namespace basalt::wal {
+namespace {
+
+/// A waiter spins this long before it sleeps: a write() of a small group takes less, and waking a
+/// sleeper takes longer.
+constexpr std::chrono::nanoseconds kSpinMax{2000};
+
+void PauseCpu() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// Waits for `condition` a little while; never on a machine with one CPU, where nothing could change.
+template <class Condition>
+void SpinUntil(const Condition& condition) {
+  static const bool can_spin = std::thread::hardware_concurrency() > 1;
+  if (!can_spin) return;
+  const auto deadline = std::chrono::steady_clock::now() + kSpinMax;
+  while (!condition() && std::chrono::steady_clock::now() < deadline) PauseCpu();
+}
+
+/// Fills in the checksums of framed records that will lie at `offset` of file `file_id`; gives the
+/// file's running hash after them (closing records excluded).
+uint64_t FillChecksums(char* bytes, size_t size, uint64_t file_id, uint64_t offset,
+                       uint64_t running_hash) {
+  for (size_t at = 0; at < size;) {
+    char* const record = bytes + at;
+    RecordHeader header;
+    std::memcpy(&header, record, sizeof header);
+    const uint64_t checksum = RecordChecksum(file_id, offset + at, record);
+    base::Store(record + offsetof(RecordHeader, checksum), checksum);
+    if (header.type == LogRecordType::kBatch) {
+      running_hash = ExtendRunningHash(running_hash, checksum);
+    }
+    at += FramedBytes(header.payload_bytes);
+  }
+  return running_hash;
+}
+
+}  // namespace
+
+Log::Log(io::FileSystem* fs, std::string directory, const LogStart& start, LogOptions options)
+    : fs_(fs),
+      directory_(std::move(directory)),
+      options_(std::move(options)),
+      start_(start),
+      last_lsn_(start.next_lsn - 1),
+      durable_lsn_(start.durable_lsn),
+      written_lsn_(start.next_lsn - 1),
+      next_file_number_(start.next_file_number) {}
+
+Log::~Log() = default;
+
+Result<std::unique_ptr<Log>> Log::Start(io::FileSystem* fs, std::string directory,
+                                        const LogStart& start, LogOptions options) {
+  BASALT_CHECK(start.next_lsn >= 1 && start.durable_lsn < start.next_lsn);
+  std::unique_ptr<Log> log(new Log(fs, std::move(directory), start, std::move(options)));
+  BASALT_RETURN_IF_ERROR(log->AdoptExistingFiles());
+  return log;
+}
+
+Status Log::AdoptExistingFiles() {
+  BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs_->List(directory_));
+  for (const std::string& name : names) {
+    const std::optional<uint64_t> number = ParseLogFileName(name);
+    if (!number) continue;
+    auto file = std::make_shared<LogFile>();
+    file->path = io::JoinPath(directory_, name);
+    BASALT_ASSIGN_OR_RETURN(file->written_end, fs_->FileSize(file->path));
+    file->last_lsn = start_.next_lsn - 1;
+    file->sealed = true;
+    files_.push_back(std::move(file));
+    next_file_number_ = std::max(next_file_number_, *number + 1);
+  }
+  return {};
+}
+
+// Staging.
+
+Log::Group* Log::OpenGroup(size_t record_bytes) {
+  if (back_is_open_) {
+    back_->Reserve(record_bytes);
+    return back_;
+  }
+  if (free_ == nullptr) {
+    groups_.push_back(std::make_unique<Group>());
+    free_ = groups_.back().get();
+  }
+  Group* const group = free_;
+  group->Reserve(record_bytes);  // The last step that can fail.
+  free_ = std::exchange(group->next, nullptr);
+  group->first_lsn = last_lsn() + 1;
+  group->last_lsn = last_lsn();
+  group->starts_file = std::exchange(rotate_, false);
+  group->references.store(1, std::memory_order_relaxed);
+  group->done.store(false, std::memory_order_relaxed);
+  (back_ == nullptr ? front_ : back_->next) = group;
+  back_ = group;
+  back_is_open_ = true;
+  return group;
+}
+
+Log::Ticket Log::Stage(uint64_t first_sequence, uint32_t count, std::string_view payload) {
+  const Lock lock(mutex_);
+  BASALT_CHECK(!closed_);
+  Group* const group = OpenGroup(FramedBytes(payload.size()));
+  const Lsn lsn = last_lsn() + 1;
+  group->Append({.checksum = 0,
+                 .payload_bytes = payload.size(),
+                 .lsn = lsn,
+                 .durable_lsn = durable_lsn(),
+                 .first_sequence = first_sequence,
+                 .count = count,
+                 .type = LogRecordType::kBatch},
+                payload);
+  group->last_lsn = lsn;
+  group->references.fetch_add(1, std::memory_order_relaxed);
+  last_lsn_.store(lsn, std::memory_order_release);
+  return Ticket(this, group, lsn);
+}
+
+void Log::Rotate() {
+  const Lock lock(mutex_);
+  back_is_open_ = false;
+  rotate_ = true;
+}
+
+// Writing.
+
+Status Log::Wait(Ticket& ticket) {
+  Group* const group = std::exchange(ticket.group_, nullptr);
+  BASALT_CHECK(group != nullptr);
+  if (group->done.load(std::memory_order_acquire)) {
+    Status status = group->status;
+    Release(group);
+    return status;
+  }
+  Lock lock(mutex_);
+  bool has_spun = false;
+  while (!group->done.load(std::memory_order_relaxed)) {
+    if (!writing_.load(std::memory_order_relaxed)) {
+      WriteFrontGroup(lock);
+    } else if (!has_spun) {
+      lock.unlock();
+      SpinUntil([&] {
+        return group->done.load(std::memory_order_acquire) ||
+               !writing_.load(std::memory_order_relaxed);
+      });
+      has_spun = true;
+      lock.lock();
+    } else {
+      ++group->sleepers;
+      group->wake.wait(lock);
+      --group->sleepers;
+    }
+  }
+  Status status = group->status;
+  ReleaseLocked(group);
+  return status;
+}
+
+void Log::WriteFrontGroup(Lock& lock) {
+  Group* const group = front_;
+  BASALT_CHECK(group != nullptr && !writing_.load(std::memory_order_relaxed));
+  // The current file stays where it is without the lock: only whoever writes replaces it.
+  std::shared_ptr<LogFile> created;
+  LogFile* file = current_.get();
+  if (file == nullptr || file->sealed || group->starts_file) {
+    created = std::make_shared<LogFile>();
+    files_.reserve(files_.size() + 1);
+    created->number = next_file_number_++;
+    created->first_lsn = group->first_lsn;
+    created->last_lsn = group->first_lsn - 1;
+    file = created.get();
+  }
+  front_ = std::exchange(group->next, nullptr);
+  if (front_ == nullptr) {
+    back_ = nullptr;
+    back_is_open_ = false;
+  }
+  const Lsn durable = durable_lsn();
+  writing_.store(true, std::memory_order_relaxed);
+  lock.unlock();
+  uint64_t running_hash = 0;
+  const Status status = created != nullptr ? CreateFileWith(*group, durable, file, &running_hash)
+                                           : AppendToFile(*group, *file, &running_hash);
+  lock.lock();
+  writing_.store(false, std::memory_order_relaxed);
+  if (status.ok()) {
+    if (created != nullptr) {
+      if (current_ != nullptr) current_->sealed = true;
+      files_.push_back(created);
+      current_ = std::move(created);
+    }
+    RecordWritten(*group, running_hash);
+    FinishGroup(group, status);
+  } else {
+    if (created == nullptr) file->sealed = true;
+    FailFrom(group, status);
+  }
+  if (progress_sleepers_ > 0) progress_.notify_all();
+  for (Group* next = front_; next != nullptr; next = next->next) {
+    if (next->sleepers == 0) continue;
+    next->wake.notify_one();  // To lead.
+    break;
+  }
+}
+
+Status Log::AppendToFile(Group& group, LogFile& file, uint64_t* running_hash) {
+  *running_hash = FillChecksums(group.bytes.get(), group.size, file.id, file.written_end,
+                                file.running_hash);
+  Status status = file.handle->WriteAt(file.written_end, {group.bytes.get(), group.size});
+  // What a failed write left behind is ignored by recovery once the next file's header names this
+  // length; truncation keeps it from coming back before there is a next file.
+  if (!status.ok()) static_cast<void>(file.handle->Truncate(file.written_end));
+  return status;
+}
+
+Status Log::CreateFileWith(Group& group, Lsn durable, LogFile* file, uint64_t* running_hash) {
+  const std::string path = io::JoinPath(directory_, LogFileName(file->number));
+  FileHeader header{};
+  header.file_id = base::RandomSeed();
+  header.file_number = file->number;
+  header.first_lsn = group.first_lsn;
+  header.durable_lsn = durable;
+  header.previous_file_id = current_ != nullptr ? current_->id : start_.previous_file_id;
+  header.previous_last_lsn = current_ != nullptr ? current_->last_lsn : start_.previous_last_lsn;
+  header.previous_length = current_ != nullptr ? current_->records_end : start_.previous_length;
+  header.previous_running_hash =
+      current_ != nullptr ? current_->running_hash : start_.previous_running_hash;
+
+  BASALT_ASSIGN_OR_RETURN(file->handle, fs_->Open(path, io::OpenMode::kCreate));
+  file->path = path;
+  file->id = header.file_id;
+  file->written_end = kRecordsOffset;
+  file->records_end = kRecordsOffset;
+  if (options_.preallocate_bytes > 0) {
+    static_cast<void>(file->handle->Allocate(options_.preallocate_bytes));
+  }
+  *running_hash = FillChecksums(group.bytes.get(), group.size, file->id, kRecordsOffset, file->id);
+  const std::string head = EncodeFileHeader(header);
+  const std::string_view pieces[] = {head, {group.bytes.get(), group.size}};
+  Status status = file->handle->WritePiecesAt(0, pieces);
+  if (!status.ok()) {
+    // A file that stays all the same is an orphan: no later header names it as its predecessor.
+    file->handle.reset();
+    static_cast<void>(fs_->RemoveFile(path));
+  }
+  return status;
+}
+
+void Log::RecordWritten(const Group& group, uint64_t running_hash) {
+  LogFile& file = *current_;
+  const bool is_new = file.written_end == kRecordsOffset;
+  file.written_end += group.size;
+  file.running_hash = running_hash;
+  if (group.last_lsn >= group.first_lsn) {  // Else it is a closing record alone.
+    file.records_end = file.written_end;
+    file.last_lsn = group.last_lsn;
+    written_lsn_ = group.last_lsn;
+  }
+  bytes_written_.fetch_add(group.size + (is_new ? kRecordsOffset : 0), std::memory_order_relaxed);
+}
+
+void Log::FinishGroup(Group* group, const Status& status) {
+  group->status = status;
+  group->done.store(true, std::memory_order_release);
+  if (group->sleepers > 0) group->wake.notify_all();
+  ReleaseLocked(group);
+}
+
+void Log::FailFrom(Group* group, const Status& cause) {
+  const Status status(cause.code(), "write log records from LSN " +
+                                        std::to_string(group->first_lsn) +
+                                        " on (none of them was applied; try again): " +
+                                        std::string(cause.message()));
+  last_lsn_.store(group->first_lsn - 1, std::memory_order_release);
+  rotate_ = true;
+  back_ = nullptr;
+  back_is_open_ = false;
+  for (Group* behind = std::exchange(front_, nullptr); group != nullptr;) {
+    FinishGroup(group, status);
+    group = behind;
+    if (group != nullptr) behind = std::exchange(group->next, nullptr);
+  }
+}
+
+void Log::WaitForProgress(Lock& lock) {
+  if (!writing_.load(std::memory_order_relaxed)) {
+    if (front_ != nullptr) WriteFrontGroup(lock);
+    return;
+  }
+  ++progress_sleepers_;
+  progress_.wait(lock);
+  --progress_sleepers_;
+}
+
+void Log::Release(Group* group) {
+  if (group->references.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  const Lock lock(mutex_);
+  group->Recycle(&free_);
+}
+
+void Log::ReleaseLocked(Group* group) {
+  if (group->references.fetch_sub(1, std::memory_order_acq_rel) == 1) group->Recycle(&free_);
+}
+
+// Closing.
+
+Status Log::Close() {
+  Lock lock(mutex_);
+  if (!closed_) {
+    closed_ = true;
+    close_status_ = CloseOnce(lock);
+  }
+  return close_status_;
+}
+
+Status Log::CloseOnce(Lock& lock) {
+  while (front_ != nullptr || writing_.load(std::memory_order_relaxed)) WaitForProgress(lock);
+  BASALT_RETURN_IF_ERROR(SyncLocked(lock, last_lsn()));
+  if (current_ == nullptr && start_.closed_cleanly) return {};
+  Group* const group = OpenGroup(FramedBytes(0));
+  group->Append({.checksum = 0,
+                 .payload_bytes = 0,
+                 .lsn = last_lsn(),
+                 .durable_lsn = last_lsn(),
+                 .first_sequence = 0,
+                 .count = 0,
+                 .type = LogRecordType::kClose},
+                {});
+  Ticket ticket(this, group, last_lsn());
+  group->references.fetch_add(1, std::memory_order_relaxed);
+  WriteFrontGroup(lock);
+  lock.unlock();
+  const Status written = Wait(ticket);
+  lock.lock();
+  BASALT_RETURN_IF_ERROR(written);
+  while (round_ != nullptr) round_done_.wait(lock);
+  return LeadSyncRound(lock, last_lsn());
+}
+
+uint64_t Log::live_bytes() const {
+  const Lock lock(mutex_);
+  uint64_t bytes = 0;
+  for (const auto& file : files_) bytes += file->written_end;
+  return bytes;
+}
+
+}  // namespace basalt::wal

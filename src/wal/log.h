@@ -1,0 +1,208 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "basalt/status.h"
+#include "io/file_system.h"
+#include "wal/log_format.h"
+
+// The write-ahead log, the writing side. docs/log.md has the bytes and the rules of recovery.
+//
+//   Stage (any thread)       Wait: one leads                              Sync: one leads
+//   ------------------       --------------------------------------      -------------------------
+//   frame the record         take the front group; without the lock:     without the lock: sync every
+//   into the staging   --->  checksums, one write() at the file's    -->  unsynced file, oldest first,
+//   group; next LSN          end; with it: publish, wake its waiters     then the directory
+//
+// A group is a byte buffer with the records staged while the previous group was being written. Groups
+// queue in LSN order; one is written at a time, by the first thread in Wait that finds none being
+// written. A Rotate between two Stage calls separates their groups, and the later one begins a new file.
+//
+// Invariants
+//   * durable_lsn <= written LSN <= last_lsn; each LSN <= written lies whole in exactly one file of
+//     the chain that file headers form, at an offset below the length that the next header names.
+//   * `mutex_` guards everything but the bytes of a group that is being written and the calls to the
+//     file system; `writing_` and `round_` say who may make those. Neither the lock nor a round is held
+//     during `flush_through`.
+//   * A sealed file is never written again. A file whose sync failed is sealed and never synced again.
+//   * File numbers are never reused, not even those of files whose creation failed.
+//   * Groups are recycled and at most as many as threads that wait, plus two. No allocation per record.
+//
+// Cost: a lone writer takes an uncontended lock three times (Stage; Wait before and after the write),
+// copies the payload once and hashes it once, beside the write() itself.
+
+namespace basalt::wal {
+
+/// What the first file of a new Log continues. Recovery fills it in.
+struct LogStart {
+  uint64_t next_file_number = 1;
+  Lsn next_lsn = 1;
+  /// Known durable. Those in (durable_lsn, next_lsn) are in older files and are treated like those of
+  /// a file whose sync failed: only tables make them durable.
+  Lsn durable_lsn = 0;
+  /// What the next header says of its predecessor; 0: none.
+  uint64_t previous_file_id = 0;
+  Lsn previous_last_lsn = 0;
+  uint64_t previous_length = 0;
+  uint64_t previous_running_hash = 0;
+  /// The log ends with a closing record, or there is none: Close then has nothing to say unless
+  /// something was written.
+  bool closed_cleanly = false;
+};
+
+struct LogOptions {
+  /// Space reserved for each new file; a reservation that fails is no error. 0: none.
+  uint64_t preallocate_bytes = 0;
+  /// Makes all LSNs <= the argument durable in tables (flush), or says why it cannot. Called without
+  /// locks held, possibly from several threads at once.
+  std::function<Status(Lsn)> flush_through;
+};
+
+/// Thread-safe, but for Close and destruction, which no other call may overlap. Destruction without
+/// Close leaves the log as a killed process would.
+class Log {
+ private:
+  struct Group;
+
+ public:
+  /// Does no writing: the first file is created with the first record. `fs` must outlive the log.
+  static Result<std::unique_ptr<Log>> Start(io::FileSystem* fs, std::string directory,
+                                            const LogStart& start, LogOptions options);
+  ~Log();
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+
+  /// One staged record: names it until Wait. Movable. A ticket that is dropped without Wait leaves its
+  /// record in the log's hands: it is written with the next group or by Sync or Close.
+  class Ticket {
+   public:
+    Ticket() = default;
+    Ticket(Ticket&& other) noexcept
+        : log_(other.log_), group_(std::exchange(other.group_, nullptr)), lsn_(other.lsn_) {}
+    Ticket& operator=(Ticket&& other) noexcept {
+      std::swap(log_, other.log_);
+      std::swap(group_, other.group_);
+      std::swap(lsn_, other.lsn_);
+      return *this;
+    }
+    ~Ticket() {
+      if (group_ != nullptr) log_->Release(group_);
+    }
+    /// Final only when Wait answered ok.
+    Lsn lsn() const noexcept { return lsn_; }
+
+   private:
+    friend class Log;
+    Ticket(Log* log, Group* group, Lsn lsn) : log_(log), group_(group), lsn_(lsn) {}
+    Log* log_ = nullptr;
+    Group* group_ = nullptr;
+    Lsn lsn_ = 0;
+  };
+
+  /// Copies a record into the staging buffer, gives it the next LSN. Short; any thread, but the order of
+  /// Stage calls is the order of LSNs (the DB calls it under its commit lock).
+  Ticket Stage(uint64_t first_sequence, uint32_t count, std::string_view payload);
+  /// Returns when the record's group has been written (one write() a group; the caller may be the one
+  /// who writes it), or the group's error: then neither the record nor any staged behind it is in the
+  /// log, and their LSNs are given again. Once a ticket.
+  Status Wait(Ticket& ticket);
+  /// Returns when every LSN <= lsn survives a power cut (group commit of syncs), or the failed sync's
+  /// error. After that error the records are in the log but only tables can make them durable: the next
+  /// Sync calls `flush_through`.
+  Status Sync(Lsn lsn);
+  /// Records staged later go to a new file. Under the DB's commit lock. Does no I/O itself.
+  void Rotate();
+  /// Tables now hold every LSN <= lsn durably: unsynced files up to there no longer matter.
+  void SetFlushed(Lsn lsn);
+  /// Removes log files all of whose LSNs are <= lsn (never the current one). Files that could not be
+  /// removed are tried again by the next call.
+  Status RemoveObsolete(Lsn lsn);
+  /// Syncs, appends the closing record, syncs. No Stage may follow. Again: the same answer.
+  Status Close();
+
+  /// Staged or written, not failed.
+  Lsn last_lsn() const noexcept { return last_lsn_.load(std::memory_order_acquire); }
+  Lsn durable_lsn() const noexcept { return durable_lsn_.load(std::memory_order_acquire); }
+
+  /// Since Start: bytes written to log files, and rounds of syncs.
+  uint64_t bytes_written() const noexcept { return bytes_written_.load(std::memory_order_relaxed); }
+  uint64_t syncs() const noexcept { return syncs_.load(std::memory_order_relaxed); }
+  /// The size of the files that recovery would read, without space that is only reserved.
+  uint64_t live_bytes() const;
+
+ private:
+  struct LogFile;
+  struct SyncRound;
+  using Lock = std::unique_lock<std::mutex>;
+
+  Log(io::FileSystem* fs, std::string directory, const LogStart& start, LogOptions options);
+  Status AdoptExistingFiles();
+
+  // Under the lock. Those that take the lock give it back during I/O.
+  Group* OpenGroup(size_t record_bytes);
+  void WriteFrontGroup(Lock& lock);
+  void RecordWritten(const Group& group, uint64_t running_hash);
+  void FinishGroup(Group* group, const Status& status);
+  void FailFrom(Group* group, const Status& cause);
+  void WaitForProgress(Lock& lock);
+  void ReleaseLocked(Group* group);
+  Status CloseOnce(Lock& lock);
+  Status SyncLocked(Lock& lock, Lsn lsn);
+  /// The last LSN of the files that block a sync of `lsn` until tables hold it; 0: none. Lowers
+  /// `target` below the first blocked file behind `lsn`.
+  Lsn BlockedThrough(Lsn lsn, Lsn* target) const;
+  Status FlushBlocked(Lock& lock, Lsn blocked);
+  Status LeadSyncRound(Lock& lock, Lsn target);
+  void RaiseFlushed(Lsn lsn);
+  void DropUselessHandles(Lsn flushed);
+
+  // Without the lock, by whoever writes.
+  Status AppendToFile(Group& group, LogFile& file, uint64_t* running_hash);
+  Status CreateFileWith(Group& group, Lsn durable, LogFile* file, uint64_t* running_hash);
+
+  void Release(Group* group);
+
+  io::FileSystem* const fs_;
+  const std::string directory_;
+  const LogOptions options_;
+  const LogStart start_;
+
+  mutable std::mutex mutex_;
+  std::atomic<Lsn> last_lsn_;
+  std::atomic<Lsn> durable_lsn_;
+  Lsn written_lsn_;
+  std::atomic<uint64_t> bytes_written_{0};
+  std::atomic<uint64_t> syncs_{0};
+  uint64_t next_file_number_;
+
+  // Groups: the queue in LSN order (its last may still be open for staging), and recycled ones.
+  std::vector<std::unique_ptr<Group>> groups_;
+  Group* free_ = nullptr;
+  Group* front_ = nullptr;
+  Group* back_ = nullptr;
+  bool back_is_open_ = false;
+  bool rotate_ = false;                ///< The next group to be opened begins a new file.
+  std::atomic<bool> writing_{false};   ///< Someone writes a group; set and cleared under the lock.
+  uint32_t progress_sleepers_ = 0;
+  std::condition_variable progress_;   ///< A group was finished (for those without a ticket in it).
+
+  // Files, ascending; the last one may be `current_`.
+  std::vector<std::shared_ptr<LogFile>> files_;
+  std::shared_ptr<LogFile> current_;   ///< The last one that records went to; null before the first.
+  std::shared_ptr<SyncRound> round_;   ///< The syncs under way; null: none.
+  std::condition_variable round_done_;
+
+  bool closed_ = false;
+  Status close_status_;
+};
+
+}  // namespace basalt::wal

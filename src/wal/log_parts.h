@@ -1,0 +1,97 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "wal/log.h"
+
+// What log.cc and log_sync.cc share and nobody else sees.
+
+namespace basalt::wal {
+
+/// Records that are written together. Under the log's lock, but for: the bytes while the group is
+/// being written (its writer's), `references`, and `done` with what it publishes (`status`).
+struct Log::Group {
+  /// A buffer that grew larger than this for one large batch is not kept.
+  static constexpr size_t kKeptBytesMax = size_t{1} << 20;
+  static constexpr size_t kBytesMin = 4096;
+
+  std::unique_ptr<char[]> bytes;
+  size_t size = 0;
+  size_t capacity = 0;
+  Lsn first_lsn = 0;
+  Lsn last_lsn = 0;
+  bool starts_file = false;
+  std::atomic<uint32_t> references{0};  ///< Of the queue and of each ticket.
+  std::atomic<bool> done{false};
+  Status status;
+  uint32_t sleepers = 0;
+  std::condition_variable wake;
+  Group* next = nullptr;
+
+  void Reserve(size_t more) {
+    if (more <= capacity - size) return;
+    const size_t grown = std::max({size + more, 2 * capacity, kBytesMin});
+    auto larger = std::make_unique_for_overwrite<char[]>(grown);
+    if (size > 0) std::memcpy(larger.get(), bytes.get(), size);
+    bytes = std::move(larger);
+    capacity = grown;
+  }
+
+  /// Room must have been reserved.
+  void Append(const RecordHeader& header, std::string_view payload) {
+    char* at = bytes.get() + size;
+    std::memcpy(at, &header, sizeof header);
+    at += sizeof header;
+    if (!payload.empty()) std::memcpy(at, payload.data(), payload.size());
+    at += payload.size();
+    const size_t framed = FramedBytes(payload.size());
+    std::memset(at, 0, framed - sizeof header - payload.size());
+    size += framed;
+  }
+
+  void Recycle(Group** free) {
+    size = 0;
+    status = Status();
+    if (capacity > kKeptBytesMax) {
+      bytes.reset();
+      capacity = 0;
+    }
+    next = std::exchange(*free, this);
+  }
+};
+
+/// A log file that is still in the directory. Under the log's lock; what only its writer changes
+/// (ends, running hash), the writer also reads without it.
+struct Log::LogFile {
+  std::string path;
+  uint64_t number = 0;
+  uint64_t id = 0;
+  Lsn first_lsn = 0;
+  Lsn last_lsn = 0;           ///< Of files from before Start: the last LSN of them all.
+  uint64_t written_end = 0;   ///< Bytes, with the header.
+  uint64_t records_end = 0;   ///< The end of the last batch: a closing record may follow it.
+  uint64_t running_hash = 0;  ///< At records_end.
+  uint64_t synced_end = 0;
+  bool entry_durable = false;  ///< The directory was synced since the file was made.
+  bool sealed = false;         ///< Never written again.
+  bool sync_failed = false;    ///< Never synced again; only tables make its LSNs durable.
+  std::shared_ptr<io::File> handle;  ///< Null once nothing can be needed of it.
+
+  bool NeedsSync() const {
+    return handle != nullptr && !sync_failed && (synced_end < written_end || !entry_durable);
+  }
+};
+
+/// One round of syncs, shared by those who wait for it.
+struct Log::SyncRound {
+  Lsn target = 0;  ///< Everything up to here is durable when the round ends well.
+  bool done = false;
+  Status status;
+};
+
+}  // namespace basalt::wal

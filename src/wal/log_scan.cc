@@ -1,0 +1,96 @@
+#include "wal/log_scan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+
+namespace basalt::wal {
+namespace {
+
+/// The next offset from `from` on, below `limit`, where a valid record lies that may follow `run`: its
+/// LSN is above the run's, but not by more records than fit between. Checksums are computed only for
+/// what passes that filter.
+std::optional<uint64_t> FindRecord(std::string_view file, uint64_t file_id, const RecordRun& run,
+                                   uint64_t from, uint64_t limit) {
+  for (uint64_t offset = from; offset < limit && file.size() - offset >= sizeof(RecordHeader);
+       offset += kRecordAlignment) {
+    RecordHeader header;
+    std::memcpy(&header, file.data() + offset, sizeof header);
+    const bool is_close = header.type == LogRecordType::kClose;
+    const uint64_t missed_max = (offset - run.end) / sizeof(RecordHeader);
+    if (header.lsn < run.last_lsn + (is_close ? 0 : 1)) continue;
+    if (header.lsn - run.last_lsn > missed_max + 1) continue;
+    if (ReadRecord(file, offset, file_id)) return offset;
+  }
+  return {};
+}
+
+}  // namespace
+
+uint64_t NonZeroEnd(std::string_view bytes) noexcept {
+  uint64_t end = bytes.size();
+  while (end % sizeof(uint64_t) != 0 && bytes[end - 1] == '\0') --end;
+  if (end % sizeof(uint64_t) != 0) return end;
+  while (end > 0 && base::Load<uint64_t>(bytes.data() + end - sizeof(uint64_t)) == 0) {
+    end -= sizeof(uint64_t);
+  }
+  while (end > 0 && bytes[end - 1] == '\0') --end;
+  return end;
+}
+
+Result<FileScan> ScanFile(std::string_view file, const FileHeader& header, std::string_view path) {
+  FileScan scan;
+  scan.running_hash = header.file_id;
+  scan.runs.push_back({.first_lsn = header.first_lsn,
+                       .last_lsn = header.first_lsn - 1,
+                       .begin = kRecordsOffset,
+                       .batches_end = kRecordsOffset,
+                       .end = kRecordsOffset});
+  const uint64_t limit = NonZeroEnd(file);
+  uint64_t offset = kRecordsOffset;
+  while (offset < limit) {
+    RecordRun& run = scan.runs.back();
+    const std::optional<RecordHeader> record = ReadRecord(file, offset, header.file_id);
+    if (record && record->type != LogRecordType::kBatch && record->type != LogRecordType::kClose) {
+      return Status(StatusCode::kUnsupported,
+                    "read log " + std::string(path) + " at offset " + std::to_string(offset) +
+                        ": a record of type " +
+                        std::to_string(static_cast<uint32_t>(record->type)) +
+                        ", which this version does not know: use the newer program that wrote it");
+    }
+    const bool is_close = record && record->type == LogRecordType::kClose;
+    const bool is_next = record && offset == run.end &&
+                         record->lsn == run.last_lsn + (is_close ? 0 : 1);
+    if (!record || (!is_next && offset == run.end)) {
+      const std::optional<uint64_t> found =
+          FindRecord(file, header.file_id, run, offset + kRecordAlignment, limit);
+      if (!found) break;
+      offset = *found;
+      continue;
+    }
+    const uint64_t end = offset + FramedBytes(record->payload_bytes);
+    scan.durable_lsn = std::max(scan.durable_lsn, record->durable_lsn);
+    if (is_next) {
+      run.end = end;
+      if (!is_close) {
+        run.last_lsn = record->lsn;
+        run.batches_end = end;
+        if (scan.runs.size() == 1) {
+          scan.running_hash = ExtendRunningHash(scan.running_hash, record->checksum);
+        }
+      }
+    } else {  // The first one behind damage.
+      const Lsn first = is_close ? record->lsn + 1 : record->lsn;
+      scan.runs.push_back({.first_lsn = first,
+                           .last_lsn = record->lsn,
+                           .begin = offset,
+                           .batches_end = is_close ? offset : end,
+                           .end = end});
+    }
+    offset = end;
+  }
+  return scan;
+}
+
+}  // namespace basalt::wal

@@ -1,0 +1,166 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "wal/log.h"
+#include "wal/log_parts.h"
+
+// Syncs, and what they allow: forgetting and removing files.
+
+namespace basalt::wal {
+
+Status Log::Sync(Lsn lsn) {
+  Lock lock(mutex_);
+  return SyncLocked(lock, lsn);
+}
+
+Status Log::SyncLocked(Lock& lock, Lsn lsn) {
+  for (;;) {
+    lsn = std::min(lsn, last_lsn());  // Those above failed to be written.
+    if (lsn <= durable_lsn()) return {};
+    if (lsn > written_lsn_) {
+      WaitForProgress(lock);
+      continue;
+    }
+    Lsn target = written_lsn_;
+    if (const Lsn blocked = BlockedThrough(lsn, &target); blocked > 0) {
+      BASALT_RETURN_IF_ERROR(FlushBlocked(lock, blocked));
+    } else if (round_ == nullptr) {
+      BASALT_RETURN_IF_ERROR(LeadSyncRound(lock, target));
+    } else {
+      const std::shared_ptr<SyncRound> round = round_;
+      while (!round->done) round_done_.wait(lock);
+      if (lsn <= round->target && !round->status.ok()) return round->status;
+    }
+  }
+}
+
+Lsn Log::BlockedThrough(Lsn lsn, Lsn* target) const {
+  const Lsn durable = durable_lsn();
+  Lsn blocked = durable < start_.next_lsn - 1 ? start_.next_lsn - 1 : 0;
+  for (const auto& file : files_) {
+    if (!file->sync_failed || file->last_lsn <= durable) continue;
+    if (file->first_lsn > lsn) {
+      *target = file->first_lsn - 1;
+      break;
+    }
+    blocked = file->last_lsn;
+  }
+  return blocked;
+}
+
+Status Log::FlushBlocked(Lock& lock, Lsn blocked) {
+  if (!options_.flush_through) {
+    return Status(StatusCode::kFailedPrecondition,
+                  "sync log in " + directory_ + ": the records up to LSN " +
+                      std::to_string(blocked) +
+                      " lie in a file whose sync failed or is not known, and nobody can flush them "
+                      "to tables");
+  }
+  lock.unlock();
+  Status status = options_.flush_through(blocked);
+  lock.lock();
+  if (status.ok()) RaiseFlushed(blocked);
+  return status;
+}
+
+Status Log::LeadSyncRound(Lock& lock, Lsn target) {
+  struct Unsynced {
+    std::shared_ptr<LogFile> file;
+    uint64_t end;
+  };
+  const auto round = std::make_shared<SyncRound>();
+  round->target = target;
+  std::vector<Unsynced> unsynced;
+  bool sync_directory = false;
+  for (const auto& file : files_) {
+    if (!file->NeedsSync() || file->first_lsn > target + 1) continue;
+    unsynced.push_back({file, file->written_end});
+    sync_directory |= !file->entry_durable;
+  }
+  std::vector<std::shared_ptr<io::File>> handles;  // SetFlushed may drop the files' own.
+  for (const Unsynced& each : unsynced) handles.push_back(each.file->handle);
+  round_ = round;
+  lock.unlock();
+
+  Status status;
+  size_t synced = 0;
+  for (; synced < handles.size() && status.ok(); ++synced) status = handles[synced]->Sync();
+  if (!status.ok()) --synced;
+  const bool file_failed = !status.ok();
+  if (status.ok() && sync_directory) status = fs_->SyncDirectory(directory_);
+  handles.clear();
+
+  lock.lock();
+  syncs_.fetch_add(1, std::memory_order_relaxed);
+  for (size_t i = 0; i < synced; ++i) unsynced[i].file->synced_end = unsynced[i].end;
+  for (size_t i = 0; i < unsynced.size(); ++i) {
+    LogFile& file = *unsynced[i].file;
+    if (status.ok()) {
+      file.entry_durable = true;
+    } else if (file_failed ? i == synced : !file.entry_durable) {
+      file.sealed = true;
+      file.sync_failed = true;
+    }
+  }
+  if (status.ok()) {
+    if (durable_lsn() < target) durable_lsn_.store(target, std::memory_order_release);
+  } else {
+    status = Status(status.code(), "sync log records up to LSN " + std::to_string(target) +
+                                       " (applied, but a power cut may lose them until the next "
+                                       "successful sync): " +
+                                       std::string(status.message()));
+  }
+  DropUselessHandles(0);
+  round->status = status;
+  round->done = true;
+  round_ = nullptr;
+  round_done_.notify_all();
+  return status;
+}
+
+void Log::SetFlushed(Lsn lsn) {
+  const Lock lock(mutex_);
+  RaiseFlushed(lsn);
+}
+
+void Log::RaiseFlushed(Lsn lsn) {
+  BASALT_CHECK(lsn <= written_lsn_);
+  if (durable_lsn() < lsn) durable_lsn_.store(lsn, std::memory_order_release);
+  DropUselessHandles(lsn);
+}
+
+void Log::DropUselessHandles(Lsn flushed) {
+  for (const auto& file : files_) {
+    if (file == current_ || file->handle == nullptr) continue;
+    const bool is_synced =
+        !file->sync_failed && file->entry_durable && file->synced_end == file->written_end;
+    if (is_synced || file->last_lsn <= flushed) file->handle.reset();
+  }
+}
+
+Status Log::RemoveObsolete(Lsn lsn) {
+  std::vector<std::shared_ptr<LogFile>> obsolete;
+  {
+    const Lock lock(mutex_);
+    const auto kept = std::stable_partition(
+        files_.begin(), files_.end(),
+        [&](const auto& file) { return file != current_ && file->last_lsn <= lsn; });
+    obsolete.assign(files_.begin(), kept);
+    files_.erase(files_.begin(), kept);
+  }
+  Status status;
+  std::vector<std::shared_ptr<LogFile>> remaining;
+  for (auto& file : obsolete) {
+    Status removed = fs_->RemoveFile(file->path);
+    if (removed.ok() || removed.code() == StatusCode::kNotFound) continue;
+    if (status.ok()) status = std::move(removed);
+    remaining.push_back(std::move(file));
+  }
+  if (!remaining.empty()) {
+    const Lock lock(mutex_);
+    files_.insert(files_.begin(), remaining.begin(), remaining.end());
+  }
+  return status;
+}
+
+}  // namespace basalt::wal

@@ -1,0 +1,382 @@
+#include "wal/recovery.h"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/check.h"
+#include "wal/log_scan.h"
+#include "wal/lost_files.h"
+
+namespace basalt::wal {
+namespace {
+
+constexpr size_t kNone = SIZE_MAX;
+
+/// One file as recovery knows it. The scan is only made for files of the chain.
+struct KnownFile {
+  uint64_t number = 0;
+  std::string name;
+  std::string path;
+  std::optional<FileHeader> header;
+  /// What counts of it: to here, as its successor's header says, or all.
+  uint64_t limit = UINT64_MAX;
+  FileScan scan;
+};
+
+/// Where the log ends: behind run `run` of chain file `file` (kNone: before the first file), because
+/// the LSN `missing` is not there.
+struct LogEnd {
+  size_t file = kNone;
+  size_t run = 0;
+  uint64_t offset = 0;
+  Lsn missing = 0;
+  Lsn next_found = 0;  ///< The first valid record behind the hole; 0: none.
+};
+
+/// A part of a file to replay.
+struct Segment {
+  size_t file;
+  uint64_t begin;
+  uint64_t end;
+};
+
+class Recovery {
+ public:
+  Recovery(io::FileSystem* fs, const std::string& directory, Lsn flushed, Lsn durable,
+           RecoveryMode mode)
+      : fs_(fs), directory_(directory), flushed_(flushed), mode_(mode), lost_(fs, directory) {
+    result_.greatest_durable_lsn = std::max(flushed, durable);
+  }
+
+  Result<RecoveryResult> Run(const std::function<Status(const RecordView&)>& replay) {
+    BASALT_RETURN_IF_ERROR(ListFiles());
+    BuildChain();
+    BASALT_RETURN_IF_ERROR(ScanChain());
+    FindEnd();
+    BASALT_RETURN_IF_ERROR(JudgeEnd());
+    BASALT_RETURN_IF_ERROR(Replay(replay));
+    BASALT_RETURN_IF_ERROR(CutTail());
+    FillStart();
+    return std::move(result_);
+  }
+
+ private:
+  Status ListFiles();
+  void BuildChain();
+  Status ScanChain();
+  void FindEnd();
+  bool FollowsFrom(const KnownFile& file, const KnownFile& next) const;
+  Status JudgeEnd();
+  Status Replay(const std::function<Status(const RecordView&)>& replay);
+  Status ReplaySegment(const Segment& segment,
+                       const std::function<Status(const RecordView&)>& replay);
+  Status CutTail();
+  Status TruncateEndFile();
+  Status RemoveLaterFiles();
+  void FillStart();
+  /// Reads a whole file into `bytes_`, unless it is what lies there.
+  Status Load(size_t file);
+
+  io::FileSystem* const fs_;
+  const std::string directory_;
+  const Lsn flushed_;
+  const RecoveryMode mode_;
+  LostFiles lost_;
+
+  std::vector<KnownFile> files_;   // By number.
+  std::vector<size_t> chain_;      // Those to replay from, ascending.
+  std::vector<Segment> segments_;
+  LogEnd end_;
+  std::unique_ptr<char[]> buffer_;
+  size_t buffer_capacity_ = 0;
+  std::string_view bytes_;         // Of file `loaded_`.
+  size_t loaded_ = kNone;
+  RecoveryResult result_;
+};
+
+Status Recovery::ListFiles() {
+  BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs_->List(directory_));
+  for (const std::string& name : names) {
+    const std::optional<uint64_t> number = ParseLogFileName(name);
+    if (!number) continue;
+    KnownFile& file = files_.emplace_back();
+    file.number = *number;
+    file.name = name;
+    file.path = io::JoinPath(directory_, name);
+  }
+  std::sort(files_.begin(), files_.end(),
+            [](const KnownFile& a, const KnownFile& b) { return a.number < b.number; });
+  for (KnownFile& file : files_) {
+    BASALT_ASSIGN_OR_RETURN(const std::unique_ptr<io::File> handle,
+                            fs_->Open(file.path, io::OpenMode::kRead));
+    char first_bytes[kRecordsOffset];
+    BASALT_ASSIGN_OR_RETURN(const size_t read, handle->ReadAt(0, first_bytes));
+    BASALT_ASSIGN_OR_RETURN(file.header, DecodeFileHeader({first_bytes, read}, file.path));
+    if (!file.header) continue;
+    result_.greatest_durable_lsn = std::max(result_.greatest_durable_lsn, file.header->durable_lsn);
+  }
+  BASALT_ASSIGN_OR_RETURN(const uint64_t lost_number, lost_.GreatestNumber());
+  const uint64_t greatest = files_.empty() ? 0 : files_.back().number;
+  result_.start.next_file_number = std::max(greatest, lost_number) + 1;
+  return {};
+}
+
+// From the newest sound header back to the file with the first LSN that is not flushed. Files whose
+// id no later header names are what is left of a file that could not be created. Where the named
+// predecessor is missing the chain goes on with whatever is older: FindEnd sees the hole.
+void Recovery::BuildChain() {
+  size_t next = kNone;
+  for (size_t i = files_.size(); i-- > 0;) {
+    KnownFile& file = files_[i];
+    if (!file.header) continue;
+    if (next != kNone) {
+      const FileHeader& successor = *files_[next].header;
+      const auto is_predecessor = [&](const KnownFile& older) {
+        return older.header && older.header->file_id == successor.previous_file_id;
+      };
+      const auto older_end = files_.begin() + static_cast<ptrdiff_t>(i) + 1;
+      if (is_predecessor(file)) {
+        file.limit = successor.previous_length;
+      } else if (std::any_of(files_.begin(), older_end, is_predecessor)) {
+        continue;
+      }
+    }
+    chain_.push_back(i);
+    next = i;
+    if (file.header->first_lsn <= flushed_ + 1) break;
+  }
+  std::reverse(chain_.begin(), chain_.end());
+}
+
+Status Recovery::ScanChain() {
+  for (const size_t i : chain_) {
+    KnownFile& file = files_[i];
+    BASALT_RETURN_IF_ERROR(Load(i));
+    BASALT_ASSIGN_OR_RETURN(file.scan,
+                            ScanFile(bytes_.substr(0, file.limit), *file.header, file.path));
+    result_.greatest_durable_lsn = std::max(result_.greatest_durable_lsn, file.scan.durable_lsn);
+  }
+  return {};
+}
+
+// LSNs decide: the log goes on as long as the next one is found, wherever a file may end.
+void Recovery::FindEnd() {
+  end_.missing = flushed_ + 1;
+  for (size_t c = 0; c < chain_.size(); ++c) {
+    const size_t i = chain_[c];
+    const KnownFile& file = files_[i];
+    if (file.header->first_lsn > end_.missing) {
+      end_.next_found = file.header->first_lsn;
+      return;
+    }
+    const LogEnd before = end_;
+    const size_t segments_before = segments_.size();
+    end_.file = i;
+    for (size_t r = 0; r < file.scan.runs.size(); ++r) {
+      const RecordRun& run = file.scan.runs[r];
+      if (run.first_lsn > end_.missing) {
+        end_.next_found = run.first_lsn;
+        return;
+      }
+      end_.run = r;
+      end_.offset = run.end;
+      if (run.last_lsn < end_.missing) continue;
+      segments_.push_back({.file = i, .begin = run.begin, .end = run.batches_end});
+      end_.missing = run.last_lsn + 1;
+    }
+    if (c + 1 == chain_.size() || FollowsFrom(file, files_[chain_[c + 1]])) continue;
+    // Whatever these records are, they are not what the next file continues.
+    segments_.resize(segments_before);
+    end_ = before;
+    end_.next_found = files_[chain_[c + 1]].header->first_lsn;
+    return;
+  }
+}
+
+/// Whether `file`, scanned without finding a hole that matters, is what the header of `next` names. A
+/// file that ends too early is not judged here: its missing LSNs are the hole.
+bool Recovery::FollowsFrom(const KnownFile& file, const KnownFile& next) const {
+  const FileHeader& header = *next.header;
+  if (header.previous_file_id != file.header->file_id) return true;
+  const RecordRun& last = file.scan.runs.back();
+  if (last.last_lsn < header.previous_last_lsn) return true;
+  return last.last_lsn == header.previous_last_lsn &&
+         last.batches_end == header.previous_length && header.first_lsn == last.last_lsn + 1 &&
+         (file.scan.runs.size() > 1 || file.scan.running_hash == header.previous_running_hash);
+}
+
+Status Recovery::JudgeEnd() {
+  if (end_.missing > result_.greatest_durable_lsn) return {};
+  const Lsn last_lost = result_.greatest_durable_lsn;
+  if (mode_ == RecoveryMode::kRepair) {
+    result_.first_lsn_lost = end_.missing;
+    result_.last_lsn_lost = last_lost;
+    return {};
+  }
+  const Lsn last_missing = end_.next_found > 0 ? end_.next_found - 1 : last_lost;
+  std::string path = files_.empty() ? directory_ : files_.front().path;
+  uint64_t offset = 0;
+  if (end_.file != kNone) {
+    path = files_[end_.file].path;
+    offset = end_.offset;
+    // A next file that lost its header is what is damaged, not the end of this one.
+    const bool ends_whole = end_.run + 1 == files_[end_.file].scan.runs.size();
+    if (ends_whole && end_.file + 1 < files_.size() && !files_[end_.file + 1].header) {
+      path = files_[end_.file + 1].path;
+      offset = 0;
+    }
+  }
+  return Status(StatusCode::kCorruption,
+                "read log " + path + " at offset " + std::to_string(offset) +
+                    ": the records with LSN " + std::to_string(end_.missing) + " to " +
+                    std::to_string(last_missing) +
+                    " are damaged or missing, though everything up to LSN " +
+                    std::to_string(last_lost) +
+                    " was durable; restore the file, or run `basalt repair " + directory_ +
+                    "` to keep what lies before them");
+}
+
+Status Recovery::Replay(const std::function<Status(const RecordView&)>& replay) {
+  for (const Segment& segment : segments_) {
+    BASALT_RETURN_IF_ERROR(Load(segment.file));
+    BASALT_RETURN_IF_ERROR(ReplaySegment(segment, replay));
+  }
+  return {};
+}
+
+Status Recovery::ReplaySegment(const Segment& segment,
+                               const std::function<Status(const RecordView&)>& replay) {
+  const KnownFile& file = files_[segment.file];
+  Lsn next = flushed_ + 1 + result_.records;
+  for (uint64_t offset = segment.begin; offset < segment.end;) {
+    const std::optional<RecordHeader> record = ReadRecord(bytes_, offset, file.header->file_id);
+    if (!record) {
+      return Status(StatusCode::kCorruption, "read log " + file.path + " at offset " +
+                                                 std::to_string(offset) +
+                                                 ": the record was whole a moment ago and is not "
+                                                 "any more; check the disk");
+    }
+    const std::string_view payload =
+        bytes_.substr(offset + sizeof(RecordHeader), record->payload_bytes);
+    const uint64_t framed = FramedBytes(record->payload_bytes);
+    offset += framed;
+    if (record->type != LogRecordType::kBatch || record->lsn != next) continue;
+    BASALT_RETURN_IF_ERROR(replay({.lsn = record->lsn,
+                                   .first_sequence = record->first_sequence,
+                                   .count = record->count,
+                                   .payload = payload}));
+    ++next;
+    ++result_.records;
+    result_.log_bytes += framed;
+    if (record->count > 0) {
+      result_.last_sequence =
+          std::max(result_.last_sequence, record->first_sequence + record->count - 1);
+    }
+  }
+  return {};
+}
+
+// First the end file is shortened, then later files go: until the last step the hole stays visible, so
+// that a crash in between changes no verdict.
+Status Recovery::CutTail() {
+  BASALT_RETURN_IF_ERROR(TruncateEndFile());
+  BASALT_RETURN_IF_ERROR(RemoveLaterFiles());
+  result_.moved_to_lost = lost_.kept();
+  return result_.moved_to_lost.empty() ? Status() : lost_.Bound();
+}
+
+Status Recovery::TruncateEndFile() {
+  if (end_.file == kNone) return {};
+  const KnownFile& file = files_[end_.file];
+  BASALT_RETURN_IF_ERROR(Load(end_.file));
+  const uint64_t tail_end = NonZeroEnd(bytes_);
+  if (tail_end <= end_.offset) return {};
+  const std::string_view tail = bytes_.substr(end_.offset, tail_end - end_.offset);
+  result_.tail_file = file.path;
+  result_.tail_offset = end_.offset;
+  result_.tail_bytes_cut = tail.size();
+  if (mode_ == RecoveryMode::kCheck) return {};
+  BASALT_RETURN_IF_ERROR(lost_.KeepTail(file.name, end_.offset, tail));
+  BASALT_ASSIGN_OR_RETURN(const std::unique_ptr<io::File> handle,
+                          fs_->Open(file.path, io::OpenMode::kReadWrite));
+  BASALT_RETURN_IF_ERROR(handle->Truncate(end_.offset));
+  return handle->Sync();
+}
+
+Status Recovery::RemoveLaterFiles() {
+  bool has_changed = false;
+  const size_t first = end_.file == kNone ? 0 : end_.file + 1;
+  for (size_t i = first; i < files_.size(); ++i) {
+    const KnownFile& file = files_[i];
+    BASALT_RETURN_IF_ERROR(Load(i));
+    const uint64_t bytes = NonZeroEnd(bytes_);
+    if (bytes > 0 && result_.tail_file.empty()) result_.tail_file = file.path;
+    result_.tail_bytes_cut += bytes;
+    if (mode_ == RecoveryMode::kCheck) continue;
+    has_changed = true;
+    if (bytes > 0) {
+      BASALT_RETURN_IF_ERROR(lost_.Move(file.name));
+    } else {
+      BASALT_RETURN_IF_ERROR(fs_->RemoveFile(file.path));
+    }
+  }
+  if (!has_changed) return {};
+  return lost_.kept().empty() ? fs_->SyncDirectory(directory_) : lost_.SyncMoves();
+}
+
+void Recovery::FillStart() {
+  LogStart& start = result_.start;
+  start.next_lsn = end_.missing;
+  start.durable_lsn = std::min(result_.greatest_durable_lsn, end_.missing - 1);
+  start.previous_last_lsn = end_.missing - 1;
+  bool is_closed = files_.empty();
+  if (end_.file != kNone) {
+    const KnownFile& file = files_[end_.file];
+    const RecordRun& run = file.scan.runs[end_.run];
+    start.previous_file_id = file.header->file_id;
+    start.previous_last_lsn = run.last_lsn;
+    start.previous_length = run.batches_end;
+    start.previous_running_hash = file.scan.running_hash;
+    is_closed = run.is_closed() && end_.file + 1 == files_.size();
+  }
+  start.closed_cleanly = is_closed && result_.tail_bytes_cut == 0 &&
+                         result_.first_lsn_lost == 0;
+  result_.closed_cleanly = start.closed_cleanly;
+}
+
+Status Recovery::Load(size_t i) {
+  if (loaded_ == i) return {};
+  loaded_ = kNone;
+  const std::string& path = files_[i].path;
+  BASALT_ASSIGN_OR_RETURN(const std::unique_ptr<io::File> handle,
+                          fs_->Open(path, io::OpenMode::kRead));
+  BASALT_ASSIGN_OR_RETURN(const uint64_t size, handle->Size());
+  if (size > buffer_capacity_) {
+    buffer_capacity_ = 0;
+    buffer_.reset();
+    buffer_.reset(new (std::nothrow) char[size]);
+    if (buffer_ == nullptr) {
+      return Status(StatusCode::kResourceExhausted,
+                    "read log " + path + ": no memory for its " + std::to_string(size) + " bytes");
+    }
+    buffer_capacity_ = size;
+  }
+  BASALT_ASSIGN_OR_RETURN(const size_t read, handle->ReadAt(0, std::span(buffer_.get(), size)));
+  bytes_ = {buffer_.get(), read};
+  loaded_ = i;
+  return {};
+}
+
+}  // namespace
+
+Result<RecoveryResult> Recover(io::FileSystem* fs, const std::string& directory, Lsn flushed_lsn,
+                               Lsn durable_lsn_in_manifest, RecoveryMode mode,
+                               const std::function<Status(const RecordView&)>& replay) {
+  return Recovery(fs, directory, flushed_lsn, durable_lsn_in_manifest, mode).Run(replay);
+}
+
+}  // namespace basalt::wal

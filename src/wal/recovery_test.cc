@@ -1,0 +1,479 @@
+#include "wal/recovery.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "wal/log_scan.h"
+#include "wal/lost_files.h"
+#include "wal/test_log.h"
+
+namespace basalt::wal {
+namespace {
+
+/// Where each record of a log lies, and what names it as durable.
+struct Layout {
+  struct Record {
+    std::string file;
+    uint64_t begin;
+    uint64_t end;
+    Lsn claims_durable;
+  };
+  std::vector<Record> records;  // Of LSN 1, 2, ...
+  std::vector<Lsn> header_claims;
+};
+
+Layout ReadLayout(io::FileSystem* fs) {
+  Layout layout;
+  const auto names = fs->List(kTestDirectory);
+  for (const std::string& name : names.value()) {
+    if (!ParseLogFileName(name)) continue;
+    const std::string path = io::JoinPath(kTestDirectory, name);
+    const std::string bytes = io::ReadWholeFile(fs, path, 1 << 20).value();
+    const auto header = DecodeFileHeader(std::string_view(bytes).substr(0, kRecordsOffset), path);
+    layout.header_claims.push_back((*header)->durable_lsn);
+    for (uint64_t offset = kRecordsOffset;;) {
+      const auto record = ReadRecord(bytes, offset, (*header)->file_id);
+      if (!record) break;
+      const uint64_t end = offset + FramedBytes(record->payload_bytes);
+      layout.records.push_back({path, offset, end, record->durable_lsn});
+      offset = end;
+    }
+  }
+  return layout;
+}
+
+/// Three files: 1..4, 5..8, 9..12; synced after 2, 6 and 10, so that 10 is durable and 11 says so.
+std::unique_ptr<io::SimFileSystem> ThreeFiles() {
+  auto fs = NewTestFileSystem();
+  const auto log = Log::Start(fs.get(), kTestDirectory, {}, {}).value();
+  for (uint64_t i = 1; i <= 12; ++i) {
+    EXPECT_TRUE(Append(log.get(), TestPayload(i)).ok());
+    if (i % 4 == 2) {
+      EXPECT_TRUE(log->Sync(i).ok());
+    }
+    if (i % 4 == 0) log->Rotate();
+  }
+  return fs;
+}
+
+void Truncate(io::FileSystem* fs, const std::string& path, uint64_t size) {
+  const auto file = fs->Open(path, io::OpenMode::kReadWrite);
+  ASSERT_TRUE(file && (*file)->Truncate(size).ok());
+}
+
+void Overwrite(io::FileSystem* fs, const std::string& path, uint64_t offset,
+               std::string_view bytes) {
+  const auto file = fs->Open(path, io::OpenMode::kReadWrite);
+  ASSERT_TRUE(file && (*file)->WriteAt(offset, bytes).ok());
+}
+
+bool Mentions(const Status& status, std::string_view text) {
+  return status.message().find(text) != std::string_view::npos;
+}
+
+std::string AllBytes(io::FileSystem* fs) {
+  std::string all;
+  for (const std::string directory : {"/db", "/db/lost"}) {
+    if (!fs->Exists(directory).value()) continue;
+    const auto names = fs->List(directory);
+    for (const std::string& name : names.value()) {
+      const std::string path = io::JoinPath(directory, name);
+      all += path;
+      if (!fs->IsDirectory(path).value()) all += io::ReadWholeFile(fs, path, 1 << 26).value();
+    }
+  }
+  return all;
+}
+
+TEST(Recovery, EmptyDirectoryIsACleanlyClosedLog) {
+  const auto fs = NewTestFileSystem();
+  const Recovered recovered = RecoverAll(fs.get(), 7, 7);
+  ASSERT_TRUE(recovered.status.ok());
+  EXPECT_TRUE(recovered.result.closed_cleanly);
+  EXPECT_EQ(recovered.result.start.next_lsn, 8U);
+  EXPECT_EQ(recovered.result.start.durable_lsn, 7U);
+  EXPECT_EQ(recovered.result.start.next_file_number, 1U);
+}
+
+TEST(Recovery, MissingLogIsCorruptionWhenTheManifestKnowsOfDurableRecords) {
+  const auto fs = NewTestFileSystem();
+  const Recovered recovered = RecoverAll(fs.get(), 7, 9);
+  EXPECT_EQ(recovered.status.code(), StatusCode::kCorruption);
+  EXPECT_TRUE(Mentions(recovered.status, "LSN 8 to 9")) << recovered.status.ToString();
+}
+
+TEST(Recovery, StartsBehindTheFlushedLsn) {
+  const auto fs = ThreeFiles();
+  for (Lsn flushed = 0; flushed <= 12; ++flushed) {
+    const Recovered recovered = RecoverAll(fs.get(), flushed);
+    ASSERT_TRUE(recovered.status.ok()) << recovered.status.ToString();
+    EXPECT_EQ(recovered.payloads, TestPayloads(flushed + 1, 12)) << flushed;
+    EXPECT_EQ(recovered.result.start.next_lsn, 13U);
+    EXPECT_EQ(recovered.result.start.next_file_number, 4U);
+    EXPECT_EQ(recovered.result.greatest_durable_lsn, std::max<Lsn>(flushed, 10));
+  }
+}
+
+TEST(Recovery, LogThatEndsBeforeTheFlushedLsnContinuesBehindIt) {
+  const auto fs = ThreeFiles();
+  Recovered recovered = RecoverAll(fs.get(), 20, 20);
+  ASSERT_TRUE(recovered.status.ok()) << recovered.status.ToString();
+  EXPECT_EQ(recovered.result.start.next_lsn, 21U);
+  const auto log = StartLog(fs.get(), recovered.result.start);
+  ASSERT_TRUE(Append(log.get(), TestPayload(21)).ok());
+  ASSERT_TRUE(log->Sync(21).ok());
+  recovered = RecoverAll(fs.get(), 20, 21);
+  ASSERT_TRUE(recovered.status.ok()) << recovered.status.ToString();
+  EXPECT_EQ(recovered.payloads, TestPayloads(21, 21));
+}
+
+TEST(Recovery, TornTailIsCutKeptAndReportedAtEveryLength) {
+  const auto whole = ThreeFiles();
+  const Layout layout = ReadLayout(whole.get());
+  const auto& last = layout.records.back();
+  for (uint64_t size = last.begin; size < last.end; ++size) {
+    const auto fs = whole->Clone();
+    Truncate(fs.get(), last.file, size);
+    const std::string tail = io::ReadWholeFile(fs.get(), last.file, 1 << 20).value().substr(last.begin);
+    const Recovered recovered = RecoverAll(fs.get());
+    ASSERT_TRUE(recovered.status.ok()) << recovered.status.ToString();
+    // Padding is no part of a record: what is cut within it is whole.
+    const bool is_whole = size + 7 >= last.begin + sizeof(RecordHeader) + TestPayload(12).size() &&
+                          recovered.payloads.size() == 12;
+    if (is_whole) continue;
+    EXPECT_EQ(recovered.payloads, TestPayloads(1, 11));
+    EXPECT_EQ(recovered.result.start.next_lsn, 12U);
+    if (size == last.begin) {
+      EXPECT_EQ(recovered.result.tail_file, "");
+      continue;
+    }
+    EXPECT_EQ(recovered.result.tail_file, last.file);
+    EXPECT_EQ(recovered.result.tail_offset, last.begin);
+    ASSERT_EQ(recovered.result.moved_to_lost.size(), 1U);
+    const std::string kept =
+        io::ReadWholeFile(fs.get(), recovered.result.moved_to_lost[0], 1 << 20).value();
+    EXPECT_EQ(kept.size(), recovered.result.tail_bytes_cut);
+    EXPECT_EQ(tail.substr(0, kept.size()), kept);
+    EXPECT_EQ(fs->FileSize(last.file).value(), last.begin);
+    EXPECT_FALSE(recovered.result.closed_cleanly);
+
+    const Recovered again = RecoverAll(fs.get());
+    EXPECT_EQ(again.payloads, TestPayloads(1, 11));
+    EXPECT_EQ(again.result.tail_file, "") << "it is cut once";
+  }
+}
+
+TEST(Recovery, CheckReportsATailAndWritesNothing) {
+  const auto fs = ThreeFiles();
+  const Layout layout = ReadLayout(fs.get());
+  Truncate(fs.get(), layout.records.back().file, layout.records.back().end - 30);
+  const std::string before = AllBytes(fs.get());
+  const Recovered checked = RecoverAll(fs.get(), 0, 0, RecoveryMode::kCheck);
+  ASSERT_TRUE(checked.status.ok());
+  EXPECT_EQ(AllBytes(fs.get()), before);
+  const Recovered opened = RecoverAll(fs.get());
+  EXPECT_EQ(checked.payloads, opened.payloads);
+  EXPECT_EQ(checked.result.tail_file, opened.result.tail_file);
+  EXPECT_EQ(checked.result.tail_offset, opened.result.tail_offset);
+  EXPECT_EQ(checked.result.tail_bytes_cut, opened.result.tail_bytes_cut);
+  EXPECT_GT(opened.result.tail_bytes_cut, 0U);
+}
+
+TEST(Recovery, FlippedBitIsNeverSilentlyWrong) {
+  const auto whole = ThreeFiles();
+  const Layout layout = ReadLayout(whole.get());
+  ASSERT_EQ(layout.records.size(), 12U);
+  uint64_t refused = 0;
+  uint64_t cut = 0;
+  for (const std::string file : {"/db/000001.log", "/db/000002.log", "/db/000003.log"}) {
+    const uint64_t size = whole->FileSize(file).value();
+    for (uint64_t byte = 0; byte < size; ++byte) {
+      const auto fs = whole->Clone();
+      ASSERT_TRUE(fs->FlipBit(file, byte * 8 + byte % 8).ok());
+      const auto damaged =
+          std::find_if(layout.records.begin(), layout.records.end(), [&](const auto& record) {
+            return record.file == file && record.begin <= byte && byte < record.end;
+          });
+      const Lsn lsn = static_cast<Lsn>(damaged - layout.records.begin()) + 1;
+      Lsn durable = *std::max_element(layout.header_claims.begin(), layout.header_claims.end());
+      for (auto record = layout.records.begin(); record != layout.records.end(); ++record) {
+        if (record != damaged) durable = std::max(durable, record->claims_durable);
+      }
+      const Recovered recovered = RecoverAll(fs.get());
+      if (damaged == layout.records.end() ||
+          (recovered.status.ok() && recovered.payloads.size() == 12)) {
+        // A header has a copy; padding says nothing.
+        ASSERT_TRUE(recovered.status.ok()) << file << " " << byte;
+        ASSERT_EQ(recovered.payloads, TestPayloads(1, 12)) << file << " " << byte;
+        if (damaged != layout.records.end()) {
+          ASSERT_GE(byte, damaged->begin + sizeof(RecordHeader) + TestPayload(lsn).size());
+        }
+      } else if (lsn <= durable) {
+        ++refused;
+        ASSERT_EQ(recovered.status.code(), StatusCode::kCorruption) << file << " " << byte;
+        ASSERT_TRUE(Mentions(recovered.status, file)) << recovered.status.ToString();
+        ASSERT_TRUE(Mentions(recovered.status, "offset " + std::to_string(damaged->begin)));
+        ASSERT_TRUE(Mentions(recovered.status, "LSN " + std::to_string(lsn) + " to " +
+                                                   std::to_string(lsn)))
+            << recovered.status.ToString();
+        ASSERT_TRUE(Mentions(recovered.status, "basalt repair /db"));
+      } else {
+        ++cut;
+        ASSERT_TRUE(recovered.status.ok()) << recovered.status.ToString();
+        ASSERT_EQ(recovered.payloads, TestPayloads(1, lsn - 1)) << file << " " << byte;
+        ASSERT_EQ(recovered.result.tail_file, file);
+        ASSERT_EQ(recovered.result.tail_offset, damaged->begin);
+      }
+    }
+  }
+  EXPECT_GT(refused, 500U);
+  EXPECT_GT(cut, 50U);
+}
+
+TEST(Recovery, DamageBelowTheFlushedLsnDoesNotMatter) {
+  const auto whole = ThreeFiles();
+  const Layout layout = ReadLayout(whole.get());
+  for (Lsn flushed = 1; flushed <= 11; ++flushed) {
+    for (Lsn damaged = 1; damaged <= flushed; ++damaged) {
+      const auto fs = whole->Clone();
+      const auto& record = layout.records[damaged - 1];
+      ASSERT_TRUE(fs->FlipBit(record.file, (record.begin + 20) * 8).ok());
+      const Recovered recovered = RecoverAll(fs.get(), flushed, flushed);
+      ASSERT_TRUE(recovered.status.ok())
+          << flushed << " " << damaged << " " << recovered.status.ToString();
+      EXPECT_EQ(recovered.payloads, TestPayloads(flushed + 1, 12));
+      EXPECT_EQ(recovered.result.tail_file, "");
+
+      // And the log goes on behind a file with a hole.
+      const auto log = StartLog(fs.get(), recovered.result.start);
+      ASSERT_TRUE(Append(log.get(), TestPayload(13)).ok());
+      EXPECT_EQ(RecoverAll(fs.get(), flushed, flushed).payloads, TestPayloads(flushed + 1, 13));
+    }
+  }
+}
+
+TEST(Recovery, MissingFileIsCorruptionWhereItHeldDurableRecords) {
+  for (uint64_t number = 1; number <= 3; ++number) {
+    const auto fs = ThreeFiles();
+    ASSERT_TRUE(fs->RemoveFile(io::JoinPath(kTestDirectory, LogFileName(number))).ok());
+    const Recovered recovered = RecoverAll(fs.get());
+    if (number == 3) {  // Whose header was the only one to know of more than 4 .. 8.
+      EXPECT_EQ(recovered.payloads, TestPayloads(1, 8));
+      continue;
+    }
+    EXPECT_EQ(recovered.status.code(), StatusCode::kCorruption) << number;
+    const Lsn first = (number - 1) * 4 + 1;
+    EXPECT_TRUE(Mentions(recovered.status, "LSN " + std::to_string(first) + " to " +
+                                               std::to_string(first + 3)))
+        << recovered.status.ToString();
+    EXPECT_TRUE(RecoverAll(fs.get(), number * 4, 0).status.ok()) << "unless tables hold them";
+  }
+}
+
+TEST(Recovery, FileCutExactlyBetweenRecordsIsNoticed) {
+  const auto whole = ThreeFiles();
+  const Layout layout = ReadLayout(whole.get());
+  for (const Lsn lsn : {2, 3, 4, 6, 7, 8}) {  // The first that is gone; the file's last is a multiple of 4.
+    const auto fs = whole->Clone();
+    Truncate(fs.get(), layout.records[lsn - 1].file, layout.records[lsn - 1].begin);
+    const Recovered recovered = RecoverAll(fs.get());
+    EXPECT_EQ(recovered.status.code(), StatusCode::kCorruption) << lsn;
+    EXPECT_TRUE(Mentions(recovered.status, layout.records[lsn - 1].file));
+    EXPECT_TRUE(Mentions(recovered.status,
+                         "offset " + std::to_string(layout.records[lsn - 1].begin)));
+  }
+}
+
+TEST(Recovery, LostMiddleThatWasNeverDurableEndsTheLogThere) {
+  const auto fs = NewTestFileSystem();
+  const auto log = StartLog(fs.get());
+  for (uint64_t i = 1; i <= 9; ++i) {
+    ASSERT_TRUE(Append(log.get(), TestPayload(i)).ok());
+    if (i % 3 == 0) log->Rotate();
+  }
+  ASSERT_TRUE(fs->RemoveFile("/db/000002.log").ok());
+  const Recovered recovered = RecoverAll(fs.get());
+  ASSERT_TRUE(recovered.status.ok()) << recovered.status.ToString();
+  EXPECT_EQ(recovered.payloads, TestPayloads(1, 3));
+  EXPECT_EQ(recovered.result.moved_to_lost, std::vector<std::string>{"/db/lost/000003.log"});
+  EXPECT_EQ(recovered.result.tail_file, "/db/000003.log");
+  EXPECT_EQ(recovered.result.start.next_file_number, 4U) << "above what lies in lost/";
+  EXPECT_FALSE(fs->Exists("/db/000003.log").value());
+  EXPECT_EQ(RecoverAll(fs.get()).result.start.next_file_number, 4U);
+}
+
+TEST(Recovery, RepairKeepsWhatLiesBeforeAGapAndMovesTheRest) {
+  const auto fs = ThreeFiles();
+  const Layout layout = ReadLayout(fs.get());
+  ASSERT_TRUE(fs->FlipBit("/db/000002.log", (layout.records[5].begin + 20) * 8).ok());
+  EXPECT_EQ(RecoverAll(fs.get()).status.code(), StatusCode::kCorruption);
+  const Recovered repaired = RecoverAll(fs.get(), 0, 10, RecoveryMode::kRepair);
+  ASSERT_TRUE(repaired.status.ok()) << repaired.status.ToString();
+  EXPECT_EQ(repaired.payloads, TestPayloads(1, 5));
+  EXPECT_EQ(repaired.result.first_lsn_lost, 6U);
+  EXPECT_EQ(repaired.result.last_lsn_lost, 10U);
+  EXPECT_EQ(repaired.result.start.durable_lsn, 5U);
+  EXPECT_EQ(repaired.result.moved_to_lost.size(), 2U);
+  const Recovered opened = RecoverAll(fs.get(), 0, repaired.result.start.durable_lsn);
+  ASSERT_TRUE(opened.status.ok()) << opened.status.ToString();
+  EXPECT_EQ(opened.payloads, TestPayloads(1, 5));
+  EXPECT_EQ(opened.result.tail_file, "");
+}
+
+TEST(Recovery, CrashOrErrorAtAnyCallOfACutCanBeRepeated) {
+  const auto torn = ThreeFiles();
+  const Layout layout = ReadLayout(torn.get());
+  // LSN 6 is damaged, and everything behind it was never durable as far as the rest says.
+  const auto damage = [&](io::SimFileSystem* fs) {
+    EXPECT_TRUE(fs->FlipBit("/db/000002.log", (layout.records[5].begin + 20) * 8).ok());
+  };
+  for (const bool power_cut : {false, true}) {
+    for (uint64_t call = 1;; ++call) {
+      const auto fs = torn->Clone();
+      damage(fs.get());
+      if (power_cut) {
+        fs->ResetCalls();
+        io::SimFileSystem* const raw = fs.get();
+        fs->SetObserver([raw, call](uint64_t number, std::string_view, std::string_view) {
+          if (number == call) raw->Crash(call);
+        });
+      } else {
+        fs->SetFault({.at_call = call, .error = EIO, .sticky = call % 2 == 0});
+      }
+      const Recovered first = RecoverAll(fs.get(), 0, 0, RecoveryMode::kRepair);
+      const bool is_beyond = fs->calls() < call;
+      fs->SetObserver({});
+      fs->ClearFault();
+      EXPECT_TRUE(first.status.ok() || first.status.code() == StatusCode::kIoError)
+          << call << first.status.ToString();
+      const Recovered second = RecoverAll(fs.get(), 0, 0, RecoveryMode::kRepair);
+      ASSERT_TRUE(second.status.ok()) << call << " " << second.status.ToString();
+      if (!power_cut) {
+        EXPECT_EQ(second.payloads, TestPayloads(1, 5)) << call;
+      }
+      EXPECT_GE(second.payloads.size(), 2U) << call;
+      EXPECT_LE(second.payloads.size(), 5U) << call;
+      const Recovered third = RecoverAll(fs.get());
+      ASSERT_TRUE(third.status.ok()) << call << " " << third.status.ToString();
+      EXPECT_EQ(third.payloads, second.payloads) << call;
+      if (is_beyond) break;
+      ASSERT_LT(call, 1000U);
+    }
+  }
+}
+
+TEST(Recovery, ReadErrorIsReturnedAndNeverTakenForATail) {
+  const auto whole = ThreeFiles();
+  for (uint64_t call = 1;; ++call) {
+    const auto fs = whole->Clone();
+    fs->SetFault({.at_call = call, .error = EIO});
+    const std::string before = AllBytes(whole.get());
+    const Recovered recovered = RecoverAll(fs.get());
+    const bool happened = fs->FaultHappened();
+    fs->ClearFault();
+    if (!happened) {
+      EXPECT_TRUE(recovered.status.ok());
+      break;
+    }
+    EXPECT_EQ(recovered.status.code(), StatusCode::kIoError) << call;
+    EXPECT_EQ(AllBytes(fs.get()), before) << call;
+  }
+}
+
+TEST(Recovery, ErrorOfTheCallbackIsReturnedAndNothingIsCut) {
+  const auto fs = ThreeFiles();
+  const Layout layout = ReadLayout(fs.get());
+  Truncate(fs.get(), layout.records.back().file, layout.records.back().end - 30);
+  const std::string before = AllBytes(fs.get());
+  const auto result = Recover(fs.get(), kTestDirectory, 0, 0, RecoveryMode::kOpen,
+                              [](const RecordView& record) {
+                                return record.lsn == 4 ? Status(StatusCode::kResourceExhausted, "full")
+                                                       : Status();
+                              });
+  EXPECT_EQ(result.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(AllBytes(fs.get()), before);
+}
+
+TEST(Recovery, TornFileCreationIsRemovedOrKeptInLost) {
+  const auto whole = ThreeFiles();
+  for (const std::string& bytes : {std::string(), std::string(5000, '\0'), std::string(600, 'x')}) {
+    const auto fs = whole->Clone();
+    ASSERT_TRUE(io::ReplaceFile(fs.get(), "/db/000004.log", bytes).ok());
+    const Recovered recovered = RecoverAll(fs.get());
+    ASSERT_TRUE(recovered.status.ok()) << recovered.status.ToString();
+    EXPECT_EQ(recovered.payloads, TestPayloads(1, 12));
+    EXPECT_FALSE(fs->Exists("/db/000004.log").value());
+    EXPECT_EQ(recovered.result.start.next_file_number, 5U);
+    const bool is_kept = bytes.find('x') != std::string::npos;
+    EXPECT_EQ(fs->Exists("/db/lost/000004.log").value(), is_kept);
+    EXPECT_EQ(recovered.result.moved_to_lost.size(), is_kept ? 1U : 0U);
+  }
+}
+
+TEST(Recovery, DurableFileThatLostBothHeaderCopiesIsNamed) {
+  const auto fs = ThreeFiles();
+  Overwrite(fs.get(), "/db/000002.log", 0, std::string(kRecordsOffset, 'x'));
+  const Recovered recovered = RecoverAll(fs.get());
+  EXPECT_EQ(recovered.status.code(), StatusCode::kCorruption);
+  EXPECT_TRUE(Mentions(recovered.status, "/db/000002.log at offset 0")) << recovered.status.ToString();
+  EXPECT_TRUE(Mentions(recovered.status, "LSN 5 to 8"));
+}
+
+TEST(Recovery, UnknownRecordTypeIsUnsupportedInEveryMode) {
+  const auto fs = ThreeFiles();
+  const Layout layout = ReadLayout(fs.get());
+  const auto& last = layout.records.back();
+  std::string bytes = io::ReadWholeFile(fs.get(), last.file, 1 << 20).value();
+  const uint64_t file_id =
+      (*DecodeFileHeader(std::string_view(bytes).substr(0, kRecordsOffset), "")).value().file_id;
+  base::Store(bytes.data() + last.begin + offsetof(RecordHeader, type), uint32_t{77});
+  base::Store(bytes.data() + last.begin,
+              RecordChecksum(file_id, last.begin, bytes.data() + last.begin));
+  Overwrite(fs.get(), last.file, 0, bytes);
+  const std::string before = AllBytes(fs.get());
+  for (const RecoveryMode mode :
+       {RecoveryMode::kOpen, RecoveryMode::kCheck, RecoveryMode::kRepair}) {
+    const Recovered recovered = RecoverAll(fs.get(), 0, 0, mode);
+    EXPECT_EQ(recovered.status.code(), StatusCode::kUnsupported);
+    EXPECT_TRUE(Mentions(recovered.status, "type 77")) << recovered.status.ToString();
+    EXPECT_TRUE(Mentions(recovered.status, last.file));
+  }
+  EXPECT_EQ(AllBytes(fs.get()), before);
+}
+
+TEST(Recovery, LostDirectoryIsBounded) {
+  const auto fs = NewTestFileSystem();
+  ASSERT_TRUE(fs->CreateDirectory("/db/lost").ok());
+  for (uint64_t i = 1; i <= 100; ++i) {
+    ASSERT_TRUE(
+        io::ReplaceFile(fs.get(), io::JoinPath("/db/lost", LogFileName(i)), "old").ok());
+  }
+  ASSERT_TRUE(io::ReplaceFile(fs.get(), "/db/lost/note.txt", "not ours").ok());
+  ASSERT_TRUE(io::ReplaceFile(fs.get(), "/db/000101.log", "torn").ok());
+  const Recovered recovered = RecoverAll(fs.get());
+  ASSERT_TRUE(recovered.status.ok()) << recovered.status.ToString();
+  EXPECT_EQ(recovered.result.start.next_file_number, 102U);
+  const std::vector<std::string> names = fs->List("/db/lost").value();
+  EXPECT_EQ(names.size(), LostFiles::kLostFilesMax + 1);
+  EXPECT_EQ(names.front(), LogFileName(38));
+  EXPECT_TRUE(fs->Exists("/db/lost/000101.log").value());
+  EXPECT_TRUE(fs->Exists("/db/lost/note.txt").value());
+}
+
+TEST(Recovery, EndOfNonZeroBytesIsFoundAtEveryLength) {
+  for (size_t size = 0; size < 40; ++size) {
+    std::string bytes(size, '\0');
+    EXPECT_EQ(NonZeroEnd(bytes), 0U);
+    for (size_t i = 0; i < size; ++i) {
+      bytes[i] = 'x';
+      EXPECT_EQ(NonZeroEnd(bytes), i + 1);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace basalt::wal
