@@ -1,0 +1,93 @@
+#include "memtable/hash_index.h"
+
+#include <bit>
+#include <new>
+#include <utility>
+
+#include "base/check.h"
+
+namespace basalt::memtable {
+namespace {
+
+/// Words that a doubling left behind, until no reader is in them. Keeps the pool alive, because the
+/// epoch may outlive the memtable.
+struct RetiredWords {
+  std::shared_ptr<base::ChunkPool> pool;
+  char* block;
+  size_t bytes;
+
+  static void Delete(void* object) {
+    const std::unique_ptr<RetiredWords> words(static_cast<RetiredWords*>(object));
+    words->pool->Give(words->block, words->bytes);
+  }
+};
+
+}  // namespace
+
+HashIndex::HashIndex(std::shared_ptr<base::ChunkPool> pool, base::ByteBudget* budget,
+                     base::RetireList* retired) noexcept
+    : pool_(std::move(pool)), budget_(budget), retired_(retired) {}
+
+HashIndex::~HashIndex() {
+  const uint64_t table = table_.load(std::memory_order_relaxed);
+  if (table == 0) return;
+  const size_t bytes = (word_mask_ + 1) * sizeof(Word);
+  pool_->Give(reinterpret_cast<char*>(Words(table)), bytes);
+  budget_->Refund(bytes);
+}
+
+bool HashIndex::Grow(size_t words_needed, bool within_limit) noexcept {
+  const uint64_t old_table = table_.load(std::memory_order_relaxed);
+  const size_t old_words = old_table == 0 ? 0 : word_mask_ + 1;
+  size_t new_words = old_words == 0 ? kWordsMin : old_words * 2;
+  while (new_words / 10 * 7 < words_needed) new_words *= 2;
+
+  const size_t bytes = new_words * sizeof(Word);
+  if (!budget_->Charge(bytes, within_limit)) return false;
+  char* const block = pool_->Take(bytes);
+  std::unique_ptr<RetiredWords> old;
+  if (old_table != 0) {
+    old.reset(new (std::nothrow) RetiredWords{
+        pool_, reinterpret_cast<char*>(Words(old_table)), old_words * sizeof(Word)});
+  }
+  if (block == nullptr || (old_table != 0 && old == nullptr)) {
+    if (block != nullptr) pool_->Give(block, bytes);
+    budget_->Refund(bytes);
+    return false;
+  }
+
+  auto* const words = new (block) Word[new_words]();
+  word_mask_ = new_words - 1;
+  for (size_t i = 0; i < old_words; ++i) {
+    const uint64_t word = Words(old_table)[i].load(std::memory_order_relaxed);
+    if (PositionOf(word) == 0) continue;
+    size_t at = HomeWord(TagOf(word));
+    while (words[at].load(std::memory_order_relaxed) != 0) at = (at + 1) & word_mask_;
+    words[at].store(word, std::memory_order_relaxed);
+  }
+  words_used_max_ = new_words / 10 * 7;
+  const auto bucket_bits = static_cast<uint64_t>(std::countr_zero(new_words / kBucketWords));
+  table_.store(reinterpret_cast<uintptr_t>(words) | bucket_bits, std::memory_order_seq_cst);
+
+  if (old != nullptr) {
+    budget_->Refund(old->bytes);
+    retired_->Retire(old.get(), old->bytes, &RetiredWords::Delete);
+    static_cast<void>(old.release());
+  }
+  return true;
+}
+
+HashIndex::ProbeCounts HashIndex::CountProbes() const noexcept {
+  ProbeCounts counts;
+  const uint64_t table = table_.load(std::memory_order_seq_cst);
+  for (size_t at = 0; table != 0 && at <= word_mask_; ++at) {
+    const uint64_t word = Words(table)[at].load(std::memory_order_relaxed);
+    if (PositionOf(word) == 0) continue;
+    const size_t buckets_mask = word_mask_ / kBucketWords;
+    counts.buckets += 1 + ((at / kBucketWords - TagOf(word)) & buckets_mask);
+    ++counts.words;
+  }
+  return counts;
+}
+
+}  // namespace basalt::memtable

@@ -1,0 +1,254 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "basalt/write_batch.h"
+#include "memtable/memtable.h"
+#include "memtable/memtable_test_support.h"
+
+namespace basalt::memtable {
+namespace {
+
+using base::SequenceNumber;
+
+/// Hands out sequences and advances what is visible over finished batches in order, as a commit queue
+/// does.
+class Commits {
+ public:
+  SequenceNumber Assign(size_t count) {
+    const std::lock_guard lock(mutex_);
+    const SequenceNumber first = next_;
+    next_ += count;
+    open_[first] = {next_ - 1, false};
+    return first;
+  }
+  void Finished(SequenceNumber first) {
+    const std::lock_guard lock(mutex_);
+    open_[first].second = true;
+    while (!open_.empty() && open_.begin()->second.second) {
+      visible_.store(open_.begin()->second.first, std::memory_order_release);
+      open_.erase(open_.begin());
+    }
+  }
+  SequenceNumber visible() const { return visible_.load(std::memory_order_acquire); }
+
+ private:
+  std::mutex mutex_;
+  SequenceNumber next_ = 1;
+  std::map<SequenceNumber, std::pair<SequenceNumber, bool>> open_;  // first -> last, finished
+  std::atomic<SequenceNumber> visible_{0};
+};
+
+std::string ValueFor(std::string_view key, uint64_t number) {
+  std::string value = Numbered(std::string(key) + "/", number);
+  value.append(number % 150, '.');
+  return value;
+}
+
+/// Writers, readers and iterators at once. Values name their key and a number that only grows for one
+/// key (each key has one writer), so that a reader can tell a value that is stale, torn or another's.
+class History {
+ public:
+  explicit History(uint32_t shards)
+      : table_(MemTable::Create({.budget_bytes = 512 << 20, .shards = shards})) {}
+
+  void Run(int batches_a_writer) {
+    std::vector<std::thread> threads;
+    std::atomic<bool> done{false};
+    std::vector<std::thread> writers;
+    for (size_t writer = 0; writer < kWriters; ++writer) {
+      writers.emplace_back([this, writer, batches_a_writer] { Write(writer, batches_a_writer); });
+    }
+    for (uint64_t reader = 0; reader < 2; ++reader) {
+      threads.emplace_back([this, reader, &done] {
+        base::Random random(100 + reader);
+        while (!done.load()) CheckGet(&random);
+      });
+    }
+    threads.emplace_back([this, &done] {
+      while (!done.load()) CheckScan();
+    });
+    for (std::thread& writer : writers) writer.join();
+    done.store(true);
+    for (std::thread& thread : threads) thread.join();
+    CheckScan();
+    EXPECT_EQ(table_->record_count(), commits_.visible());
+  }
+
+ private:
+  static constexpr size_t kWriters = 2;
+  static constexpr size_t kKeysAWriter = 500;
+
+  static std::string Key(size_t writer, size_t i) {
+    return Numbered(Numbered("writer", writer) + "/key", i);
+  }
+
+  void Write(size_t writer, int batches) {
+    base::Random random(writer);
+    std::vector<uint64_t> numbers(kKeysAWriter);
+    for (int i = 0; i < batches; ++i) {
+      WriteBatch batch;
+      std::vector<std::pair<size_t, uint64_t>> written;
+      const size_t records = random.Between(1, 8);
+      for (size_t j = 0; j < records; ++j) {
+        const size_t k = random.Below(kKeysAWriter);
+        const std::string key = Key(writer, k);
+        batch.Put(key, ValueFor(key, ++numbers[k]));
+        written.emplace_back(k, numbers[k]);
+      }
+      MemTable::Reservation reservation = MustReserve(*table_, batch);
+      if (random.OneIn(10)) {  // one that fails, and is tried again
+        MemTable::Reservation failed = MustReserve(*table_, batch);
+        table_->Abandon(std::move(failed));
+      }
+      const SequenceNumber first = commits_.Assign(records);
+      table_->Insert(std::move(reservation), first);
+      commits_.Finished(first);
+      // Announced only when it is surely visible.
+      if (commits_.visible() < first + records - 1) continue;
+      for (const auto& [k, number] : written) {
+        announced_[writer * kKeysAWriter + k].store(number, std::memory_order_release);
+      }
+    }
+  }
+
+  void CheckGet(base::Random* random) {
+    const size_t writer = random->Below(kWriters);
+    const size_t k = random->Below(kKeysAWriter);
+    const uint64_t floor = announced_[writer * kKeysAWriter + k].load(std::memory_order_acquire);
+    const SequenceNumber visible = commits_.visible();
+    const std::string key = Key(writer, k);
+    FoundRecord found;
+    const bool is_found = table_->Get(0, key, base::Hash(key), visible, &found);
+    if (!is_found) {
+      ASSERT_EQ(floor, 0u) << "a visible write of " << key << " was not found";
+      return;
+    }
+    ASSERT_LE(base::TagSequence(found.tag), visible);
+    ASSERT_EQ(base::TagKind(found.tag), RecordKind::kPut);
+    const std::string value = found.value.ToString();
+    const uint64_t number = std::stoull(value.substr(key.size() + 1));
+    ASSERT_EQ(value, ValueFor(key, number));
+    ASSERT_GE(number, floor);
+  }
+
+  // Each sequence is one record, so exactly `visible` of them are there.
+  void CheckScan() {
+    const SequenceNumber visible = commits_.visible();
+    const auto iterator = table_->NewIterator(0, visible);
+    std::string last_key;
+    base::Tag last_tag = 0;
+    uint64_t count = 0;
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+      if (count != 0) {
+        ASSERT_LT(
+            base::CompareInternal(last_key, last_tag, iterator->key(), iterator->tag()), 0);
+      }
+      ASSERT_TRUE(iterator->value().starts_with(std::string(iterator->key()) + "/"));
+      last_key = iterator->key();
+      last_tag = iterator->tag();
+      ++count;
+    }
+    ASSERT_EQ(count, visible);
+  }
+
+  std::shared_ptr<MemTable> table_;
+  Commits commits_;
+  std::array<std::atomic<uint64_t>, kWriters * kKeysAWriter> announced_{};
+};
+
+TEST(MemTableThreads, WritersReadersAndIteratorsAgreeOnHistory) {
+  for (const uint32_t shards : {1, 16}) {
+    SCOPED_TRACE(Numbered("shards: ", shards));
+    History(shards).Run(4'000);
+  }
+}
+
+TEST(MemTableThreads, WhatIsThereIsFoundWhileTheIndexDoubles) {
+  const auto table = MemTable::Create({.budget_bytes = 512 << 20, .shards = 1});
+  constexpr uint64_t kKeys = 100'000;
+  std::atomic<uint64_t> written{0};
+  std::vector<std::thread> readers;
+  for (uint64_t reader = 0; reader < 2; ++reader) {
+    readers.emplace_back([&, reader] {
+      base::Random random(reader);
+      for (uint64_t there = 0; there < kKeys;) {
+        there = written.load(std::memory_order_acquire);
+        if (there == 0) continue;
+        const uint64_t i = random.Below(there);
+        ASSERT_EQ(GetAt(*table, std::to_string(i), there), std::to_string(i + 1) + "=");
+      }
+    });
+  }
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    Put(*table, std::to_string(i), "", i + 1);
+    written.store(i + 1, std::memory_order_release);
+  }
+  for (std::thread& reader : readers) reader.join();
+}
+
+// A reader waits for each key that a writer is about to insert: what the index leads to is finished.
+TEST(MemTableThreads, ARecordThatIsFoundIsFinished) {
+  const auto table = MemTable::Create({.budget_bytes = 512 << 20, .shards = 1});
+  constexpr uint64_t kKeys = 50'000;
+  std::atomic<uint64_t> seen{0};
+  std::thread reader([&] {
+    uint64_t looks = 0;
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      const std::string key = std::to_string(i);
+      FoundRecord found;
+      while (!table->Get(0, key, base::Hash(key), base::kMaxSequence, &found)) {
+        if (++looks % 1'000 == 0) std::this_thread::yield();
+      }
+      seen.store(i + 1, std::memory_order_release);
+      ASSERT_EQ(base::TagSequence(found.tag), i + 1) << "an unfinished record was found";
+    }
+  });
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    Put(*table, std::to_string(i), "", i + 1);
+    while (seen.load(std::memory_order_acquire) + 2 < i && !HasFatalFailure()) {
+      std::this_thread::yield();
+    }
+  }
+  reader.join();
+}
+
+TEST(MemTableThreads, AThousandShortLivedThreads) {
+  const auto table = MemTable::Create({});
+  constexpr uint64_t kThreads = 1'000;
+  for (uint64_t begin = 0; begin < kThreads; begin += 50) {
+    std::vector<std::thread> threads;
+    for (uint64_t i = begin; i < begin + 50; ++i) {
+      threads.emplace_back([&table, i] {
+        Put(*table, Numbered("thread", i), "v", i + 1);
+        EXPECT_EQ(GetAt(*table, Numbered("thread", i), base::kMaxSequence),
+                  std::to_string(i + 1) + "=v");
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_EQ(ScanAll(*table, kThreads).size(), kThreads);
+}
+
+TEST(MemTableThreads, IteratorsShareOneSortingAndSeeTheSame) {
+  const auto table = MemTable::Create({.budget_bytes = 64 << 20});
+  WriteBatch batch;
+  for (uint64_t i = 0; i < 20'000; ++i) batch.Put(Numbered("key", i), "v");
+  table->Insert(MustReserve(*table, batch), 1);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&table] { EXPECT_EQ(ScanAll(*table, 20'000).size(), 20'000u); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace basalt::memtable

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/coding.h"
+#include "base/internal_key.h"
+
+namespace basalt::memtable {
+
+/// One version of a key, in one piece in its shard's arena:
+///
+///   offset size
+///        0    8  tag: sequence << 8 | kind; 0: unfinished; kAbandonedTag: never to be seen
+///        8    4  position of the next older version of the key, 0: none
+///       12    4  value length
+///       16    2  key length
+///       18    1  kind (RecordKind), which the tag takes over when the record is finished
+///       19    1  flags: 1 expiry follows
+///       20    4  keyspace
+///       24    8  expiry in ms since 1970, if flagged
+///        .       key bytes, value bytes
+///
+/// The tag is stored last, with release: who loads it, not zero, with acquire may read all the rest,
+/// which never changes again, but for `previous` (under the shard's lock, with release).
+struct Record {
+  static constexpr uint8_t kFlagExpiry = 1;
+  static constexpr base::Tag kAbandonedTag = 0xFF;
+
+  std::atomic<base::Tag> tag;
+  std::atomic<uint32_t> previous;
+  uint32_t value_size;
+  uint16_t key_size;
+  uint8_t kind;
+  uint8_t flags;
+  uint32_t keyspace;
+
+  static size_t ByteSize(size_t key_size, size_t value_size, bool expires) noexcept;
+
+  char* body() noexcept { return reinterpret_cast<char*>(this + 1); }
+  const char* body() const noexcept { return reinterpret_cast<const char*>(this + 1); }
+  size_t key_offset() const noexcept { return (flags & kFlagExpiry) != 0 ? sizeof(uint64_t) : 0; }
+
+  std::string_view key() const noexcept { return {body() + key_offset(), key_size}; }
+  std::string_view value() const noexcept {
+    return {body() + key_offset() + key_size, value_size};
+  }
+  /// 0: never expires.
+  uint64_t expiry_ms() const noexcept {
+    return (flags & kFlagExpiry) != 0 ? base::Load<uint64_t>(body()) : 0;
+  }
+};
+static_assert(sizeof(Record) == 24);
+
+inline size_t Record::ByteSize(size_t key_size, size_t value_size, bool expires) noexcept {
+  return sizeof(Record) + (expires ? sizeof(uint64_t) : 0) + key_size + value_size;
+}
+
+}  // namespace basalt::memtable

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "base/arena.h"
+#include "base/batch_cursor.h"
+#include "base/epoch.h"
+#include "base/internal_key.h"
+#include "memtable/hash_index.h"
+#include "memtable/record.h"
+#include "memtable/spin_lock.h"
+
+namespace basalt::memtable {
+
+/// What sorting needs of a record: one entry a record, in order of arrival.
+struct OrderEntry {
+  uint64_t prefix;  ///< base::KeyPrefix(key)
+  base::Arena::Position position;
+  uint32_t keyspace;
+};
+static_assert(sizeof(OrderEntry) == base::Arena::kUnitBytes);
+
+/// A part of a memtable, for the keys whose hashes begin alike. Thread-safe; `hash` below is the key's
+/// hash with the keyspace mixed in, of which a shard uses the low half.
+class Shard {
+ public:
+  using Position = base::Arena::Position;
+
+  /// `chunk_bytes_max` as in base::Arena. All but the pool outlives the shard.
+  Shard(std::shared_ptr<base::ChunkPool> pool, base::ByteBudget* budget, base::RetireList* retired,
+        size_t chunk_bytes_max);
+
+  /// Takes space for a record and copies it, unfinished. 0: the budget (if `within_limit`) or memory is
+  /// used up; nothing is taken.
+  Position Take(const base::BatchCursor& source, uint64_t hash, bool within_limit) noexcept;
+  /// Gives a taken record its sequence and lets lookups find it.
+  void Finish(Position position, uint64_t hash, base::SequenceNumber sequence) noexcept;
+  /// Marks a taken record as never to be seen.
+  void Abandon(Position position) noexcept;
+
+  /// The newest version with a sequence <= `at`; null: none. Inside an epoch; the record itself lives as
+  /// long as the shard.
+  const Record* Find(uint32_t keyspace, std::string_view key, uint64_t hash,
+                     base::SequenceNumber at) const noexcept;
+  void Prefetch(uint64_t hash) const noexcept { index_.Prefetch(static_cast<uint32_t>(hash)); }
+
+  /// Order entries there are; entries below that number never change.
+  uint32_t order_count() const noexcept { return order_count_.load(std::memory_order_acquire); }
+  uint64_t finished_count() const noexcept {
+    return finished_count_.load(std::memory_order_relaxed);
+  }
+
+  /// Calls `visit(entry index, entry, record, tag)` for the order entries [begin, end), in order of
+  /// arrival, until it answers false. A tag that is not 0 was loaded with acquire.
+  template <class Visit>
+  void VisitOrder(uint32_t begin, uint32_t end, const Visit& visit) const;
+
+  HashIndex::ProbeCounts CountProbes() const noexcept { return index_.CountProbes(); }
+
+ private:
+  Record* RecordAt(Position position) const noexcept {
+    return reinterpret_cast<Record*>(records_.At(position));
+  }
+  const OrderEntry* OrderAt(uint32_t i) const noexcept {
+    return reinterpret_cast<const OrderEntry*>(order_.At(base::Arena::kFirstPosition + i));
+  }
+
+  SpinLock lock_;
+  uint32_t pending_ = 0;  // taken, neither finished nor abandoned; under lock_
+  base::Arena records_;   // Allocate under lock_
+  base::Arena order_;     // Allocate under lock_; entry i lies at kFirstPosition + i
+  HashIndex index_;       // written under lock_
+  std::atomic<uint32_t> order_count_{0};     // written under lock_
+  std::atomic<uint64_t> finished_count_{0};  // written under lock_
+};
+
+template <class Visit>
+void Shard::VisitOrder(uint32_t begin, uint32_t end, const Visit& visit) const {
+  constexpr size_t kPrefetchDistance = 16;
+  for (uint32_t i = begin; i < end;) {
+    const OrderEntry* const entries = OrderAt(i);
+    const size_t contiguous = order_.ContiguousUnits(base::Arena::kFirstPosition + i);
+    const size_t count = contiguous < end - i ? contiguous : end - i;
+    for (size_t j = 0; j < count; ++j, ++i) {
+      if (j + kPrefetchDistance < count) {
+        __builtin_prefetch(RecordAt(entries[j + kPrefetchDistance].position));
+      }
+      const Record* const record = RecordAt(entries[j].position);
+      if (!visit(i, entries[j], record, record->tag.load(std::memory_order_acquire))) return;
+    }
+  }
+}
+
+}  // namespace basalt::memtable

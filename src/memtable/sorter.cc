@@ -1,0 +1,185 @@
+#include "memtable/sorter.h"
+
+#include <hwy/contrib/sort/vqsort.h>
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "base/coding.h"
+
+namespace basalt::memtable {
+namespace {
+
+static_assert(sizeof(SortEntry) == sizeof(hwy::K64V64) &&
+              alignof(SortEntry) == alignof(hwy::K64V64) &&
+              offsetof(SortEntry, record) == offsetof(hwy::K64V64, value) &&
+              offsetof(SortEntry, prefix) == offsetof(hwy::K64V64, key));
+
+constexpr size_t kComparedEntriesMax = 32;
+constexpr size_t kPrefetchDistance = 16;
+constexpr size_t kPrefixBytes = sizeof(uint64_t);
+
+using Entries = std::span<SortEntry>;
+
+void Prefetch(Entries entries, size_t i) noexcept {
+  if (i < entries.size()) __builtin_prefetch(entries[i].record);
+}
+
+// Whole comparison of keys that share their first `shared` bytes.
+void SortByComparison(Entries entries, size_t shared) {
+  std::sort(entries.begin(), entries.end(), [shared](const SortEntry& a, const SortEntry& b) {
+    if (a.prefix != b.prefix) return a.prefix < b.prefix;
+    const int order = a.record->key().substr(shared).compare(b.record->key().substr(shared));
+    if (order != 0) return order < 0;
+    return a.record->tag.load(std::memory_order_relaxed) >
+           b.record->tag.load(std::memory_order_relaxed);
+  });
+}
+
+// How many bytes all keys share; they are known to share the first `known`.
+size_t SharedByAll(Entries entries, size_t known) noexcept {
+  const std::string_view first = entries.front().record->key();
+  size_t shared = first.size();
+  for (size_t i = 1; i < entries.size() && shared > known; ++i) {
+    Prefetch(entries, i + kPrefetchDistance);
+    const std::string_view rest = entries[i].record->key().substr(known);
+    shared = known + SharedBytes(first.substr(known, shared - known), rest);
+  }
+  return shared;
+}
+
+void SetPrefixes(Entries entries, size_t offset) noexcept {
+  for (size_t i = 0; i < entries.size(); ++i) {
+    Prefetch(entries, i + kPrefetchDistance);
+    entries[i].prefix = base::KeyPrefix(entries[i].record->key(), offset);
+  }
+}
+
+class TieBreaker {
+ public:
+  void SortByPrefix(Entries entries) {
+    if (entries.size() <= kComparedEntriesMax) {
+      std::sort(entries.begin(), entries.end(),
+                [](const SortEntry& a, const SortEntry& b) { return a.prefix < b.prefix; });
+    } else {
+      vector_sort_(reinterpret_cast<hwy::K64V64*>(entries.data()), entries.size(),
+                   hwy::SortAscending());
+    }
+  }
+
+  // Sorts `entries`, whose keys share `shared` bytes and whose prefixes are the 8 bytes after those.
+  // Leaves the prefixes as they are.
+  void Sort(Entries entries, size_t shared) {
+    SortByPrefix(entries);
+    ForEachTie(entries, [&](Entries tied) {
+      if (tied.size() <= kComparedEntriesMax) {
+        SortByComparison(tied, shared);
+      } else {
+        SortTied(tied, shared);
+      }
+    });
+  }
+
+ private:
+  // Keys that share `shared` bytes and agree in the padded prefix after those.
+  struct Range {
+    size_t begin;
+    size_t end;
+    size_t shared;
+  };
+
+  template <class Visit>
+  static void ForEachTie(Entries entries, const Visit& visit) {
+    for (size_t begin = 0; begin < entries.size();) {
+      size_t end = begin + 1;
+      while (end < entries.size() && entries[end].prefix == entries[begin].prefix) ++end;
+      if (end - begin > 1) visit(entries.subspan(begin, end - begin));
+      begin = end;
+    }
+  }
+
+  // Works on a copy, because deeper prefixes take the place of the first ones.
+  void SortTied(Entries tied, size_t shared) {
+    deeper_.assign(tied.begin(), tied.end());
+    ranges_.push_back({0, deeper_.size(), shared});
+    while (!ranges_.empty()) {
+      const Range range = ranges_.back();
+      ranges_.pop_back();
+      SortRange(range);
+    }
+    for (size_t i = 0; i < tied.size(); ++i) tied[i].record = deeper_[i].record;
+  }
+
+  void SortRange(const Range& range) {
+    const Entries entries = Entries(deeper_).subspan(range.begin, range.end - range.begin);
+    const auto ends = [&range](const SortEntry& entry) {
+      return entry.record->key_size < range.shared + kPrefixBytes;
+    };
+    const auto middle = std::partition(entries.begin(), entries.end(), ends);
+    const auto ended = static_cast<size_t>(middle - entries.begin());
+    SortEnded(entries.first(ended));
+
+    const Entries rest = entries.subspan(ended);
+    if (rest.size() <= kComparedEntriesMax) {
+      SortByComparison(rest, range.shared + kPrefixBytes);
+      return;
+    }
+    const size_t shared = SharedByAll(rest, range.shared + kPrefixBytes);
+    SetPrefixes(rest, shared);
+    SortByPrefix(rest);
+    ForEachTie(rest, [&](Entries tied) {
+      const auto begin = static_cast<size_t>(tied.data() - deeper_.data());
+      ranges_.push_back({begin, begin + tied.size(), shared});
+    });
+  }
+
+  // Keys that end within a prefix in which they agree: those of one length are equal.
+  void SortEnded(Entries entries) {
+    for (SortEntry& entry : entries) entry.prefix = entry.record->key_size;
+    SortByPrefix(entries);
+    ForEachTie(entries, [this](Entries equal) {
+      for (SortEntry& entry : equal) {
+        entry.prefix = ~entry.record->tag.load(std::memory_order_relaxed);
+      }
+      SortByPrefix(equal);
+    });
+  }
+
+  hwy::Sorter vector_sort_;
+  std::vector<SortEntry> deeper_;
+  std::vector<Range> ranges_;
+};
+
+}  // namespace
+
+size_t SharedBytes(std::string_view a, std::string_view b) noexcept {
+  const size_t size = std::min(a.size(), b.size());
+  size_t i = 0;
+  for (; i + 8 <= size; i += 8) {
+    const uint64_t difference =
+        base::Load<uint64_t>(a.data() + i) ^ base::Load<uint64_t>(b.data() + i);
+    if (difference != 0) return i + static_cast<size_t>(std::countr_zero(difference)) / 8;
+  }
+  while (i < size && a[i] == b[i]) ++i;
+  return i;
+}
+
+size_t SortEntries(Entries entries) {
+  if (entries.empty()) return 0;
+  uint64_t differing_bits = 0;
+  for (const SortEntry& entry : entries) differing_bits |= entry.prefix ^ entries[0].prefix;
+  size_t shared = 0;
+  if (differing_bits >> 56 == 0) {
+    shared = SharedByAll(entries, 0);
+    SetPrefixes(entries, shared);
+  }
+  if (entries.size() <= kComparedEntriesMax) {
+    SortByComparison(entries, shared);
+  } else {
+    TieBreaker().Sort(entries, shared);
+  }
+  return shared;
+}
+
+}  // namespace basalt::memtable
