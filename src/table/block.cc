@@ -1,0 +1,213 @@
+#include "table/block.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/coding.h"
+#include "table/table_format.h"
+
+namespace basalt::table {
+namespace {
+
+Status Corrupt(std::string what) { return Status(StatusCode::kCorruption, std::move(what)); }
+
+Status CorruptRecord(uint32_t i, std::string_view what) {
+  return Corrupt("record " + std::to_string(i) + " of the block " + std::string(what));
+}
+
+std::string_view KindName(RecordKind kind) noexcept {
+  switch (kind) {
+    case RecordKind::kPut:
+      return "put";
+    case RecordKind::kDelete:
+      return "delete";
+    case RecordKind::kDeleteRange:
+      return "range delete";
+    case RecordKind::kMerge:
+      return "merge";
+    case RecordKind::kBlobReference:
+      return "blob reference";
+  }
+  return "unknown";
+}
+
+Status UnsupportedKind(uint32_t i, RecordKind kind) {
+  return Status(StatusCode::kUnsupported,
+                "record " + std::to_string(i) + " of the block is of kind " +
+                    std::to_string(static_cast<unsigned>(kind)) + " (" +
+                    std::string(KindName(kind)) +
+                    "), which this version cannot read; open it with the version that wrote it");
+}
+
+// Asks for all cache lines of a short column at once, which the search would else wait for one by
+// one. Of a long column a search touches few.
+void PrefetchColumn(const uint64_t* numbers, uint32_t n) noexcept {
+  constexpr uint32_t kNumbersALine = 8;
+  constexpr uint32_t kLinesMax = 24;
+  if (n > kLinesMax * kNumbersALine) return;
+  for (uint32_t i = 0; i < n; i += kNumbersALine) __builtin_prefetch(numbers + i);
+}
+
+// The first of n ascending numbers that is >= target; n when there is none. No branch depends on
+// the data.
+uint32_t FirstNotBelow(const uint64_t* numbers, uint32_t n, uint64_t target) noexcept {
+  const uint64_t* base = numbers;
+  while (n > 1) {
+    const uint32_t half = n / 2;
+    base = base[half - 1] < target ? base + half : base;
+    n -= half;
+  }
+  return static_cast<uint32_t>(base - numbers) + (*base < target ? 1 : 0);
+}
+
+}  // namespace
+
+struct Block::PrivateKey {};
+
+Block::Block(const PrivateKey&, BlockBuffer buffer) noexcept
+    : size_(buffer.size), buffer_(std::move(buffer.bytes)) {}
+
+Result<std::shared_ptr<const Block>> Block::Parse(BlockBuffer buffer, Content content) {
+  if (buffer.size < kHeaderBytes) return Corrupt("the block is shorter than its header");
+  const char* at = buffer.bytes.get();
+  const auto count = base::Load<uint32_t>(at);
+  const auto flags = base::Load<uint32_t>(at + 4);
+  if ((flags & ~kFlagWide) != 0) {
+    return Status(StatusCode::kUnsupported,
+                  "the block has flags " + std::to_string(flags) +
+                      ", which this version cannot read; open it with the version that wrote it");
+  }
+  if (base::Load<uint16_t>(at + 10) != 0 || base::Load<uint32_t>(at + 12) != 0) {
+    return Corrupt("the block's reserved bytes are not zero");
+  }
+  auto block = std::make_shared<Block>(PrivateKey{}, std::move(buffer));
+  block->count_ = count;
+  block->wide_ = (flags & kFlagWide) != 0;
+  block->shared_bytes_ = base::Load<uint16_t>(at + 8);
+  const uint64_t columns = kHeaderBytes + uint64_t{count} * RecordBytes(block->wide_);
+  if (count == 0 || columns + block->shared_bytes_ > block->size_) {
+    return Corrupt("the block says that it has " + std::to_string(count) + " records, in " +
+                   std::to_string(block->size_) + " bytes");
+  }
+
+  const size_t end_bytes = block->wide_ ? 4 : 2;
+  block->prefixes_ = reinterpret_cast<const uint64_t*>(at + kHeaderBytes);
+  block->tags_ = block->prefixes_ + count;
+  block->rest_ends_ = reinterpret_cast<const char*>(block->tags_ + count);
+  block->value_ends_ = block->rest_ends_ + count * end_bytes;
+  block->prefix_bytes_ =
+      reinterpret_cast<const uint8_t*>(block->value_ends_ + count * end_bytes);
+  block->shared_ = at + columns;
+  block->rests_ = block->shared_ + block->shared_bytes_;
+  const uint64_t rest_bytes = block->End(block->rest_ends_, count - 1);
+  const uint64_t value_bytes = block->End(block->value_ends_, count - 1);
+  if (columns + block->shared_bytes_ + rest_bytes + value_bytes != block->size_) {
+    return Corrupt("the block's columns do not fill its " + std::to_string(block->size_) +
+                   " bytes");
+  }
+  block->values_ = block->rests_ + rest_bytes;
+  BASALT_RETURN_IF_ERROR(block->wide_ ? block->Validate<uint32_t>(content)
+                                      : block->Validate<uint16_t>(content));
+  return std::shared_ptr<const Block>(std::move(block));
+}
+
+template <class EndType>
+Status Block::Validate(Content content) {
+  const auto* rest_ends = reinterpret_cast<const EndType*>(rest_ends_);
+  const auto* value_ends = reinterpret_cast<const EndType*>(value_ends_);
+  size_t rest_begin = 0;
+  size_t value_begin = 0;
+  // Ends first: the order of records with equal prefixes is read through them.
+  for (uint32_t i = 0; i < count_; ++i) {
+    if (rest_ends[i] < rest_begin || value_ends[i] < value_begin) {
+      return CorruptRecord(i, "ends before it begins");
+    }
+    const size_t rest_bytes = rest_ends[i] - rest_begin;
+    const size_t value_bytes = value_ends[i] - value_begin;
+    const size_t prefix_bytes = prefix_bytes_[i];
+    rest_begin = rest_ends[i];
+    value_begin = value_ends[i];
+    if (prefix_bytes > 8 || (prefix_bytes < 8 && (rest_bytes != 0 ||
+                                                  prefixes_[i] << (8 * prefix_bytes) != 0))) {
+      return CorruptRecord(i, "has a malformed key prefix");
+    }
+    key_bytes_max_ = std::max(key_bytes_max_, shared_bytes_ + prefix_bytes + rest_bytes);
+    if (content == Content::kIndex) {
+      if (value_bytes != sizeof(BlockHandle)) return CorruptRecord(i, "is no block handle");
+      continue;
+    }
+    const RecordKind kind = base::TagKind(tags_[i]);
+    if (kind == RecordKind::kPut) continue;
+    if (kind != RecordKind::kDelete) return UnsupportedKind(i, kind);
+    if (value_bytes != 0) return CorruptRecord(i, "is a delete with a value");
+  }
+  if (key_bytes_max_ > kMaxKeyBytes) {
+    return Corrupt("the block has a key of " + std::to_string(key_bytes_max_) + " bytes");
+  }
+  for (uint32_t i = 1; i < count_; ++i) {
+    if (prefixes_[i - 1] < prefixes_[i]) continue;
+    if (prefixes_[i - 1] > prefixes_[i] ||
+        CompareAtEqualPrefix(i - 1, prefix_bytes_[i], rest(i), tags_[i]) >= 0) {
+      return CorruptRecord(i, "is out of order");
+    }
+  }
+  return Status();
+}
+
+int Block::CompareAtEqualPrefix(uint32_t i, size_t prefix_bytes, std::string_view key_rest,
+                                base::Tag tag) const noexcept {
+  if (prefix_bytes_[i] != prefix_bytes) return prefix_bytes_[i] < prefix_bytes ? -1 : 1;
+  if (const int order = rest(i).compare(key_rest); order != 0) return order;
+  return tags_[i] > tag ? -1 : (tags_[i] < tag ? 1 : 0);
+}
+
+uint32_t Block::LowerBound(std::string_view key, base::Tag tag) const noexcept {
+  PrefetchColumn(prefixes_, count_);
+  if (const int order = key.substr(0, shared_bytes_).compare(shared()); order != 0) {
+    return order < 0 ? 0 : count_;
+  }
+  const uint64_t prefix = base::KeyPrefix(key, shared_bytes_);
+  uint32_t low = FirstNotBelow(prefixes_, count_, prefix);
+  if (low == count_ || prefixes_[low] != prefix) return low;
+
+  const std::string_view own = key.substr(shared_bytes_);
+  const size_t prefix_bytes = std::min<size_t>(own.size(), 8);
+  const std::string_view key_rest = own.substr(prefix_bytes);
+  if (CompareAtEqualPrefix(low, prefix_bytes, key_rest, tag) >= 0) return low;
+  // Record `low` lies before the target; `high` and all behind it do not.
+  uint32_t high = count_;
+  while (high - low > 1) {
+    const uint32_t middle = low + (high - low) / 2;
+    const bool before = prefixes_[middle] == prefix &&
+                        CompareAtEqualPrefix(middle, prefix_bytes, key_rest, tag) < 0;
+    (before ? low : high) = middle;
+  }
+  return high;
+}
+
+bool Block::KeyEquals(uint32_t i, std::string_view key) const noexcept {
+  return key.size() == key_size(i) && prefixes_[i] == base::KeyPrefix(key, shared_bytes_) &&
+         key.starts_with(shared()) && key.ends_with(rest(i));
+}
+
+std::string Block::Key(uint32_t i) const {
+  BlockCursor cursor;
+  cursor.Reset(*this);
+  cursor.MoveTo(i);
+  return std::string(cursor.key());
+}
+
+void BlockCursor::Reset(const Block& block) {
+  block_ = &block;
+  index_ = block.count_;
+  const size_t needed = block.key_bytes_max_ + 8 + BlockBuffer::kSlackBytes;
+  if (key_capacity_ < needed) {
+    key_ = std::make_unique_for_overwrite<char[]>(needed);
+    key_capacity_ = needed;
+  }
+  __builtin_memcpy(key_.get(), block.shared_, block.shared_bytes_);
+}
+
+}  // namespace basalt::table

@@ -1,0 +1,177 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/internal_key.h"
+#include "basalt/status.h"
+
+namespace basalt::table {
+
+/// Bytes that will become a block, with room behind them that readers may touch.
+struct BlockBuffer {
+  static constexpr size_t kSlackBytes = 16;
+  static BlockBuffer Allocate(size_t size) {
+    return {std::make_unique_for_overwrite<char[]>(size + kSlackBytes), size};
+  }
+  std::unique_ptr<char[]> bytes;
+  size_t size = 0;
+};
+
+/// A sorted run of records in memory: a data block, or a table's index.
+///
+/// Layout (the raw form, as it also stands in the file before compression), n = count:
+///
+///     offset  size
+///          0     4  n, at least 1
+///          4     4  flags: bit 0 wide
+///          8     2  bytes of the prefix that all keys share
+///         10     6  zero
+///         16    8n  key prefixes: 8 bytes after the shared prefix, as base::KeyPrefix
+///                   8n  tags
+///                  wn  ends of the key rests, cumulative; w = 4 when wide, else 2
+///                  wn  ends of the values, cumulative
+///                   n  how many bytes of each key prefix are the key's: 0..8, the others are zero
+///                      the shared prefix, once
+///                      the key rests: what lies beyond shared prefix + 8
+///                      the values
+///
+/// A key is shared prefix + its prefix bytes + its rest. A record's place in the order is decided by
+/// its number in the first column, hardly ever by more.
+///
+/// Invariants, all checked by Parse, so that access is not: the columns fill the block exactly; ends
+/// never fall; a rest only behind 8 prefix bytes; keys of at most 65,535 bytes; records strictly in
+/// internal order; in a data block kinds put and delete, the latter without value; in an index values
+/// of 16 bytes.
+///
+/// Cost of a search, in cache misses: log2(8n / 64) lines of the prefix column (2-3 for a 16 KiB
+/// block), then tag, ends and rest of the record: 1 each. Immutable, so thread-safe.
+class Block {
+ public:
+  enum class Content : uint8_t { kData, kIndex };
+  struct PrivateKey;  // only Parse constructs
+
+  static constexpr size_t kHeaderBytes = 16;
+  static constexpr uint32_t kFlagWide = 1;
+  /// What a record takes besides its key rest and its value.
+  static constexpr size_t RecordBytes(bool wide) noexcept { return wide ? 25 : 21; }
+
+  /// Takes the raw form; O(n). Corruption: the bytes are no block; Unsupported: flags or kinds of
+  /// records that this version does not read, named. The message says what, but not in which file.
+  static Result<std::shared_ptr<const Block>> Parse(BlockBuffer buffer, Content content);
+  Block(const PrivateKey&, BlockBuffer buffer) noexcept;
+
+  uint32_t count() const noexcept { return count_; }
+  size_t memory_bytes() const noexcept { return sizeof(Block) + size_ + BlockBuffer::kSlackBytes; }
+
+  /// The first record at or after (key, tag) in internal order; count() when there is none.
+  uint32_t LowerBound(std::string_view key, base::Tag tag) const noexcept;
+
+  // Of record i < count().
+  base::Tag tag(uint32_t i) const noexcept { return tags_[i]; }
+  std::string_view value(uint32_t i) const noexcept {
+    const size_t begin = i == 0 ? 0 : End(value_ends_, i - 1);
+    return {values_ + begin, End(value_ends_, i) - begin};
+  }
+  size_t key_size(uint32_t i) const noexcept {
+    return shared_bytes_ + prefix_bytes_[i] + rest(i).size();
+  }
+  bool KeyEquals(uint32_t i, std::string_view key) const noexcept;
+  std::string Key(uint32_t i) const;
+
+  /// The greatest key_size().
+  size_t key_bytes_max() const noexcept { return key_bytes_max_; }
+
+ private:
+  friend class BlockCursor;
+
+  template <class End>
+  Status Validate(Content content);
+  int CompareAtEqualPrefix(uint32_t i, size_t prefix_bytes, std::string_view key_rest,
+                           base::Tag tag) const noexcept;
+
+  size_t End(const char* ends, uint32_t i) const noexcept {
+    if (wide_) return reinterpret_cast<const uint32_t*>(ends)[i];
+    return reinterpret_cast<const uint16_t*>(ends)[i];
+  }
+  std::string_view rest(uint32_t i) const noexcept {
+    const size_t begin = i == 0 ? 0 : End(rest_ends_, i - 1);
+    return {rests_ + begin, End(rest_ends_, i) - begin};
+  }
+  std::string_view shared() const noexcept { return {shared_, shared_bytes_}; }
+
+  // Columns, all inside buffer_; what a search needs comes first.
+  const uint64_t* prefixes_ = nullptr;
+  uint32_t count_ = 0;
+  uint16_t shared_bytes_ = 0;
+  bool wide_ = false;
+  const char* shared_ = nullptr;
+  const base::Tag* tags_ = nullptr;
+  const uint8_t* prefix_bytes_ = nullptr;
+  const char* rest_ends_ = nullptr;
+  const char* rests_ = nullptr;
+  const char* value_ends_ = nullptr;
+  const char* values_ = nullptr;
+  size_t key_bytes_max_ = 0;
+  size_t size_;
+  std::unique_ptr<char[]> buffer_;
+};
+
+/// Walks one block's records. Keeps the present key in a buffer of its own, of which a step rewrites
+/// only what comes after the shared prefix. Does not keep the block alive.
+class BlockCursor {
+ public:
+  /// Takes a block, which must outlive the cursor's use of it; not positioned yet.
+  void Reset(const Block& block);
+  /// Out of range: leaves the cursor invalid.
+  void MoveTo(uint32_t index) noexcept {
+    index_ = index;
+    if (index_ < block_->count_) Fill();
+  }
+
+  bool Valid() const noexcept { return block_ != nullptr && index_ < block_->count_; }
+  uint32_t index() const noexcept { return index_; }
+
+  /// Only when Valid(); invalid beyond either end.
+  void Next() noexcept {
+    ++index_;
+    if (index_ < block_->count_) Fill();
+  }
+  void Prev() noexcept {
+    --index_;  // from 0 to the greatest number, which is out of range
+    if (index_ < block_->count_) Fill();
+  }
+
+  std::string_view key() const noexcept { return {key_.get(), key_bytes_}; }
+  base::Tag tag() const noexcept { return block_->tags_[index_]; }
+  std::string_view value() const noexcept { return block_->value(index_); }
+
+ private:
+  void Fill() noexcept;
+
+  const Block* block_ = nullptr;
+  uint32_t index_ = 0;
+  size_t key_bytes_ = 0;
+  size_t key_capacity_ = 0;
+  std::unique_ptr<char[]> key_;
+};
+
+inline void BlockCursor::Fill() noexcept {
+  const Block& block = *block_;
+  char* out = key_.get() + block.shared_bytes_;
+  const uint64_t prefix = __builtin_bswap64(block.prefixes_[index_]);
+  __builtin_memcpy(out, &prefix, sizeof prefix);
+  const std::string_view rest = block.rest(index_);
+  // Both sides have kSlackBytes of room: short rests are copied without a loop or a call.
+  if (rest.size() <= BlockBuffer::kSlackBytes) {
+    __builtin_memcpy(out + 8, rest.data(), BlockBuffer::kSlackBytes);
+  } else {
+    __builtin_memcpy(out + 8, rest.data(), rest.size());
+  }
+  key_bytes_ = block.shared_bytes_ + block.prefix_bytes_[index_] + rest.size();
+}
+
+}  // namespace basalt::table

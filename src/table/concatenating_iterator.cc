@@ -1,0 +1,118 @@
+#include "table/concatenating_iterator.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+namespace basalt::table {
+namespace {
+
+class ConcatenatingIterator final : public base::RecordIterator {
+ public:
+  ConcatenatingIterator(std::vector<std::shared_ptr<const Table>> tables, bool fill_cache)
+      : tables_(std::move(tables)), fill_cache_(fill_cache) {}
+
+  void SeekToFirst() override {
+    Open(0);
+    if (inner_ != nullptr) inner_->SeekToFirst();
+    SkipForward();
+  }
+
+  void SeekToLast() override {
+    Open(tables_.size() - 1);
+    if (inner_ != nullptr) inner_->SeekToLast();
+    SkipBackward();
+  }
+
+  // The key's versions may begin in a table before the one with the record, or end in one behind it:
+  // both seeks go on until one answers.
+  void Seek(std::string_view key, base::Tag tag) override {
+    const auto first =
+        std::partition_point(tables_.begin(), tables_.end(), [&](const auto& table) {
+          return table->properties().largest_key < key;
+        });
+    Open(static_cast<size_t>(first - tables_.begin()));
+    if (inner_ != nullptr) inner_->Seek(key, tag);
+    while (IsBeyondTable()) {
+      Open(index_ + 1);
+      if (inner_ != nullptr) inner_->Seek(key, tag);
+    }
+    Publish();
+  }
+
+  void SeekForPrev(std::string_view key, base::Tag tag) override {
+    const auto after =
+        std::partition_point(tables_.begin(), tables_.end(), [&](const auto& table) {
+          return table->properties().smallest_key <= key;
+        });
+    Open(static_cast<size_t>(after - tables_.begin()) - 1);
+    if (inner_ != nullptr) inner_->SeekForPrev(key, tag);
+    while (IsBeyondTable()) {
+      Open(index_ - 1);
+      if (inner_ != nullptr) inner_->SeekForPrev(key, tag);
+    }
+    Publish();
+  }
+
+  void Next() override {
+    inner_->Next();
+    SkipForward();
+  }
+
+  void Prev() override {
+    inner_->Prev();
+    SkipBackward();
+  }
+
+ private:
+  // An index out of range closes the present table.
+  void Open(size_t index) {
+    if (inner_ != nullptr && index_ == index) return;
+    index_ = index;
+    inner_ = index < tables_.size() ? tables_[index]->NewIterator(fill_cache_) : nullptr;
+  }
+
+  bool IsBeyondTable() const noexcept {
+    return inner_ != nullptr && !inner_->Valid() && inner_->status().ok();
+  }
+
+  void SkipForward() {
+    while (IsBeyondTable()) {
+      Open(index_ + 1);
+      if (inner_ != nullptr) inner_->SeekToFirst();
+    }
+    Publish();
+  }
+
+  void SkipBackward() {
+    while (IsBeyondTable()) {
+      Open(index_ - 1);
+      if (inner_ != nullptr) inner_->SeekToLast();
+    }
+    Publish();
+  }
+
+  void Publish() {
+    valid_ = inner_ != nullptr && inner_->Valid();
+    status_ = inner_ != nullptr && !valid_ ? inner_->status() : Status();
+    if (!valid_) return;
+    key_ = inner_->key();
+    tag_ = inner_->tag();
+    value_ = inner_->value();
+  }
+
+  const std::vector<std::shared_ptr<const Table>> tables_;
+  const bool fill_cache_;
+  size_t index_ = 0;
+  std::unique_ptr<base::RecordIterator> inner_;  // of tables_[index_]; null beyond either end
+};
+
+}  // namespace
+
+std::unique_ptr<base::RecordIterator> NewConcatenatingIterator(
+    std::vector<std::shared_ptr<const Table>> tables, bool fill_cache) {
+  return std::make_unique<ConcatenatingIterator>(std::move(tables), fill_cache);
+}
+
+}  // namespace basalt::table

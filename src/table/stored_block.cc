@@ -1,0 +1,103 @@
+#include "table/stored_block.h"
+
+#include <lz4.h>
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/coding.h"
+#include "base/hash.h"
+
+namespace basalt::table {
+namespace {
+
+enum class StoredAs : uint8_t { kRaw = 0, kLz4 = 1 };
+
+// LZ4 cannot make a block more than 255 times smaller.
+constexpr uint64_t kLz4RatioMax = 255;
+
+constexpr uint64_t TrailerWord(StoredAs stored_as, uint64_t raw_bytes) noexcept {
+  return raw_bytes << 8 | static_cast<uint8_t>(stored_as);
+}
+
+// Gives the compressed size, or 0 when it would not save an eighth.
+size_t TryLz4(std::string_view raw, char* out) noexcept {
+  if (raw.size() > LZ4_MAX_INPUT_SIZE) return 0;
+  const int size_max = static_cast<int>(raw.size() - raw.size() / 8);
+  const int size = LZ4_compress_default(raw.data(), out, static_cast<int>(raw.size()), size_max);
+  return size > 0 ? static_cast<size_t>(size) : 0;
+}
+
+Result<BlockBuffer> Unpack(BlockBuffer stored, size_t payload_bytes) {
+  const auto word = base::Load<uint64_t>(stored.bytes.get() + payload_bytes);
+  const uint64_t raw_bytes = word >> 8;
+  switch (static_cast<StoredAs>(word & 0xFF)) {
+    case StoredAs::kRaw: {
+      if (raw_bytes != payload_bytes) {
+        return Status(StatusCode::kCorruption, "the block's raw size is not its stored size");
+      }
+      stored.size = payload_bytes;  // the trailer becomes part of the slack
+      return stored;
+    }
+    case StoredAs::kLz4: {
+      if (raw_bytes > payload_bytes * kLz4RatioMax || raw_bytes > LZ4_MAX_INPUT_SIZE) {
+        return Status(StatusCode::kCorruption, "the block's raw size cannot be right");
+      }
+      BlockBuffer raw = BlockBuffer::Allocate(raw_bytes);
+      const int unpacked =
+          LZ4_decompress_safe(stored.bytes.get(), raw.bytes.get(), static_cast<int>(payload_bytes),
+                              static_cast<int>(raw_bytes));
+      if (unpacked < 0 || static_cast<uint64_t>(unpacked) != raw_bytes) {
+        return Status(StatusCode::kCorruption, "the block cannot be decompressed");
+      }
+      return raw;
+    }
+  }
+  return Status(StatusCode::kUnsupported,
+                "the block is compressed by method " + std::to_string(word & 0xFF) +
+                    ", which this version cannot read; open it with the version that wrote it");
+}
+
+}  // namespace
+
+size_t StoreBlock(std::string_view raw, bool compress, uint64_t file_id, uint64_t offset,
+                  char* out) noexcept {
+  StoredAs stored_as = StoredAs::kLz4;
+  size_t payload_bytes = compress ? TryLz4(raw, out) : 0;
+  if (payload_bytes == 0) {
+    stored_as = StoredAs::kRaw;
+    payload_bytes = raw.size();
+    std::memcpy(out, raw.data(), raw.size());
+  }
+  char* const trailer = out + payload_bytes;
+  base::Store(trailer, TrailerWord(stored_as, raw.size()));
+  base::Store(trailer + 8, base::Checksum(file_id, offset, {out, payload_bytes + 8}));
+  return payload_bytes;
+}
+
+Result<std::shared_ptr<const Block>> LoadBlock(const io::File& file, uint64_t file_id,
+                                               BlockHandle handle) {
+  const size_t payload_bytes = handle.payload_bytes;
+  BlockBuffer stored = BlockBuffer::Allocate(payload_bytes + kBlockTrailerBytes);
+  BASALT_RETURN_IF_ERROR(file.ReadExactAt(handle.offset, {stored.bytes.get(), stored.size}));
+  const std::string_view checked(stored.bytes.get(), payload_bytes + 8);
+  if (base::Load<uint64_t>(checked.end()) !=
+      base::Checksum(file_id, handle.offset, checked)) {
+    return TableError(StatusCode::kCorruption, file.path(), "block", handle.offset,
+                      "its checksum is wrong: its " + std::to_string(stored.size) +
+                          " bytes are not those that were written here");
+  }
+  Result<std::shared_ptr<const Block>> block =
+      Unpack(std::move(stored), payload_bytes).and_then([](BlockBuffer raw) {
+        return Block::Parse(std::move(raw), Block::Content::kData);
+      });
+  if (!block) {
+    return TableError(block.error().code(), file.path(), "block", handle.offset,
+                      block.error().message());
+  }
+  return block;
+}
+
+}  // namespace basalt::table

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/internal_key.h"
+#include "basalt/options.h"
+#include "basalt/status.h"
+#include "io/file_system.h"
+
+namespace basalt::table {
+
+/// What the manifest keeps of a table, and the table's own properties section.
+struct TableProperties {
+  uint64_t file_id = 0;
+  uint32_t keyspace = 0;
+  uint64_t file_bytes = 0;
+  uint64_t records = 0;  ///< Versions, of any kind.
+  uint64_t deletes = 0;  ///< Those of kind kDelete.
+  uint64_t raw_key_bytes = 0;
+  uint64_t raw_value_bytes = 0;
+  base::SequenceNumber smallest_sequence = 0;
+  base::SequenceNumber largest_sequence = 0;
+  uint64_t earliest_expiry_ms = 0;  ///< Wall milliseconds since 1970; 0: no record expires.
+  uint64_t latest_expiry_ms = 0;
+  std::string smallest_key;
+  std::string largest_key;
+};
+
+/// Writes one table (docs/table.md) into an empty file. One thread at a time.
+///
+/// Records gather in a BlockBuilder until a block is full; the block is then compressed into a write
+/// buffer that goes out in pieces of some 256 KiB. Per record it keeps 8 bytes (the key's hash, for
+/// the filter), per block the last key. Nothing is allocated per record.
+class TableBuilder {
+ public:
+  /// `file` must outlive the builder. kLz4ThenZstd is taken as kLz4.
+  TableBuilder(io::File* file, uint64_t file_id, uint32_t keyspace, Compression compression);
+  ~TableBuilder();
+  TableBuilder(const TableBuilder&) = delete;
+  TableBuilder& operator=(const TableBuilder&) = delete;
+
+  /// Takes the next version. A record out of internal order, of another kind than put and delete, a
+  /// delete with a value, or an oversized key or value is a failed check. An error of the file stays:
+  /// later calls answer it too, and the file must be thrown away.
+  Status Add(std::string_view key, base::Tag tag, std::string_view value);
+
+  /// Writes the metadata and syncs the file. FailedPrecondition when nothing was added: there is no
+  /// table without records.
+  Status Finish();
+
+  /// Bytes of the file so far: written, waiting to be written, and an estimate of the open block.
+  uint64_t file_bytes() const;
+  /// Complete after Finish; before that, of the records so far (without `file_bytes`).
+  const TableProperties& properties() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace basalt::table

@@ -1,0 +1,357 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "io/memory_file_system.h"
+#include "table/table.h"
+#include "table/table_format.h"
+#include "table/test_records.h"
+
+namespace basalt::table {
+namespace {
+
+// A table of some blocks in few bytes: long values that compress well.
+std::vector<Record> SmallTableRecords() {
+  std::vector<Record> records;
+  for (base::SequenceNumber i = 1; i <= 20; ++i) {
+    records.push_back(Put(Numbered("key", 100 + i), i, std::string(3000, static_cast<char>(i))));
+    records.push_back(Put(Numbered("key", 100 + i), i + 50, "newer"));
+    if (i % 4 == 0) records.push_back(Delete(Numbered("key", 100 + i), i + 100));
+  }
+  Sort(&records);
+  return records;
+}
+
+// A table file that can be changed.
+class TableCorruption : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs_ = io::NewMemoryFileSystem();
+    spot_ = {.fs = fs_.get()};
+    records_ = SmallTableRecords();
+    ASSERT_TRUE(WriteTable(spot_, records_));
+    bytes_ = io::ReadWholeFile(fs_.get(), spot_.path, 1 << 20).value();
+  }
+
+  void Replace(const std::string& bytes) {
+    ASSERT_TRUE(fs_->RemoveFile(spot_.path).ok());
+    const auto file = fs_->Open(spot_.path, io::OpenMode::kCreate).value();
+    ASSERT_TRUE(file->WriteAt(0, bytes).ok());
+  }
+
+  // An error must be of the right kind and name the file and the place.
+  void ExpectGoodError(const Status& status) {
+    ASSERT_TRUE(status.code() == StatusCode::kCorruption ||
+                status.code() == StatusCode::kUnsupported)
+        << status.ToString();
+    ASSERT_NE(status.message().find(spot_.path), std::string_view::npos) << status.ToString();
+    ASSERT_NE(status.message().find("offset"), std::string_view::npos) << status.ToString();
+  }
+
+  // Reads everything every way: each answer is right, or an error. Gives whether one was an error.
+  bool ReadAll(const Table& table) {
+    bool failed = false;
+    VectorIterator model(&records_);
+    for (const Record& record : records_) {
+      TableRead found;
+      const base::SequenceNumber at = base::TagSequence(record.tag);
+      const auto result = table.Get(record.key, base::Hash(record.key), at, true, &found);
+      if (!result) {
+        ExpectGoodError(result.error());
+        failed = true;
+        continue;
+      }
+      EXPECT_TRUE(*result);
+      EXPECT_EQ(found.tag, record.tag);
+      EXPECT_TRUE(found.value == record.value);
+    }
+    const auto it = table.NewIterator(true);
+    size_t i = 0;
+    for (it->SeekToFirst(); it->Valid(); it->Next(), ++i) EXPECT_EQ(Present(*it), records_[i]);
+    if (!it->status().ok()) {
+      ExpectGoodError(it->status());
+      failed = true;
+    } else {
+      EXPECT_EQ(i, records_.size());
+    }
+    i = records_.size();
+    for (it->SeekToLast(); it->Valid(); it->Prev()) EXPECT_EQ(Present(*it), records_[--i]);
+    EXPECT_TRUE(i == 0 || !it->status().ok());
+    return failed;
+  }
+
+  // The offsets at which Verify finds faults.
+  std::vector<uint64_t> Faults(const Table& table) {
+    std::vector<uint64_t> offsets;
+    const Status status = table.Verify({}, [&](uint64_t offset, const Status& fault) {
+      ExpectGoodError(fault);
+      offsets.push_back(offset);
+    });
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return offsets;
+  }
+
+  // Changes a copy of the file's fixed parts as `change` says, with their checksums made right.
+  std::string Resealed(const std::function<void(FileHeader*, FileTrailer*)>& change) {
+    std::string bytes = bytes_;
+    char* const trailer_at = bytes.data() + bytes.size() - sizeof(FileTrailer);
+    auto header = FromBytes<FileHeader>(bytes.data());
+    auto trailer = FromBytes<FileTrailer>(trailer_at);
+    change(&header, &trailer);
+    header.checksum = base::Checksum(header.file_id, 0, BytesOf(header).substr(0, 56));
+    trailer.checksum =
+        base::Checksum(trailer.file_id, bytes.size() - sizeof(FileTrailer),
+                       BytesOf(trailer).substr(0, kTrailerChecksummedBytes));
+    std::memcpy(bytes.data(), &header, sizeof header);
+    std::memcpy(trailer_at, &trailer, sizeof trailer);
+    return bytes;
+  }
+
+  // Adds a section of an unknown kind in front of the section table.
+  std::string WithForeignSection(uint32_t flags) {
+    const auto header = FromBytes<FileHeader>(bytes_.data());
+    auto trailer = FromBytes<FileTrailer>(bytes_.data() + bytes_.size() - sizeof(FileTrailer));
+    std::string bytes = bytes_.substr(0, trailer.section_table_offset);
+    std::string entries =
+        bytes_.substr(trailer.section_table_offset, trailer.section_count * sizeof(SectionEntry));
+    const std::string section = "what a later version wrote";
+    const SectionEntry entry = {.kind = 77,
+                                .flags = flags,
+                                .offset = bytes.size(),
+                                .size = section.size(),
+                                .checksum = base::Checksum(header.file_id, bytes.size(), section)};
+    entries.append(BytesOf(entry));
+    bytes.append(section);
+    trailer.section_table_offset = bytes.size();
+    trailer.section_table_checksum = base::Checksum(header.file_id, bytes.size(), entries);
+    trailer.section_count += 1;
+    bytes.append(entries);
+    trailer.file_bytes = bytes.size() + sizeof trailer;
+    trailer.checksum = base::Checksum(header.file_id, bytes.size(),
+                                      BytesOf(trailer).substr(0, kTrailerChecksummedBytes));
+    bytes.append(BytesOf(trailer));
+    return bytes;
+  }
+
+  std::unique_ptr<io::FileSystem> fs_;
+  TableSpot spot_;
+  std::vector<Record> records_;
+  std::string bytes_;
+};
+
+TEST_F(TableCorruption, AFlippedBitAtAnyByteGivesAnErrorOrTheRightAnswer) {
+  const auto whole = OpenTable(spot_).value();
+  ASSERT_GT(whole->block_count(), 3u);
+  ASSERT_TRUE(Faults(*whole).empty());
+  for (size_t at = 0; at < bytes_.size(); ++at) {
+    SCOPED_TRACE("byte " + std::to_string(at));
+    std::string changed = bytes_;
+    changed[at] = static_cast<char>(changed[at] ^ (1 << (at % 8)));
+    ASSERT_NO_FATAL_FAILURE(Replace(changed));
+    // A table that was open before the damage, and one that is opened after it.
+    const auto table = OpenTable(spot_);
+    if (!table) {
+      ASSERT_NO_FATAL_FAILURE(ExpectGoodError(table.error()));
+      continue;
+    }
+    EXPECT_TRUE(ReadAll(**table));
+    const std::vector<uint64_t> faults = Faults(**table);
+    ASSERT_EQ(faults.size(), 1u);
+    EXPECT_LE(faults[0], at);
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+TEST_F(TableCorruption, VerifyReportsDamageToMetadataBehindAnOpenTable) {
+  const auto file = fs_->Open(spot_.path, io::OpenMode::kReadWrite).value();
+  const auto table = OpenTable(spot_, std::make_shared<cache::BlockCache>(1 << 20)).value();
+  ASSERT_FALSE(ReadAll(*table));
+  for (size_t at = 0; at < bytes_.size(); ++at) {
+    const char changed = static_cast<char>(bytes_[at] ^ 0x10);
+    ASSERT_TRUE(file->WriteAt(at, {&changed, 1}).ok());
+    ASSERT_EQ(Faults(*table).size(), 1u) << "byte " << at;
+    ASSERT_TRUE(file->WriteAt(at, {&bytes_[at], 1}).ok());
+  }
+  ASSERT_TRUE(Faults(*table).empty());
+}
+
+TEST_F(TableCorruption, VerifyGoesOnBehindAFault) {
+  std::string changed = bytes_;
+  const auto whole = OpenTable(spot_).value();
+  const size_t blocks = whole->block_count();
+  // The first bytes of the file's data belong to block 0; the last before the index to the last.
+  const auto trailer = FromBytes<FileTrailer>(bytes_.data() + bytes_.size() - sizeof(FileTrailer));
+  const auto index = FromBytes<SectionEntry>(bytes_.data() + trailer.section_table_offset);
+  changed[sizeof(FileHeader)] = static_cast<char>(changed[sizeof(FileHeader)] ^ 1);
+  changed[index.offset - 1] = static_cast<char>(changed[index.offset - 1] ^ 1);
+  ASSERT_NO_FATAL_FAILURE(Replace(changed));
+  const auto table = OpenTable(spot_).value();
+  const std::vector<uint64_t> faults = Faults(*table);
+  ASSERT_EQ(faults.size(), 2u);
+  EXPECT_EQ(faults[0], sizeof(FileHeader));
+  EXPECT_GT(faults[1], faults[0]);
+  EXPECT_GT(blocks, 2u);
+}
+
+TEST_F(TableCorruption, EveryTruncationIsAnError) {
+  for (size_t size = 0; size < bytes_.size(); ++size) {
+    ASSERT_NO_FATAL_FAILURE(Replace(bytes_.substr(0, size)));
+    const auto table = OpenTable(spot_, nullptr, bytes_.size());
+    ASSERT_FALSE(table) << size;
+    EXPECT_EQ(table.error().code(), StatusCode::kCorruption);
+    if (size >= 8) {
+      EXPECT_NE(table.error().message().find("the manifest says " + std::to_string(bytes_.size())),
+                std::string_view::npos)
+          << table.error().ToString();
+    }
+    // Even if the manifest agrees.
+    const auto agreed = OpenTable(spot_, nullptr, size == 0 ? 1 : size);
+    ASSERT_FALSE(agreed) << size;
+    ASSERT_NO_FATAL_FAILURE(ExpectGoodError(agreed.error()));
+  }
+}
+
+TEST_F(TableCorruption, ALongerFileIsAnError) {
+  ASSERT_NO_FATAL_FAILURE(Replace(std::string(bytes_).append(1, '\0')));
+  EXPECT_FALSE(OpenTable(spot_, nullptr, bytes_.size()));
+  EXPECT_FALSE(OpenTable(spot_, nullptr, bytes_.size() + 1));
+}
+
+TEST_F(TableCorruption, AForeignFileIsNoBasaltTable) {
+  ASSERT_NO_FATAL_FAILURE(Replace(std::string(5000, 'x')));
+  const auto table = OpenTable(spot_);
+  ASSERT_FALSE(table);
+  EXPECT_EQ(table.error().code(), StatusCode::kCorruption);
+  EXPECT_NE(table.error().message().find("not a Basalt table"), std::string_view::npos);
+  ASSERT_NO_FATAL_FAILURE(ExpectGoodError(table.error()));
+}
+
+TEST_F(TableCorruption, AnotherTableInItsPlaceIsCaughtByItsId) {
+  const TableSpot other = {.fs = fs_.get(), .path = "/other", .file_id = 99};
+  ASSERT_TRUE(WriteTable(other, records_));
+  const std::string foreign = io::ReadWholeFile(fs_.get(), other.path, 1 << 20).value();
+  ASSERT_EQ(foreign.size(), bytes_.size());
+  ASSERT_NO_FATAL_FAILURE(Replace(foreign));
+  const auto table = OpenTable(spot_);
+  ASSERT_FALSE(table);
+  EXPECT_NE(table.error().message().find("another table"), std::string_view::npos);
+  TableSpot keyspace = other;
+  keyspace.keyspace = 5;
+  EXPECT_EQ(OpenTable(keyspace).error().code(), StatusCode::kCorruption);
+}
+
+TEST_F(TableCorruption, ABlockOfAnotherTableOrOfAnotherPlaceIsCaught) {
+  spot_.path = "/plain";
+  spot_.compression = Compression::kNone;
+  TableSpot other = spot_;
+  other.path = "/other";
+  other.file_id = 99;
+  ASSERT_TRUE(WriteTable(spot_, records_));
+  ASSERT_TRUE(WriteTable(other, records_));
+  bytes_ = io::ReadWholeFile(fs_.get(), spot_.path, 1 << 20).value();
+  const std::string foreign = io::ReadWholeFile(fs_.get(), other.path, 1 << 20).value();
+  const auto trailer = FromBytes<FileTrailer>(bytes_.data() + bytes_.size() - sizeof(FileTrailer));
+  const auto index = FromBytes<SectionEntry>(bytes_.data() + trailer.section_table_offset);
+
+  // All data blocks of the other table: equal records at equal places, but not these bytes.
+  std::string changed = bytes_;
+  changed.replace(sizeof(FileHeader), index.offset - sizeof(FileHeader), foreign,
+                  sizeof(FileHeader), index.offset - sizeof(FileHeader));
+  ASSERT_NO_FATAL_FAILURE(Replace(changed));
+  {
+    const auto table = OpenTable(spot_).value();
+    TableRead found;
+    const auto read = table->Get("key101", base::Hash("key101"), 60, true, &found);
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().code(), StatusCode::kCorruption);
+    EXPECT_EQ(Faults(*table).size(), table->block_count());
+  }
+}
+
+TEST_F(TableCorruption, TwoBlocksOfOneTableThatChangedPlacesAreCaught) {
+  std::vector<Record> records;
+  for (base::SequenceNumber i = 1; i <= 4; ++i) {
+    records.push_back(Put(Numbered("key", i), i, std::string(16'000, 'v')));
+  }
+  spot_.path = "/even";
+  spot_.compression = Compression::kNone;
+  ASSERT_TRUE(WriteTable(spot_, records));
+  const std::string bytes = io::ReadWholeFile(fs_.get(), spot_.path, 1 << 20).value();
+  const auto trailer = FromBytes<FileTrailer>(bytes.data() + bytes.size() - sizeof(FileTrailer));
+  const auto index = FromBytes<SectionEntry>(bytes.data() + trailer.section_table_offset);
+  const size_t block_bytes = (index.offset - sizeof(FileHeader)) / records.size();
+  std::string swapped = bytes.substr(0, sizeof(FileHeader));
+  swapped.append(bytes, sizeof(FileHeader) + block_bytes, block_bytes);
+  swapped.append(bytes, sizeof(FileHeader), block_bytes);
+  swapped.append(bytes, sizeof(FileHeader) + 2 * block_bytes);
+  ASSERT_NO_FATAL_FAILURE(Replace(swapped));
+  const auto table = OpenTable(spot_).value();
+  TableRead found;
+  for (const std::string key : {"key1", "key2"}) {
+    const auto read = table->Get(key, base::Hash(key), 9, true, &found);
+    ASSERT_FALSE(read);
+    ExpectGoodError(read.error());
+  }
+  EXPECT_TRUE(table->Get("key3", base::Hash("key3"), 9, true, &found).value());
+}
+
+TEST_F(TableCorruption, ANewerVersionOrAnUnknownFeatureIsUnsupportedAndNamed) {
+  ASSERT_NO_FATAL_FAILURE(Replace(Resealed([](FileHeader* header, FileTrailer* trailer) {
+    header->format_version = trailer->format_version = 3;
+  })));
+  Status status = OpenTable(spot_).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_NE(status.message().find("version 3"), std::string_view::npos) << status.ToString();
+
+  ASSERT_NO_FATAL_FAILURE(Replace(Resealed([](FileHeader* header, FileTrailer* trailer) {
+    header->required_features = trailer->required_features = 4;
+  })));
+  status = OpenTable(spot_).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_NE(status.message().find("features"), std::string_view::npos) << status.ToString();
+
+  ASSERT_NO_FATAL_FAILURE(Replace(Resealed([](FileHeader* header, FileTrailer* trailer) {
+    header->optional_features = trailer->optional_features = 4;
+  })));
+  EXPECT_TRUE(OpenTable(spot_));
+}
+
+TEST_F(TableCorruption, ATrailerThatDoesNotMatchTheHeaderIsAnError) {
+  const std::vector<std::function<void(FileHeader*, FileTrailer*)>> changes = {
+      [](FileHeader*, FileTrailer* trailer) { trailer->keyspace = 1; },
+      [](FileHeader*, FileTrailer* trailer) { trailer->optional_features = 1; },
+      [](FileHeader*, FileTrailer* trailer) { trailer->format_version = 2; },
+      [](FileHeader*, FileTrailer* trailer) { trailer->file_bytes += 1; },
+      [](FileHeader*, FileTrailer* trailer) { trailer->section_count = 1u << 31; },
+      [](FileHeader*, FileTrailer* trailer) { trailer->section_table_offset = ~uint64_t{0}; },
+      [](FileHeader* header, FileTrailer*) { header->reserved[1] = 1; },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    ASSERT_NO_FATAL_FAILURE(Replace(Resealed(changes[i])));
+    const auto table = OpenTable(spot_);
+    ASSERT_FALSE(table) << i;
+    EXPECT_EQ(table.error().code(), StatusCode::kCorruption) << table.error().ToString();
+  }
+}
+
+TEST_F(TableCorruption, AnUnknownSectionIsSkippedUnlessItIsRequired) {
+  ASSERT_NO_FATAL_FAILURE(Replace(WithForeignSection(0)));
+  const auto table = OpenTable(spot_);
+  ASSERT_TRUE(table) << table.error().ToString();
+  EXPECT_FALSE(ReadAll(**table));
+  EXPECT_TRUE(Faults(**table).empty());
+
+  ASSERT_NO_FATAL_FAILURE(Replace(WithForeignSection(kSectionRequired)));
+  const Status status = OpenTable(spot_).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_NE(status.message().find("kind 77"), std::string_view::npos) << status.ToString();
+  EXPECT_NE(status.message().find("version 1"), std::string_view::npos) << status.ToString();
+}
+
+}  // namespace
+}  // namespace basalt::table

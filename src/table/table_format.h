@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "base/coding.h"
+#include "basalt/status.h"
+
+// The fixed parts of a table file (docs/table.md):
+//
+//   header 64 | data block 0 | data block 1 | ... | index | filter | properties | section table | trailer 72
+//
+// The parts follow one another without gaps, so that every byte is under some checksum. All integers
+// are little-endian; structs are written as they lie in memory. Checksums are base::Checksum, bound
+// to the file id and to the offset at which the checksummed bytes begin.
+
+namespace basalt::table {
+
+inline constexpr char kTableMagic[8] = {'B', 'a', 's', 'a', 'l', 't', 'T', 'b'};
+inline constexpr uint32_t kTableFormatVersion = 1;
+/// Bits that this version understands; a table with another one set is Unsupported.
+inline constexpr uint32_t kKnownRequiredFeatures = 0;
+
+/// The first bytes. Magic, version and checksum keep their place in every later version.
+struct FileHeader {
+  char magic[8];
+  uint32_t format_version;
+  uint32_t required_features;
+  uint32_t optional_features;
+  uint32_t keyspace;
+  uint64_t file_id;
+  uint64_t reserved[3];  // zero
+  uint64_t checksum;     // of the 56 bytes before it
+};
+static_assert(sizeof(FileHeader) == 64 && std::has_unique_object_representations_v<FileHeader>);
+
+/// What a section holds. Numbers are never reused.
+enum class SectionKind : uint32_t { kIndex = 1, kFilter = 2, kProperties = 3 };
+
+/// Set in SectionEntry::flags: a reader that does not know the kind must refuse the table.
+inline constexpr uint32_t kSectionRequired = 1;
+
+struct SectionEntry {
+  uint32_t kind;
+  uint32_t flags;
+  uint64_t offset;
+  uint64_t size;
+  uint64_t checksum;  // of the section's bytes
+};
+static_assert(sizeof(SectionEntry) == 32 && std::has_unique_object_representations_v<SectionEntry>);
+inline constexpr uint32_t kSectionCountMax = 64;
+
+/// The last bytes; repeats what the header says, and must match it.
+struct FileTrailer {
+  uint64_t section_table_offset;
+  uint64_t section_table_checksum;
+  uint32_t section_count;
+  uint32_t format_version;
+  uint32_t required_features;
+  uint32_t optional_features;
+  uint64_t file_id;
+  uint64_t file_bytes;
+  uint32_t keyspace;
+  uint32_t reserved;  // zero
+  uint64_t checksum;  // of the 56 bytes before it
+  char magic[8];
+};
+static_assert(sizeof(FileTrailer) == 72 && std::has_unique_object_representations_v<FileTrailer>);
+inline constexpr size_t kTrailerChecksummedBytes = 56;
+inline constexpr size_t kHeaderChecksummedBytes = 56;
+
+/// Where a data block lies; the value of an index entry. The block's trailer follows the payload.
+struct BlockHandle {
+  uint64_t offset;
+  uint64_t payload_bytes;
+};
+static_assert(sizeof(BlockHandle) == 16 && std::has_unique_object_representations_v<BlockHandle>);
+
+/// The bytes of a struct as they stand in the file, and back.
+template <class T>
+std::string_view BytesOf(const T& fields) noexcept {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return {reinterpret_cast<const char*>(&fields), sizeof fields};
+}
+template <class T>
+T FromBytes(const char* at) noexcept {
+  static_assert(std::is_trivially_copyable_v<T>);
+  T fields;
+  __builtin_memcpy(&fields, at, sizeof fields);
+  return fields;
+}
+
+/// "<path>: <part> at offset <offset>: <what>".
+inline Status TableError(StatusCode code, std::string_view path, std::string_view part,
+                         uint64_t offset, std::string_view what) {
+  std::string message(path);
+  message.append(": ").append(part).append(" at offset ").append(std::to_string(offset));
+  message.append(": ").append(what);
+  return Status(code, std::move(message));
+}
+
+}  // namespace basalt::table

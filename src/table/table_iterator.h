@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "base/record_iterator.h"
+#include "table/block.h"
+#include "table/table.h"
+
+namespace basalt::table {
+
+/// Walks a table: a position in the index, and a cursor in the block that it names. Holds the table
+/// and the present block. Reads no block ahead.
+class TableIterator final : public base::RecordIterator {
+ public:
+  TableIterator(std::shared_ptr<const Table> table, bool fill_cache)
+      : table_(std::move(table)), fill_cache_(fill_cache) {}
+
+  void SeekToFirst() override;
+  void SeekToLast() override;
+  void Seek(std::string_view key, base::Tag tag) override;
+  void SeekForPrev(std::string_view key, base::Tag tag) override;
+  void Next() override;
+  void Prev() override;
+
+ private:
+  /// Makes block `index` the present one; false: an error ended the iteration.
+  bool OpenBlock(size_t index);
+  /// To the last record of the block before the present one.
+  void EnterPreviousBlock();
+  /// Shows the cursor's record.
+  void Publish() noexcept {
+    key_ = cursor_.key();
+    tag_ = cursor_.tag();
+    value_ = cursor_.value();
+    valid_ = true;
+  }
+
+  std::shared_ptr<const Table> table_;
+  const bool fill_cache_;
+  std::shared_ptr<const Block> block_;
+  size_t block_index_ = 0;  // of block_, unless that is null
+  BlockCursor cursor_;
+};
+
+}  // namespace basalt::table

@@ -1,0 +1,300 @@
+#include "table/table_metadata.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "table/stored_block.h"
+
+namespace basalt::table {
+namespace {
+
+/// The beginning of the properties section; the smallest and the largest key follow.
+struct PropertiesFields {
+  uint64_t records;
+  uint64_t deletes;
+  uint64_t raw_key_bytes;
+  uint64_t raw_value_bytes;
+  uint64_t smallest_sequence;
+  uint64_t largest_sequence;
+  uint64_t earliest_expiry_ms;
+  uint64_t latest_expiry_ms;
+  uint16_t smallest_key_bytes;
+  uint16_t largest_key_bytes;
+  uint32_t reserved;  // zero
+};
+static_assert(sizeof(PropertiesFields) == 72 &&
+              std::has_unique_object_representations_v<PropertiesFields>);
+
+std::string Hex(uint64_t number) {
+  char text[19];
+  std::snprintf(text, sizeof text, "0x%016" PRIx64, number);
+  return text;
+}
+
+const char* KindName(SectionKind kind) noexcept {
+  switch (kind) {
+    case SectionKind::kIndex:
+      return "index";
+    case SectionKind::kFilter:
+      return "filter";
+    case SectionKind::kProperties:
+      return "properties";
+  }
+  return "unknown";
+}
+
+bool IsKnown(uint32_t kind) noexcept {
+  return kind >= static_cast<uint32_t>(SectionKind::kIndex) &&
+         kind <= static_cast<uint32_t>(SectionKind::kProperties);
+}
+
+}  // namespace
+
+std::string EncodeProperties(const TableProperties& properties) {
+  const PropertiesFields fields = {
+      .records = properties.records,
+      .deletes = properties.deletes,
+      .raw_key_bytes = properties.raw_key_bytes,
+      .raw_value_bytes = properties.raw_value_bytes,
+      .smallest_sequence = properties.smallest_sequence,
+      .largest_sequence = properties.largest_sequence,
+      .earliest_expiry_ms = properties.earliest_expiry_ms,
+      .latest_expiry_ms = properties.latest_expiry_ms,
+      .smallest_key_bytes = static_cast<uint16_t>(properties.smallest_key.size()),
+      .largest_key_bytes = static_cast<uint16_t>(properties.largest_key.size()),
+      .reserved = 0,
+  };
+  std::string bytes(BytesOf(fields));
+  bytes.append(properties.smallest_key).append(properties.largest_key);
+  return bytes;
+}
+
+Status MetadataReader::Unsupported(std::string_view what) const {
+  std::string message(what);
+  message.append("; the table was written in format version ")
+      .append(std::to_string(header_.format_version))
+      .append(", this program reads version ")
+      .append(std::to_string(kTableFormatVersion))
+      .append(": open it with the program that wrote it");
+  return Error(StatusCode::kUnsupported, message);
+}
+
+Result<std::unique_ptr<TableMetadata>> MetadataReader::Read() {
+  metadata_ = std::make_unique<TableMetadata>();
+  BASALT_RETURN_IF_ERROR(ReadHeader());
+  BASALT_RETURN_IF_ERROR(ReadTrailer());
+  std::string entries;
+  BASALT_RETURN_IF_ERROR(ReadSectionTable(&entries));
+  for (size_t at = 0; at < entries.size(); at += sizeof(SectionEntry)) {
+    BASALT_RETURN_IF_ERROR(ReadSection(FromBytes<SectionEntry>(entries.data() + at)));
+  }
+  BASALT_RETURN_IF_ERROR(CheckWhole());
+  return std::move(metadata_);
+}
+
+Status MetadataReader::ReadHeader() {
+  Enter("header", 0);
+  BASALT_ASSIGN_OR_RETURN(const uint64_t file_bytes, file_.Size());
+  char bytes[sizeof(FileHeader)] = {};
+  BASALT_ASSIGN_OR_RETURN(const size_t read, file_.ReadAt(0, bytes));
+  header_ = FromBytes<FileHeader>(bytes);
+  if (read >= sizeof kTableMagic && std::memcmp(header_.magic, kTableMagic, sizeof kTableMagic) != 0) {
+    return Corrupt("it is not a Basalt table; another file lies in its place");
+  }
+  if (file_bytes != expected_bytes_) {
+    return Corrupt("the file is " + std::to_string(file_bytes) + " bytes, the manifest says " +
+                   std::to_string(expected_bytes_));
+  }
+  if (file_bytes < sizeof(FileHeader) + sizeof(FileTrailer)) {
+    return Corrupt("the file is " + std::to_string(file_bytes) + " bytes, too few for a table");
+  }
+  if (header_.checksum !=
+      base::Checksum(header_.file_id, 0, {bytes, kHeaderChecksummedBytes})) {
+    return Corrupt("its checksum is wrong");
+  }
+  if (header_.format_version != kTableFormatVersion) return Unsupported("the format is not known");
+  if ((header_.required_features & ~kKnownRequiredFeatures) != 0) {
+    return Unsupported("it needs features " + Hex(header_.required_features));
+  }
+  if (header_.file_id != expected_file_id_) {
+    return Corrupt("its file id is " + Hex(header_.file_id) + ", the manifest says " +
+                   Hex(expected_file_id_) + ": this is another table");
+  }
+  if (header_.keyspace != expected_keyspace_) {
+    return Corrupt("its keyspace is " + std::to_string(header_.keyspace) + ", the manifest says " +
+                   std::to_string(expected_keyspace_));
+  }
+  for (const uint64_t reserved : header_.reserved) {
+    if (reserved != 0) return Corrupt("its reserved bytes are not zero");
+  }
+  metadata_->properties.file_id = header_.file_id;
+  metadata_->properties.keyspace = header_.keyspace;
+  metadata_->properties.file_bytes = file_bytes;
+  return Status();
+}
+
+Status MetadataReader::ReadTrailer() {
+  const uint64_t offset = expected_bytes_ - sizeof(FileTrailer);
+  Enter("trailer", offset);
+  char bytes[sizeof(FileTrailer)];
+  BASALT_RETURN_IF_ERROR(file_.ReadExactAt(offset, bytes));
+  trailer_ = FromBytes<FileTrailer>(bytes);
+  if (std::memcmp(trailer_.magic, kTableMagic, sizeof kTableMagic) != 0) {
+    return Corrupt("it does not end as a Basalt table; the file was cut or overwritten");
+  }
+  if (trailer_.checksum !=
+      base::Checksum(expected_file_id_, offset, {bytes, kTrailerChecksummedBytes})) {
+    return Corrupt("its checksum is wrong");
+  }
+  if (trailer_.format_version != header_.format_version ||
+      trailer_.required_features != header_.required_features ||
+      trailer_.optional_features != header_.optional_features ||
+      trailer_.file_id != header_.file_id || trailer_.keyspace != header_.keyspace ||
+      trailer_.file_bytes != expected_bytes_ || trailer_.reserved != 0) {
+    return Corrupt("it does not match the header");
+  }
+  if (trailer_.section_count > kSectionCountMax ||
+      trailer_.section_table_offset < sizeof(FileHeader) ||
+      trailer_.section_table_offset > offset ||
+      offset - trailer_.section_table_offset !=
+          trailer_.section_count * sizeof(SectionEntry)) {
+    return Corrupt("it says that " + std::to_string(trailer_.section_count) +
+                   " sections are listed at offset " +
+                   std::to_string(trailer_.section_table_offset) + ", which cannot be");
+  }
+  return Status();
+}
+
+Status MetadataReader::ReadSectionTable(std::string* entries) {
+  Enter("section table", trailer_.section_table_offset);
+  entries->resize(trailer_.section_count * sizeof(SectionEntry));
+  BASALT_RETURN_IF_ERROR(file_.ReadExactAt(part_offset_, *entries));
+  if (trailer_.section_table_checksum !=
+      base::Checksum(expected_file_id_, part_offset_, *entries)) {
+    return Corrupt("its checksum is wrong");
+  }
+  // From the last to the first: each section must end where the one after it begins.
+  uint64_t end = part_offset_;
+  for (size_t i = trailer_.section_count; i-- > 0;) {
+    const auto entry = FromBytes<SectionEntry>(entries->data() + i * sizeof(SectionEntry));
+    if (entry.offset < sizeof(FileHeader) || entry.offset > end ||
+        entry.size != end - entry.offset) {
+      return Corrupt("section " + std::to_string(i) + " does not lie between its neighbours");
+    }
+    end = entry.offset;
+  }
+  metadata_->data_end = end;
+  return Status();
+}
+
+Status MetadataReader::ReadSection(const SectionEntry& entry) {
+  Enter("section", entry.offset);
+  if (!IsKnown(entry.kind)) {
+    if ((entry.flags & kSectionRequired) == 0) return SkipUnknown(entry);
+    return Unsupported("the section is of kind " + std::to_string(entry.kind) +
+                       " and marked as required");
+  }
+  const auto kind = static_cast<SectionKind>(entry.kind);
+  Enter(KindName(kind), entry.offset);
+  if ((entry.flags & ~kSectionRequired) != 0) {
+    return Unsupported("the section has flags " + Hex(entry.flags));
+  }
+  switch (kind) {
+    case SectionKind::kIndex:
+      return ReadIndex(entry);
+    case SectionKind::kFilter:
+      return ReadFilter(entry);
+    case SectionKind::kProperties:
+      return ReadProperties(entry);
+  }
+  return Status();
+}
+
+Status MetadataReader::ReadChecked(const SectionEntry& entry, std::span<char> out) {
+  BASALT_RETURN_IF_ERROR(file_.ReadExactAt(entry.offset, out));
+  if (entry.checksum != base::Checksum(expected_file_id_, entry.offset, {out.data(), out.size()})) {
+    return Corrupt("its checksum is wrong");
+  }
+  return Status();
+}
+
+Status MetadataReader::SkipUnknown(const SectionEntry& entry) {
+  std::string bytes(entry.size, '\0');
+  return ReadChecked(entry, bytes);
+}
+
+Status MetadataReader::ReadIndex(const SectionEntry& entry) {
+  if (metadata_->index != nullptr) return Corrupt("the table has two indexes");
+  BlockBuffer buffer = BlockBuffer::Allocate(entry.size);
+  BASALT_RETURN_IF_ERROR(ReadChecked(entry, {buffer.bytes.get(), buffer.size}));
+  auto index = Block::Parse(std::move(buffer), Block::Content::kIndex);
+  if (!index) return Error(index.error().code(), index.error().message());
+  metadata_->index = std::move(*index);
+  // Data blocks tile the file from the header to the first section.
+  uint64_t end = sizeof(FileHeader);
+  for (size_t i = 0; i < metadata_->index->count(); ++i) {
+    const BlockHandle handle = metadata_->handle(i);
+    if (handle.offset != end || metadata_->data_end - end < kBlockTrailerBytes ||
+        handle.payload_bytes > metadata_->data_end - end - kBlockTrailerBytes) {
+      return Corrupt("block " + std::to_string(i) + " does not begin where the one before it ends");
+    }
+    end += handle.payload_bytes + kBlockTrailerBytes;
+  }
+  if (end != metadata_->data_end) return Corrupt("the last block does not end at the first section");
+  return Status();
+}
+
+Status MetadataReader::ReadFilter(const SectionEntry& entry) {
+  if (!metadata_->filter.empty()) return Corrupt("the table has two filters");
+  if (entry.size % sizeof(BloomFilter::Line) != 0) return Corrupt("it is not made of whole lines");
+  metadata_->filter = BloomFilter::Allocate(entry.size);
+  BASALT_RETURN_IF_ERROR(ReadChecked(entry, metadata_->filter.bytes()));
+  if (const Status status = metadata_->filter.Validate(); !status.ok()) {
+    return Error(status.code(), status.message());
+  }
+  return Status();
+}
+
+Status MetadataReader::ReadProperties(const SectionEntry& entry) {
+  if (metadata_->properties_offset != 0) return Corrupt("the table has two properties sections");
+  if (entry.size < sizeof(PropertiesFields)) return Corrupt("it is too short");
+  std::string bytes(entry.size, '\0');
+  BASALT_RETURN_IF_ERROR(ReadChecked(entry, bytes));
+  const auto fields = FromBytes<PropertiesFields>(bytes.data());
+  if (bytes.size() != sizeof fields + fields.smallest_key_bytes + fields.largest_key_bytes ||
+      fields.reserved != 0) {
+    return Corrupt("its size is not that of its fields and keys");
+  }
+  TableProperties& properties = metadata_->properties;
+  properties.records = fields.records;
+  properties.deletes = fields.deletes;
+  properties.raw_key_bytes = fields.raw_key_bytes;
+  properties.raw_value_bytes = fields.raw_value_bytes;
+  properties.smallest_sequence = fields.smallest_sequence;
+  properties.largest_sequence = fields.largest_sequence;
+  properties.earliest_expiry_ms = fields.earliest_expiry_ms;
+  properties.latest_expiry_ms = fields.latest_expiry_ms;
+  properties.smallest_key = bytes.substr(sizeof fields, fields.smallest_key_bytes);
+  properties.largest_key = bytes.substr(sizeof fields + fields.smallest_key_bytes);
+  metadata_->properties_offset = entry.offset;
+  return Status();
+}
+
+Status MetadataReader::CheckWhole() {
+  Enter("section table", trailer_.section_table_offset);
+  if (metadata_->index == nullptr) return Corrupt("it lists no index");
+  if (metadata_->properties_offset == 0) return Corrupt("it lists no properties");
+  Enter("properties", metadata_->properties_offset);
+  const Block& index = *metadata_->index;
+  if (!index.KeyEquals(index.count() - 1, metadata_->properties.largest_key)) {
+    return Corrupt("the largest key is not that of the index");
+  }
+  return Status();
+}
+
+}  // namespace basalt::table

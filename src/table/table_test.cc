@@ -1,0 +1,368 @@
+#include "table/table.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "io/memory_file_system.h"
+#include "table/concatenating_iterator.h"
+#include "table/test_records.h"
+
+namespace basalt::table {
+namespace {
+
+constexpr base::SequenceNumber kEver = base::kMaxSequence;
+
+// Compares lookups of one key at one moment.
+void ExpectGet(const Table& table, const std::vector<Record>& records, const std::string& key,
+               base::SequenceNumber at) {
+  VectorIterator model(&records);
+  model.Seek(key, base::SeekTag(at));
+  const bool expected = model.Valid() && model.key() == key;
+  TableRead found;
+  const Result<bool> result = table.Get(key, base::Hash(key), at, true, &found);
+  ASSERT_TRUE(result) << result.error().ToString();
+  ASSERT_EQ(*result, expected);
+  if (!expected) return;
+  ASSERT_EQ(found.tag, model.tag());
+  ASSERT_TRUE(found.value == model.value());
+}
+
+void ExpectSamePlace(const base::RecordIterator& it, const base::RecordIterator& model) {
+  ASSERT_TRUE(it.status().ok()) << it.status().ToString();
+  ASSERT_EQ(it.Valid(), model.Valid());
+  if (!it.Valid()) return;
+  ASSERT_EQ(Present(it), Present(model));
+}
+
+// Seeks both ways to a place, then steps once each way from where that led.
+void ExpectSeeks(base::RecordIterator* it, VectorIterator* model, std::string_view key,
+                 base::Tag tag) {
+  for (const bool forward : {true, false}) {
+    for (const bool step_forward : {true, false}) {
+      forward ? it->Seek(key, tag) : it->SeekForPrev(key, tag);
+      forward ? model->Seek(key, tag) : model->SeekForPrev(key, tag);
+      ASSERT_NO_FATAL_FAILURE(ExpectSamePlace(*it, *model));
+      if (!it->Valid()) continue;
+      step_forward ? it->Next() : it->Prev();
+      step_forward ? model->Next() : model->Prev();
+      ASSERT_NO_FATAL_FAILURE(ExpectSamePlace(*it, *model));
+    }
+  }
+}
+
+void ExpectIteration(base::RecordIterator* it, const std::vector<Record>& records) {
+  size_t i = 0;
+  for (it->SeekToFirst(); it->Valid(); it->Next(), ++i) {
+    ASSERT_LT(i, records.size());
+    ASSERT_EQ(Present(*it), records[i]);
+  }
+  ASSERT_TRUE(it->status().ok()) << it->status().ToString();
+  ASSERT_EQ(i, records.size());
+  for (it->SeekToLast(); it->Valid(); it->Prev()) {
+    ASSERT_GT(i, 0u);
+    ASSERT_EQ(Present(*it), records[--i]);
+  }
+  ASSERT_TRUE(it->status().ok()) << it->status().ToString();
+  ASSERT_EQ(i, 0u);
+}
+
+// Every key, its neighbours, and its moments.
+void ExpectSameAsModel(const Table& table, const std::vector<Record>& records) {
+  const auto it = table.NewIterator(true);
+  ASSERT_NO_FATAL_FAILURE(ExpectIteration(it.get(), records));
+  VectorIterator model(&records);
+  const size_t step = std::max<size_t>(1, records.size() / 1000);
+  for (size_t i = 0; i < records.size(); i += step) {
+    const std::string& key = records[i].key;
+    const base::Tag tag = records[i].tag;
+    for (const base::Tag near : {tag - 1, tag, tag + 1, base::Tag{0}, base::kNewestTag}) {
+      ASSERT_NO_FATAL_FAILURE(ExpectSeeks(it.get(), &model, key, near));
+    }
+    std::string before = key.substr(0, key.size() - (key.empty() ? 0 : 1));
+    for (const std::string& near : {key + '\0', before, before + '\xFF', std::string()}) {
+      ASSERT_NO_FATAL_FAILURE(ExpectSeeks(it.get(), &model, near, tag));
+      ASSERT_NO_FATAL_FAILURE(ExpectGet(table, records, near, kEver));
+    }
+    const base::SequenceNumber sequence = base::TagSequence(tag);
+    for (const base::SequenceNumber at : {sequence, sequence - 1, sequence + 1, kEver}) {
+      ASSERT_NO_FATAL_FAILURE(ExpectGet(table, records, key, at & kEver));
+    }
+  }
+}
+
+void ExpectNoFaults(const Table& table) {
+  uint64_t bytes = 0;
+  const Status status = table.Verify(
+      [&](uint64_t done) {
+        bytes += done;
+        return true;
+      },
+      [](uint64_t offset, const Status& fault) {
+        ADD_FAILURE() << "at " << offset << ": " << fault.ToString();
+      });
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(bytes, table.properties().file_bytes);
+}
+
+void ExpectSameProperties(const TableProperties& a, const TableProperties& b) {
+  EXPECT_EQ(a.file_id, b.file_id);
+  EXPECT_EQ(a.keyspace, b.keyspace);
+  EXPECT_EQ(a.file_bytes, b.file_bytes);
+  EXPECT_EQ(a.records, b.records);
+  EXPECT_EQ(a.deletes, b.deletes);
+  EXPECT_EQ(a.raw_key_bytes, b.raw_key_bytes);
+  EXPECT_EQ(a.raw_value_bytes, b.raw_value_bytes);
+  EXPECT_EQ(a.smallest_sequence, b.smallest_sequence);
+  EXPECT_EQ(a.largest_sequence, b.largest_sequence);
+  EXPECT_EQ(a.smallest_key, b.smallest_key);
+  EXPECT_EQ(a.largest_key, b.largest_key);
+}
+
+// Writes the records, opens the table with caches of several sizes, and compares everything.
+void ExpectRoundTrip(std::vector<Record> records, Compression compression = Compression::kLz4) {
+  Sort(&records);
+  const auto fs = io::NewMemoryFileSystem();
+  const TableSpot spot{.fs = fs.get(), .keyspace = 7, .compression = compression};
+  const auto written = WriteTable(spot, records);
+  ASSERT_TRUE(written) << written.error().ToString();
+  for (const uint64_t capacity : {uint64_t{0}, uint64_t{64} << 10, uint64_t{64} << 20}) {
+    const auto table = OpenTable(spot, std::make_shared<cache::BlockCache>(capacity));
+    ASSERT_TRUE(table) << table.error().ToString();
+    ExpectSameProperties((*table)->properties(), *written);
+    EXPECT_EQ(written->smallest_key, records.front().key);
+    EXPECT_EQ(written->largest_key, records.back().key);
+    EXPECT_EQ(written->records, records.size());
+    ExpectNoFaults(**table);
+    if (capacity == 0 && records.size() > 1000) continue;
+    ASSERT_NO_FATAL_FAILURE(ExpectSameAsModel(**table, records));
+  }
+}
+
+// Versions of keys from a small alphabet: prefixes of one another, zero bytes, puts and deletes.
+std::vector<Record> RandomRecords(base::Random* random, size_t count, size_t key_bytes_max,
+                                  size_t value_bytes_max) {
+  std::vector<Record> records;
+  for (size_t i = 0; i < count; ++i) {
+    std::string key = RandomBytes(random, random->Below(key_bytes_max + 1), 3);
+    if (random->OneIn(6)) {
+      records.push_back(Delete(std::move(key), i + 1));
+    } else {
+      const size_t size = random->Below(value_bytes_max + 1);
+      records.push_back(
+          Put(std::move(key), i + 1, RandomBytes(random, size, random->OneIn(2) ? 256 : 2)));
+    }
+  }
+  return records;
+}
+
+TEST(Table, RandomVersionsReadBackAsWritten) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    base::Random random(seed);
+    const size_t key_bytes_max = 1 + random.Below(40);
+    const size_t value_bytes_max = random.Below(400);
+    ASSERT_NO_FATAL_FAILURE(
+        ExpectRoundTrip(RandomRecords(&random, 2000, key_bytes_max, value_bytes_max),
+                        seed % 2 == 0 ? Compression::kNone : Compression::kLz4));
+  }
+}
+
+TEST(Table, OneRecordIsATable) { ExpectRoundTrip({Put("key", 5, "value")}); }
+
+TEST(Table, EmptyKeyAndEmptyValueAreRecords) {
+  ExpectRoundTrip({Put("", 3, ""), Delete("", 2), Put("", 1, "x"), Put(std::string(1, '\0'), 4, "")});
+}
+
+TEST(Table, KeysThatArePrefixesOfOthersWithZerosStayApart) {
+  std::vector<Record> records;
+  base::SequenceNumber sequence = 1;
+  for (const std::string stem : {"", "a", "abcdefg", "abcdefgh", "abcdefghi"}) {
+    for (size_t zeros = 0; zeros < 20; ++zeros) {
+      records.push_back(Put(stem + std::string(zeros, '\0'), sequence++, "v"));
+    }
+  }
+  ExpectRoundTrip(records);
+}
+
+TEST(Table, KeysOf65535BytesReadBack) {
+  const std::string stem(65'534, 'k');
+  ExpectRoundTrip({Put(stem + "a", 1, "1"), Put(stem + "b", 2, "2"), Put(stem, 3, "3"),
+                   Put(std::string(65'535, '\0'), 4, "4"), Put(std::string(65'535, '\xFF'), 5, "")});
+}
+
+TEST(Table, AHugeValueHasABlockOfItsOwn) {
+  base::Random random(1);
+  const std::string huge = RandomBytes(&random, 300 << 10, 256);
+  const std::string squeezable(300 << 10, 'x');
+  const std::vector<Record> records = {Put("a", 1, "small"), Put("b", 2, huge),
+                                       Put("c", 3, squeezable), Put("d", 4, "small")};
+  ASSERT_NO_FATAL_FAILURE(ExpectRoundTrip(records));
+
+  const auto fs = io::NewMemoryFileSystem();
+  const TableSpot spot{.fs = fs.get()};
+  ASSERT_TRUE(WriteTable(spot, records));
+  const auto table = OpenTable(spot).value();
+  EXPECT_EQ(table->block_count(), 4u);
+}
+
+TEST(Table, OneKeysVersionsSpanManyBlocks) {
+  std::vector<Record> records;
+  for (base::SequenceNumber sequence = 1; sequence <= 3000; ++sequence) {
+    records.push_back(Put("key", sequence, std::string(64, static_cast<char>(sequence))));
+  }
+  records.push_back(Put("kex", 5000, "before"));
+  records.push_back(Put("kez", 5001, "after"));
+  ExpectRoundTrip(records);
+}
+
+TEST(Table, LargeValuesPinTheirBlockBeyondTheTablesLife) {
+  const auto fs = io::NewMemoryFileSystem();
+  const TableSpot spot{.fs = fs.get()};
+  const std::string large(Value::kInlineBytes + 1, 'l');
+  const std::string small(Value::kInlineBytes, 's');
+  ASSERT_TRUE(WriteTable(spot, {Put("large", 1, large), Put("small", 2, small)}));
+  TableRead found_large;
+  TableRead found_small;
+  {
+    const auto table = OpenTable(spot, std::make_shared<cache::BlockCache>(1 << 20)).value();
+    ASSERT_TRUE(table->Get("large", base::Hash("large"), kEver, true, &found_large).value());
+    ASSERT_TRUE(table->Get("small", base::Hash("small"), kEver, true, &found_small).value());
+  }
+  EXPECT_TRUE(found_large.value == large);
+  EXPECT_TRUE(found_small.value == small);
+}
+
+TEST(Table, AnIteratorKeepsItsTableAlive) {
+  const auto fs = io::NewMemoryFileSystem();
+  const TableSpot spot{.fs = fs.get()};
+  base::Random random(2);
+  std::vector<Record> records = RandomRecords(&random, 1000, 20, 100);
+  Sort(&records);
+  ASSERT_TRUE(WriteTable(spot, records));
+  const auto it = OpenTable(spot).value()->NewIterator(false);
+  ExpectIteration(it.get(), records);
+}
+
+TEST(Table, BlocksStayInTheCacheOnlyWhenAskedTo) {
+  const auto fs = io::NewMemoryFileSystem();
+  const TableSpot spot{.fs = fs.get()};
+  base::Random random(3);
+  std::vector<Record> records = RandomRecords(&random, 2000, 20, 200);
+  Sort(&records);
+  ASSERT_TRUE(WriteTable(spot, records));
+  const auto cache = std::make_shared<cache::BlockCache>(64 << 20);
+  const auto table = OpenTable(spot, cache).value();
+  ExpectIteration(table->NewIterator(false).get(), records);
+  EXPECT_EQ(cache->stats().entries, 0u);
+  ExpectIteration(table->NewIterator(true).get(), records);
+  EXPECT_EQ(cache->stats().entries, table->block_count());
+  const uint64_t misses = cache->stats().misses;
+  ExpectIteration(table->NewIterator(false).get(), records);
+  EXPECT_EQ(cache->stats().misses, misses);
+}
+
+TEST(Table, TheFilterKeepsAbsentKeysFromBlocks) {
+  const auto fs = io::NewMemoryFileSystem();
+  const TableSpot spot{.fs = fs.get()};
+  std::vector<Record> records;
+  for (uint64_t i = 0; i < 10'000; ++i) records.push_back(Put(Numbered("key", i), 1, "v"));
+  Sort(&records);
+  ASSERT_TRUE(WriteTable(spot, records));
+  const auto cache = std::make_shared<cache::BlockCache>(64 << 20);
+  const auto table = OpenTable(spot, cache).value();
+  for (uint64_t i = 0; i < 10'000; ++i) {
+    const std::string key = Numbered("kez", i);
+    TableRead found;
+    ASSERT_FALSE(table->Get(key, base::Hash(key), kEver, true, &found).value());
+  }
+  const auto stats = cache->stats();
+  EXPECT_LT(stats.hits + stats.misses, 200u);
+}
+
+TEST(Table, ATableWithoutRecordsIsRefused) {
+  const auto fs = io::NewMemoryFileSystem();
+  const auto result = WriteTable({.fs = fs.get()}, {});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code(), StatusCode::kFailedPrecondition);
+}
+
+TEST(TableDeathTest, RecordsOutOfOrderAreAFailedCheck) {
+  const auto fs = io::NewMemoryFileSystem();
+  EXPECT_DEATH((void)WriteTable({.fs = fs.get()}, {Put("b", 1, ""), Put("a", 2, "")}), "");
+  EXPECT_DEATH((void)WriteTable({.fs = fs.get()}, {Put("a", 1, ""), Put("a", 1, "")}), "");
+  EXPECT_DEATH((void)WriteTable({.fs = fs.get()}, {Put("a", 1, ""), Put("a", 2, "")}), "");
+}
+
+TEST(Table, AFileOfTheRightSizeIsEstimatedWhileItIsWritten) {
+  const auto fs = io::NewMemoryFileSystem();
+  const auto file = fs->Open("/t", io::OpenMode::kCreate).value();
+  TableBuilder builder(file.get(), 1, 0, Compression::kNone);
+  for (uint64_t i = 0; i < 5000; ++i) {
+    const std::string key = Numbered("key", 100'000 + i);
+    ASSERT_TRUE(builder.Add(key, base::MakeTag(1, RecordKind::kPut), std::string(100, 'v')).ok());
+  }
+  const uint64_t estimate = builder.file_bytes();
+  ASSERT_TRUE(builder.Finish().ok());
+  EXPECT_EQ(builder.properties().file_bytes, file->Size().value());
+  EXPECT_EQ(builder.file_bytes(), file->Size().value());
+  EXPECT_GT(estimate, builder.file_bytes() * 9 / 10);
+  EXPECT_LE(estimate, builder.file_bytes());
+}
+
+TEST(Table, VerifyStopsWhenItIsToldTo) {
+  const auto fs = io::NewMemoryFileSystem();
+  const TableSpot spot{.fs = fs.get()};
+  ASSERT_TRUE(WriteTable(spot, {Put("key", 1, "value")}));
+  const Status status = OpenTable(spot).value()->Verify([](uint64_t) { return false; }, {});
+  EXPECT_EQ(status.code(), StatusCode::kCancelled);
+}
+
+TEST(ConcatenatingIterator, ARunOfTablesReadsAsOne) {
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    base::Random random(seed);
+    std::vector<Record> records = RandomRecords(&random, 1500, 6, 50);
+    Sort(&records);
+    const auto fs = io::NewMemoryFileSystem();
+    std::vector<std::shared_ptr<const Table>> tables;
+    // Cut anywhere, also between versions of one key.
+    for (size_t begin = 0; begin < records.size();) {
+      const size_t end = std::min(records.size(), begin + 1 + random.Below(400));
+      const TableSpot spot{.fs = fs.get(), .path = Numbered("/", begin), .file_id = begin + 1};
+      ASSERT_TRUE(WriteTable(spot, {records.begin() + static_cast<ptrdiff_t>(begin),
+                                    records.begin() + static_cast<ptrdiff_t>(end)}));
+      tables.push_back(OpenTable(spot).value());
+      begin = end;
+    }
+    const auto it = NewConcatenatingIterator(tables, true);
+    ASSERT_NO_FATAL_FAILURE(ExpectIteration(it.get(), records));
+    VectorIterator model(&records);
+    for (const Record& record : records) {
+      for (const base::Tag tag : {record.tag, record.tag + 1, record.tag - 1}) {
+        ASSERT_NO_FATAL_FAILURE(ExpectSeeks(it.get(), &model, record.key, tag));
+      }
+      ASSERT_NO_FATAL_FAILURE(ExpectSeeks(it.get(), &model, record.key + '\0', record.tag));
+    }
+  }
+}
+
+TEST(ConcatenatingIterator, ARunOfNoTablesIsEmpty) {
+  const auto it = NewConcatenatingIterator({}, true);
+  it->SeekToFirst();
+  EXPECT_FALSE(it->Valid());
+  it->SeekToLast();
+  EXPECT_FALSE(it->Valid());
+  it->Seek("a", 1);
+  EXPECT_FALSE(it->Valid());
+  it->SeekForPrev("a", 1);
+  EXPECT_FALSE(it->Valid());
+  EXPECT_TRUE(it->status().ok());
+}
+
+}  // namespace
+}  // namespace basalt::table

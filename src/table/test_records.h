@@ -1,0 +1,140 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "base/record_iterator.h"
+#include "io/file_system.h"
+#include "table/table.h"
+
+// What the tests of this folder share: records as values, the model that tables are compared with (a
+// sorted vector), and tables made of them.
+
+namespace basalt::table {
+
+struct Record {
+  std::string key;
+  base::Tag tag = 0;
+  std::string value;
+
+  friend bool operator==(const Record&, const Record&) = default;
+  friend bool operator<(const Record& a, const Record& b) {
+    return base::CompareInternal(a.key, a.tag, b.key, b.tag) < 0;
+  }
+};
+
+inline Record Put(std::string key, base::SequenceNumber sequence, std::string value) {
+  return {std::move(key), base::MakeTag(sequence, RecordKind::kPut), std::move(value)};
+}
+inline Record Delete(std::string key, base::SequenceNumber sequence) {
+  return {std::move(key), base::MakeTag(sequence, RecordKind::kDelete), {}};
+}
+
+inline void Sort(std::vector<Record>* records) { std::sort(records->begin(), records->end()); }
+
+inline std::string Numbered(std::string stem, uint64_t number) {
+  return stem.append(std::to_string(number));
+}
+
+/// Bytes from a small alphabet, so that keys are often prefixes or neighbours of others.
+inline std::string RandomBytes(base::Random* random, size_t size, uint64_t alphabet) {
+  std::string bytes(size, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random->Below(alphabet));
+  return bytes;
+}
+
+/// Walks a sorted vector: the model of every other iterator.
+class VectorIterator final : public base::RecordIterator {
+ public:
+  explicit VectorIterator(std::vector<Record> records)
+      : owned_(std::move(records)), records_(owned_) {}
+  /// The vector must outlive the iterator.
+  explicit VectorIterator(const std::vector<Record>* records) : records_(*records) {}
+
+  void SeekToFirst() override { MoveTo(0); }
+  void SeekToLast() override { MoveTo(records_.size() - 1); }
+  void Seek(std::string_view key, base::Tag tag) override { MoveTo(LowerBound(key, tag)); }
+  void SeekForPrev(std::string_view key, base::Tag tag) override {
+    const size_t at = LowerBound(key, tag);
+    const bool equal = at < records_.size() && records_[at].key == key && records_[at].tag == tag;
+    MoveTo(equal ? at : at - 1);
+  }
+  void Next() override { MoveTo(at_ + 1); }
+  void Prev() override { MoveTo(at_ - 1); }
+
+  /// From the next move on the iterator fails.
+  void Break(Status status) { broken_ = std::move(status); }
+
+ private:
+  size_t LowerBound(std::string_view key, base::Tag tag) const {
+    const auto at = std::partition_point(
+        records_.begin(), records_.end(), [&](const Record& record) {
+          return base::CompareInternal(record.key, record.tag, key, tag) < 0;
+        });
+    return static_cast<size_t>(at - records_.begin());
+  }
+  // Before the first is the greatest number, which is out of range.
+  void MoveTo(size_t at) {
+    at_ = at;
+    status_ = broken_;
+    valid_ = at < records_.size() && broken_.ok();
+    if (!valid_) return;
+    key_ = records_[at].key;
+    tag_ = records_[at].tag;
+    value_ = records_[at].value;
+  }
+
+  const std::vector<Record> owned_;
+  const std::vector<Record>& records_;
+  size_t at_ = 0;
+  Status broken_;
+};
+
+inline Record Present(const base::RecordIterator& it) {
+  return {std::string(it.key()), it.tag(), std::string(it.value())};
+}
+
+/// Where and as what a test's table is written.
+struct TableSpot {
+  io::FileSystem* fs;
+  std::string path = "/table";
+  uint64_t file_id = 0x1234'5678'9ABC'DEF0;
+  uint32_t keyspace = 0;
+  Compression compression = Compression::kLz4;
+};
+
+/// Writes sorted records as a table; gives its properties.
+inline Result<TableProperties> WriteTable(const TableSpot& spot,
+                                          const std::vector<Record>& records) {
+  BASALT_ASSIGN_OR_RETURN(const std::unique_ptr<io::File> file,
+                          spot.fs->Open(spot.path, io::OpenMode::kCreate));
+  TableBuilder builder(file.get(), spot.file_id, spot.keyspace, spot.compression);
+  for (const Record& record : records) {
+    BASALT_RETURN_IF_ERROR(builder.Add(record.key, record.tag, record.value));
+  }
+  BASALT_RETURN_IF_ERROR(builder.Finish());
+  return builder.properties();
+}
+
+/// Opens what lies there; the file's own size stands for the manifest's unless another is given.
+inline Result<std::shared_ptr<Table>> OpenTable(const TableSpot& spot,
+                                                std::shared_ptr<cache::BlockCache> cache = nullptr,
+                                                uint64_t expected_bytes = 0) {
+  if (expected_bytes == 0) {
+    BASALT_ASSIGN_OR_RETURN(expected_bytes, spot.fs->FileSize(spot.path));
+  }
+  BASALT_ASSIGN_OR_RETURN(std::unique_ptr<io::File> file,
+                          spot.fs->Open(spot.path, io::OpenMode::kRead));
+  return Table::Open(std::move(file), spot.file_id, spot.keyspace, expected_bytes,
+                     std::move(cache));
+}
+
+}  // namespace basalt::table
