@@ -1,0 +1,168 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "db/environment.h"
+#include "db/file_names.h"
+#include "db/log_record.h"
+#include "db/manifest.h"
+#include "db/version.h"
+#include "wal/recovery.h"
+
+// Check and Repair: what is done to a database that nobody has open.
+
+namespace basalt::db {
+namespace {
+
+Result<std::unique_ptr<io::FileLock>> LockExisting(io::FileSystem* fs, const std::string& path) {
+  BASALT_ASSIGN_OR_RETURN(const bool exists, fs->Exists(io::JoinPath(path, kManifestName)));
+  if (!exists) {
+    return Status(StatusCode::kNotFound, "there is no database at " + path + ": check the path");
+  }
+  return fs->Lock(io::JoinPath(path, kLockName));
+}
+
+/// Bytes of the files that Check reads.
+Result<uint64_t> CountBytes(io::FileSystem* fs, const std::string& path, CheckReport* report) {
+  uint64_t total = 0;
+  BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs->List(path));
+  for (const std::string& name : names) {
+    if (!name.ends_with(".tbl") && !name.ends_with(".log") && name != kManifestName) continue;
+    BASALT_ASSIGN_OR_RETURN(const uint64_t bytes, fs->FileSize(io::JoinPath(path, name)));
+    total += bytes;
+    ++report->files;
+  }
+  return total;
+}
+
+class Checker {
+ public:
+  Checker(const std::string& path, const Environment& environment, const ProgressFunction& progress)
+      : path_(path), fs_(environment.fs), progress_(progress) {}
+
+  Result<CheckReport> Run() {
+    BASALT_ASSIGN_OR_RETURN(const std::unique_ptr<io::FileLock> lock, LockExisting(fs_, path_));
+    BASALT_ASSIGN_OR_RETURN(total_bytes_, CountBytes(fs_, path_, &report_));
+    auto manifest = ReadManifest(fs_, path_);
+    if (!manifest) {
+      Find(io::JoinPath(path_, kManifestName), 0, manifest.error());
+      return std::move(report_);
+    }
+    TableFiles levels[Version::kLevels];
+    for (const ManifestTable& table : manifest->tables) {
+      levels[table.level].push_back(std::make_shared<TableFile>(
+          fs_, io::JoinPath(path_, TableFileName(table.number)), table.number, table.properties,
+          nullptr));
+    }
+    const Version version(std::move(levels[0]), std::move(levels[1]));
+    if (Status order = version.CheckOrder(); !order.ok()) {
+      Find(io::JoinPath(path_, kManifestName), 0, order);
+    }
+    for (size_t level = 0; level < Version::kLevels; ++level) {
+      for (const auto& file : version.level(level)) {
+        BASALT_RETURN_IF_ERROR(CheckTable(*file));
+      }
+    }
+    BASALT_RETURN_IF_ERROR(CheckLog(*manifest));
+    report_.bytes = total_bytes_;
+    Progress(total_bytes_ - done_bytes_);
+    return std::move(report_);
+  }
+
+ private:
+  void Find(const std::string& file, uint64_t offset, const Status& status) {
+    report_.findings.push_back({file, offset, status});
+  }
+
+  bool Progress(uint64_t bytes) {
+    done_bytes_ += bytes;
+    return !progress_ || progress_(done_bytes_, total_bytes_);
+  }
+
+  /// An error only when the check was cancelled.
+  Status CheckTable(const TableFile& file) {
+    ++report_.tables;
+    const auto table = file.Open();
+    if (!table) {
+      Find(file.path(), 0, table.error());
+      return {};
+    }
+    const table::TableProperties& named = file.properties();
+    const table::TableProperties& held = (*table)->properties();
+    if (named.records != held.records || named.deletes != held.deletes ||
+        named.smallest_key != held.smallest_key || named.largest_key != held.largest_key ||
+        named.smallest_sequence != held.smallest_sequence ||
+        named.largest_sequence != held.largest_sequence) {
+      Find(file.path(), 0,
+           Status(StatusCode::kCorruption,
+                  "the table's properties are not those that the manifest names"));
+    }
+    report_.records += held.records;
+    return (*table)->Verify(
+        [&](uint64_t bytes) {
+          ++report_.blocks;
+          return Progress(bytes);
+        },
+        [&](uint64_t offset, const Status& fault) { Find(file.path(), offset, fault); });
+  }
+
+  Status CheckLog(const Manifest& manifest) {
+    const auto visit = [&](const wal::RecordView& record) -> Status {
+      ++report_.log_records;
+      if (Status valid = CheckLogRecord(record, path_); !valid.ok()) Find(path_, 0, valid);
+      if (!Progress(record.payload.size())) {
+        return Status(StatusCode::kCancelled, "the check was cancelled");
+      }
+      return {};
+    };
+    auto recovered = wal::Recover(fs_, path_, manifest.flushed_lsn, manifest.durable_lsn,
+                                  wal::RecoveryMode::kCheck, visit);
+    if (recovered) {
+      report_.torn_tail_bytes = recovered->tail_bytes_cut;
+      return {};
+    }
+    if (recovered.error().code() == StatusCode::kCancelled) return recovered.error();
+    Find(path_, 0, recovered.error());
+    return {};
+  }
+
+  const std::string path_;
+  io::FileSystem* const fs_;
+  const ProgressFunction& progress_;
+  CheckReport report_;
+  uint64_t total_bytes_ = 0;
+  uint64_t done_bytes_ = 0;
+};
+
+}  // namespace
+
+Result<CheckReport> CheckDatabase(std::string_view path, const Environment& environment,
+                                  const ProgressFunction& progress) {
+  return Checker(std::string(path), environment, progress).Run();
+}
+
+Result<RepairReport> RepairDatabase(std::string_view path, const Environment& environment) {
+  const std::string directory(path);
+  BASALT_ASSIGN_OR_RETURN(const std::unique_ptr<io::FileLock> lock,
+                          LockExisting(environment.fs, directory));
+  BASALT_ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(environment.fs, directory));
+  BASALT_ASSIGN_OR_RETURN(
+      const wal::RecoveryResult recovered,
+      wal::Recover(environment.fs, directory, manifest.flushed_lsn, manifest.durable_lsn,
+                   wal::RecoveryMode::kRepair,
+                   [](const wal::RecordView&) { return Status(); }));
+  RepairReport report;
+  report.last_lsn_kept = recovered.start.next_lsn - 1;
+  report.first_lsn_lost = recovered.first_lsn_lost;
+  report.last_lsn_lost = recovered.last_lsn_lost;
+  report.moved_to_lost = recovered.moved_to_lost;
+  // The manifest no longer vouches for what is lost.
+  if (manifest.durable_lsn > report.last_lsn_kept) {
+    manifest.durable_lsn = report.last_lsn_kept;
+    BASALT_RETURN_IF_ERROR(WriteManifest(environment.fs, directory, manifest));
+  }
+  return report;
+}
+
+}  // namespace basalt::db

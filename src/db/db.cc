@@ -1,0 +1,177 @@
+#include "basalt/db.h"
+
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "base/check.h"
+#include "db/core.h"
+#include "db/db_iterator.h"
+#include "db/environment.h"
+#include "db/log_record.h"
+#include "io/memory_file_system.h"
+
+namespace basalt::db {
+namespace {
+
+constexpr std::string_view kMemoryPath = ":memory:";
+constexpr size_t kKeptBatchBytes = size_t{1} << 20;
+
+Status OutOfMemory() { return Status(StatusCode::kResourceExhausted, "out of memory"); }
+
+/// The handle: turns exhausted memory into a Status and passes everything on to the core.
+class DatabaseHandle final : public DB {
+ public:
+  explicit DatabaseHandle(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+
+  Status Put(std::string_view key, std::string_view value, const WriteOptions& options) override {
+    return WriteOne([&](WriteBatch* batch) { batch->Put(key, value); }, options);
+  }
+
+  Status Delete(std::string_view key, const WriteOptions& options) override {
+    return WriteOne([&](WriteBatch* batch) { batch->Delete(key); }, options);
+  }
+
+  Status Sync() override {
+    return Guard([&] { return core_->Sync(); });
+  }
+  Status Flush() override {
+    return Guard([&] { return core_->Flush(); });
+  }
+  Status CompactRange(std::optional<std::string_view> begin,
+                      std::optional<std::string_view> end) override {
+    return Guard([&] { return core_->CompactRange(begin, end); });
+  }
+  DBStats GetStats() const override { return core_->GetStats(); }
+  Status Close() override {
+    return Guard([&] { return core_->Close(); });
+  }
+
+ private:
+  template <class Call>
+  static Status Guard(Call call) {
+    try {
+      return call();
+    } catch (const std::bad_alloc&) {
+      return OutOfMemory();
+    }
+  }
+
+  template <class Fill>
+  Status WriteOne(Fill fill, const WriteOptions& options) {
+    return Guard([&]() -> Status {
+      thread_local WriteBatch batch;  // keeps its memory from call to call
+      batch.Clear();
+      fill(&batch);
+      Status written = batch.status();
+      if (written.ok()) written = core_->Write(batch.bytes(), 1, options);
+      if (batch.byte_size() > kKeptBatchBytes) batch = WriteBatch();
+      return written;
+    });
+  }
+
+  Result<MaybeValue> DoGet(std::string_view key, const ReadOptions& options) const override {
+    try {
+      return core_->Get(key, options);
+    } catch (const std::bad_alloc&) {
+      return OutOfMemory();
+    }
+  }
+
+  Status DoMultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
+                    const ReadOptions& options) const override {
+    return Guard([&] { return core_->MultiGet(keys, results, options); });
+  }
+
+  Status DoWrite(const WriteBatch& batch, const WriteOptions& options) override {
+    return Guard([&]() -> Status {
+      BASALT_RETURN_IF_ERROR(batch.status());
+      BASALT_RETURN_IF_ERROR(CheckRecordsApplicable(batch.bytes(), "the batch"));
+      return core_->Write(batch.bytes(), batch.count(), options);
+    });
+  }
+
+  Status DoUpdate(std::string_view key, const UpdateFunction& fn, KeyspaceId keyspace) override {
+    // What fn throws reaches the caller as it is, a bad_alloc included.
+    std::exception_ptr thrown;
+    const UpdateFunction guarded =
+        [&](std::optional<std::string_view> value) -> Result<std::optional<std::string>> {
+      try {
+        return fn(value);
+      } catch (...) {
+        thrown = std::current_exception();
+        return Status(StatusCode::kCancelled, "the update function threw");
+      }
+    };
+    Status updated = Guard([&]() -> Status {
+      BASALT_RETURN_IF_ERROR(core_->CheckKeyspace(keyspace));
+      return core_->Update(key, guarded);
+    });
+    if (thrown != nullptr) std::rethrow_exception(thrown);
+    return updated;
+  }
+
+  std::unique_ptr<Iterator> DoNewIterator(const ScanOptions& options) const override {
+    try {
+      return NewDBIterator(core_, options);
+    } catch (const std::bad_alloc&) {
+      return NewErrorIterator(OutOfMemory());
+    }
+  }
+
+  Result<Snapshot> DoGetSnapshot() const override {
+    try {
+      return core_->TakeSnapshot();
+    } catch (const std::bad_alloc&) {
+      return OutOfMemory();
+    }
+  }
+
+  const std::shared_ptr<Core> core_;
+};
+
+Status RefuseMemoryPath(std::string_view path, const char* operation) {
+  if (path != kMemoryPath) return {};
+  return Status(StatusCode::kInvalidArgument,
+                std::string(operation) + " needs the directory of a database, not :memory:");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DB>> OpenDatabase(std::string_view path, const DBOptions& options,
+                                         const Environment& environment) {
+  try {
+    BASALT_ASSIGN_OR_RETURN(std::shared_ptr<Core> core,
+                            Core::Open(std::string(path), options, environment));
+    return std::unique_ptr<DB>(std::make_unique<DatabaseHandle>(std::move(core)));
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory();
+  }
+}
+
+}  // namespace basalt::db
+
+namespace basalt {
+
+Result<std::unique_ptr<DB>> DB::Open(std::string_view path, const DBOptions& options) {
+  BASALT_ASSIGN_OR_RETURN(db::Environment environment,
+                          db::Environment::System(options.background_threads));
+  if (path != db::kMemoryPath) return db::OpenDatabase(path, options, environment);
+  environment.owned_fs = io::NewMemoryFileSystem();
+  environment.fs = environment.owned_fs.get();
+  return db::OpenDatabase("/memory", options, environment);
+}
+
+Result<CheckReport> DB::Check(std::string_view path, const ProgressFunction& progress) {
+  BASALT_RETURN_IF_ERROR(db::RefuseMemoryPath(path, "Check"));
+  BASALT_ASSIGN_OR_RETURN(const db::Environment environment, db::Environment::System(0));
+  return db::CheckDatabase(path, environment, progress);
+}
+
+Result<RepairReport> DB::Repair(std::string_view path) {
+  BASALT_RETURN_IF_ERROR(db::RefuseMemoryPath(path, "Repair"));
+  BASALT_ASSIGN_OR_RETURN(const db::Environment environment, db::Environment::System(0));
+  return db::RepairDatabase(path, environment);
+}
+
+}  // namespace basalt

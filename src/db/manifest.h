@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "basalt/status.h"
+#include "io/file_system.h"
+#include "table/table.h"
+
+// The manifest: which tables a database has, and from where its log counts. It is written whole into
+// MANIFEST.tmp, synced, and renamed over MANIFEST after the directory was synced, so that a reader
+// finds the old one or the new one and both name only files that are there. A table costs about 120
+// bytes and its two end keys, so that a whole rewrite per flush is a small part of what the flush
+// itself writes up to some ten thousand tables.
+//
+//   offset size  header
+//        0    8  magic "BSLTMAN1"
+//        8    4  format version, 1
+//       12    4  required features, 0: an unknown bit refuses the file
+//       16    4  optional features, 0
+//       20    4  zero
+//       24    8  database id, random for life
+//       32    8  bytes of the body
+//       40    8  checksum of the body, bound to database id and offset 64
+//       48    8  zero
+//       56    8  checksum of bytes 0 to 55, bound to offset 0
+//
+//                body
+//       64    8  next table number
+//       72    8  flushed LSN: the log up to it is in the tables
+//       80    8  durable LSN: the log up to it was known to survive a power cut
+//       88    8  last sequence number in the tables, or known to be used
+//       96    8  wall clock in ms since 1970 when it was written; never runs backwards
+//      104    4  number of tables
+//      108    4  zero
+//      112       tables, level by level, level 0 newest first, others in key order:
+//
+//        0    8  number            8  8  file id
+//       16    4  keyspace         20  4  level
+//       24    8  file bytes       32  8  records
+//       40    8  deletes          48  8  raw key bytes
+//       56    8  raw value bytes  64  8  smallest sequence
+//       72    8  largest sequence 80  8  earliest expiry, 0: none
+//       88    8  latest expiry    96  2  smallest key's length
+//       98    2  largest key's length    100  smallest key, largest key
+
+namespace basalt::db {
+
+struct ManifestTable {
+  uint64_t number = 0;
+  uint32_t level = 0;
+  table::TableProperties properties;
+};
+
+struct Manifest {
+  uint64_t database_id = 0;
+  uint64_t next_table_number = 1;
+  uint64_t flushed_lsn = 0;
+  uint64_t durable_lsn = 0;
+  uint64_t last_sequence = 0;
+  uint64_t wall_ms = 0;
+  std::vector<ManifestTable> tables;
+};
+
+std::string EncodeManifest(const Manifest& manifest);
+/// Validates everything. `path` is for messages. Corruption names path and offset; Unsupported names
+/// the version that wrote it.
+Result<Manifest> DecodeManifest(std::string_view bytes, std::string_view path);
+
+/// NotFound when there is none.
+Result<Manifest> ReadManifest(io::FileSystem* fs, const std::string& directory);
+/// Replaces the manifest, atomically and durably; first makes the entries of the files that it names
+/// durable. After an error the old or the new one may be there: files of both must stay.
+Status WriteManifest(io::FileSystem* fs, const std::string& directory, const Manifest& manifest);
+
+}  // namespace basalt::db

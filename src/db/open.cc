@@ -1,0 +1,259 @@
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/batch_cursor.h"
+#include "base/check.h"
+#include "base/fork_generation.h"
+#include "base/random.h"
+#include "db/core.h"
+#include "db/file_names.h"
+#include "db/log_record.h"
+#include "db/memory_limit.h"
+
+// Opening: take the lock; read the manifest or write the first one; remove what it does not name;
+// replay the log above its flushed LSN into memtables, flushing each that fills up; start a new log.
+
+namespace basalt::db {
+namespace {
+
+constexpr uint64_t kMinMemoryBudget = uint64_t{1} << 20;
+constexpr uint64_t kMaxMemtablesBytes = uint64_t{64} << 20;
+constexpr uint64_t kDefaultTableBytes = uint64_t{16} << 20;
+constexpr uint64_t kMaxPreallocateBytes = uint64_t{4} << 20;
+
+uint64_t DerivedBudget(const DBOptions& options) {
+  if (options.memory_budget != 0) return options.memory_budget;
+  return std::max(kMinMemoryBudget, MemoryLimit() / 4);
+}
+
+/// All memtables together: a quarter of the budget, at most 64 MiB.
+uint64_t MemtablesBytes(uint64_t memory_budget) {
+  return std::min(kMaxMemtablesBytes, memory_budget / 4);
+}
+
+Status CheckOptions(const DBOptions& options) {
+  if (options.memory_budget != 0 && options.memory_budget < kMinMemoryBudget) {
+    return Status(StatusCode::kInvalidArgument,
+                  "DBOptions::memory_budget is " + std::to_string(options.memory_budget) +
+                      " bytes; the least is " + std::to_string(kMinMemoryBudget) +
+                      ", and 0 derives it");
+  }
+  if (options.durability == Durability::kMemory || options.durability == Durability::kInterval) {
+    return Status(StatusCode::kUnsupported,
+                  "DBOptions::durability: kMemory and kInterval are not built yet; use kProcess or "
+                  "kPower");
+  }
+  if (options.compression == Compression::kLz4ThenZstd) {
+    return Status(StatusCode::kUnsupported,
+                  "DBOptions::compression: kLz4ThenZstd is not built yet; use kLz4 or kNone");
+  }
+  if (options.background_threads > 64) {
+    return Status(StatusCode::kInvalidArgument,
+                  "DBOptions::background_threads is " + std::to_string(options.background_threads) +
+                      "; the most is 64, and 0 derives it");
+  }
+  return {};
+}
+
+/// What a directory without a manifest is: empty (or an interrupted creation), or something else.
+Status CheckNewDirectory(const std::string& path, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (!IsDatabaseFileName(name)) {
+      return Status(StatusCode::kInvalidArgument,
+                    "the directory " + path + " is not a Basalt database and not empty (it holds " +
+                        name + "): name an empty or absent directory");
+    }
+    if (name.ends_with(".tbl") || name.ends_with(".log")) {
+      return Status(StatusCode::kCorruption, "the directory " + path + " holds " + name +
+                                                 " but no MANIFEST: restore it from a backup");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Core::Core(std::string path, const DBOptions& options, const Environment& environment)
+    : path_(std::move(path)),
+      options_(options),
+      environment_(environment),
+      fork_generation_(base::ForkGeneration()),
+      memory_budget_(DerivedBudget(options)),
+      memtable_bytes_(environment.memtable_bytes != 0 ? environment.memtable_bytes
+                                                      : MemtablesBytes(memory_budget_) / 2),
+      table_bytes_(environment.table_bytes != 0 ? environment.table_bytes : kDefaultTableBytes),
+      cache_(std::make_shared<cache::BlockCache>(memory_budget_ - MemtablesBytes(memory_budget_))) {
+}
+
+Core::~Core() = default;
+
+Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& options,
+                                         const Environment& environment) {
+  BASALT_RETURN_IF_ERROR(CheckOptions(options));
+  if (path.empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "the database path is empty: name a directory, or \":memory:\"");
+  }
+  std::shared_ptr<Core> core(new Core(std::move(path), options, environment));
+  BASALT_RETURN_IF_ERROR(core->LockDirectory());
+  BASALT_RETURN_IF_ERROR(core->LoadManifest());
+  BASALT_RETURN_IF_ERROR(core->ReplayLog());
+  return core;
+}
+
+Status Core::LockDirectory() {
+  io::FileSystem* const fs = environment_.fs;
+  BASALT_ASSIGN_OR_RETURN(const bool exists, fs->Exists(path_));
+  if (!exists) {
+    if (!options_.create_if_missing) {
+      return Status(StatusCode::kNotFound, "there is no database at " + path_ +
+                                               ": check the path, or let Open create it "
+                                               "(DBOptions::create_if_missing)");
+    }
+    // Another opener may make it at the same moment; the lock decides.
+    if (Status made = fs->CreateDirectory(path_);
+        !made.ok() && made.code() != StatusCode::kAlreadyExists) {
+      return made;
+    }
+  } else {
+    BASALT_ASSIGN_OR_RETURN(const bool is_directory, fs->IsDirectory(path_));
+    if (!is_directory) {
+      return Status(StatusCode::kInvalidArgument,
+                    path_ + " is a file; a Basalt database is a directory");
+    }
+    BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs->List(path_));
+    if (!std::binary_search(names.begin(), names.end(), kManifestName)) {
+      BASALT_RETURN_IF_ERROR(CheckNewDirectory(path_, names));
+      if (!options_.create_if_missing) {
+        return Status(StatusCode::kNotFound, "the directory " + path_ + " holds no database");
+      }
+    }
+  }
+  BASALT_ASSIGN_OR_RETURN(lock_, fs->Lock(io::JoinPath(path_, kLockName)));
+  return {};
+}
+
+Status Core::LoadManifest() {
+  io::FileSystem* const fs = environment_.fs;
+  auto read = ReadManifest(fs, path_);
+  if (!read && read.error().code() != StatusCode::kNotFound) return read.error();
+  if (!read) {
+    // The directory itself must be durable before anything in it can be.
+    BASALT_RETURN_IF_ERROR(fs->SyncDirectory(io::ParentDirectory(path_)));
+    manifest_.database_id = base::RandomSeed();
+    manifest_.wall_ms = environment_.clock->WallMillis();
+    BASALT_RETURN_IF_ERROR(WriteManifest(fs, path_, manifest_));
+  } else {
+    manifest_ = std::move(*read);
+  }
+  next_table_number_ = manifest_.next_table_number;
+  flushed_lsn_ = manifest_.flushed_lsn;
+  last_sequence_ = manifest_.last_sequence;
+
+  std::set<uint64_t> named;
+  TableFiles levels[Version::kLevels];
+  for (ManifestTable& table : manifest_.tables) {
+    named.insert(table.number);
+    levels[table.level].push_back(std::make_shared<TableFile>(
+        fs, io::JoinPath(path_, TableFileName(table.number)), table.number,
+        std::move(table.properties), cache_));
+  }
+  manifest_.tables.clear();
+  auto version = std::make_shared<const Version>(std::move(levels[0]), std::move(levels[1]));
+  BASALT_RETURN_IF_ERROR(version->CheckOrder());
+
+  BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs->List(path_));
+  size_t present = 0;
+  for (const std::string& name : names) {
+    uint64_t number = 0;
+    if (ParseTableFileName(name, &number)) {
+      next_table_number_ = std::max(next_table_number_, number + 1);
+      if (named.contains(number)) {
+        ++present;
+        continue;
+      }
+    } else if (!name.ends_with(".tmp")) {
+      continue;
+    }
+    BASALT_RETURN_IF_ERROR(fs->RemoveFile(io::JoinPath(path_, name)));
+  }
+  if (present < named.size()) {
+    for (const uint64_t number : named) {
+      if (std::binary_search(names.begin(), names.end(), TableFileName(number))) continue;
+      return Status(StatusCode::kCorruption,
+                    "table " + io::JoinPath(path_, TableFileName(number)) +
+                        " is named by the manifest but is not there: restore it from a backup");
+    }
+  }
+  PublishState(
+      std::make_shared<const ReadState>(ReadState{NewGeneration(), nullptr, std::move(version)}));
+  return {};
+}
+
+Status Core::ReplayLog() {
+  const uint64_t start = environment_.clock->MonotonicMicros();
+  const auto replay = [&](const wal::RecordView& record) -> Status {
+    BASALT_RETURN_IF_ERROR(CheckLogRecord(record, path_));
+    std::shared_ptr<Generation> generation = State()->active;
+    auto reservation = generation->table->Reserve(record.payload, record.count);
+    if (!reservation && reservation.error().code() == StatusCode::kResourceExhausted) {
+      BASALT_RETURN_IF_ERROR(FlushGeneration(generation));
+      generation = NewGeneration();
+      PublishState(
+          std::make_shared<const ReadState>(ReadState{generation, nullptr, State()->version}));
+      reservation = generation->table->Reserve(record.payload, record.count);
+    }
+    if (!reservation) return reservation.error();
+    generation->table->Insert(std::move(*reservation), record.first_sequence);
+    generation->last_lsn = record.lsn;
+    last_sequence_ = std::max(last_sequence_, record.first_sequence + record.count - 1);
+    return {};
+  };
+  BASALT_ASSIGN_OR_RETURN(
+      const wal::RecoveryResult recovered,
+      wal::Recover(environment_.fs, path_, manifest_.flushed_lsn, manifest_.durable_lsn,
+                   wal::RecoveryMode::kOpen, replay));
+  counters_.recovered_records = recovered.records;
+  counters_.log_tail_bytes_cut = recovered.tail_bytes_cut;
+  if (recovered.tail_bytes_cut > 0) {
+    const std::string detail = "the log's torn tail was cut from " + recovered.tail_file +
+                               " at offset " + std::to_string(recovered.tail_offset) +
+                               " and kept in lost/";
+    Notify({.kind = Event::Kind::kLogTailCut, .bytes_in = recovered.tail_bytes_cut, .detail = detail});
+  }
+  if (recovered.records > 0) {
+    Notify({.kind = Event::Kind::kRecovery,
+            .bytes_in = recovered.log_bytes,
+            .duration_us = environment_.clock->MonotonicMicros() - start,
+            .detail = "the log was replayed"});
+  }
+  return StartLog(recovered);
+}
+
+Status Core::StartLog(const wal::RecoveryResult& recovered) {
+  queue_ = std::make_unique<CommitQueue>(last_sequence_);
+  wal::LogOptions log_options;
+  log_options.preallocate_bytes = std::min(memtable_bytes_, kMaxPreallocateBytes);
+  // The log dies with this object and calls back only from its own functions.
+  log_options.flush_through = [this](wal::Lsn lsn) { return FlushThrough(lsn); };
+  BASALT_ASSIGN_OR_RETURN(log_, wal::Log::Start(environment_.fs, path_, recovered.start,
+                                                std::move(log_options)));
+  const wal::Lsn flushed = flushed_lsn_.load(std::memory_order_relaxed);
+  log_->SetFlushed(flushed);
+  // What cannot be removed now is removed after a later flush.
+  static_cast<void>(log_->RemoveObsolete(flushed));
+
+  // What was replayed but not known durable may lie in pages whose sync once failed: syncing the old
+  // files again would prove nothing, so that it goes to tables.
+  if (recovered.start.durable_lsn + 1 < recovered.start.next_lsn && !State()->active->table->empty()) {
+    const std::scoped_lock commit(commit_mutex_);
+    Seal();
+  }
+  const std::scoped_lock lock(mutex_);
+  ScheduleFlush();
+  ScheduleCompaction();
+  return {};
+}
+
+}  // namespace basalt::db
