@@ -1,6 +1,6 @@
-// Every file system call of a workload fails in turn, once and for good, in several ways. The process
-// lives and every error has a message; when the fault clears, writes resume without a reopening;
-// nothing that was acknowledged is lost, nothing that failed half way is half there.
+// Every file system call of a workload fails in turn, once and for good, in several ways. The
+// process lives and every error has a message; when the fault clears, writes resume without a
+// reopening; nothing that was acknowledged is lost, nothing that failed half way is half there.
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
 #include "basalt/db.h"
+#include "base/random.h"
 #include "db/environment.h"
 #include "io/manual_executor.h"
 #include "io/sim_clock.h"
@@ -62,8 +62,7 @@ class Workload {
   }
 
   Status Open() {
-    auto opened =
-        db::OpenDatabase(kPath, {.memory_budget = uint64_t{2} << 20}, Environment());
+    auto opened = db::OpenDatabase(kPath, {.memory_budget = uint64_t{2} << 20}, Environment());
     if (!opened) return opened.error();
     db_ = std::move(*opened);
     return {};
@@ -111,8 +110,8 @@ class Workload {
       if (random_.OneIn(4)) {
         operation.records.emplace_back(key, std::nullopt);
       } else {
-        operation.records.emplace_back(key, std::string(random_.Below(300), 'v') +
-                                                std::to_string(operations_.size()));
+        operation.records.emplace_back(
+            key, std::string(random_.Below(300), 'v') + std::to_string(operations_.size()));
       }
     }
     for (const auto& [key, value] : operation.records) {
@@ -165,8 +164,7 @@ class Workload {
       db::Environment environment = Environment();
       environment.fs = disk.get();
       environment.executor = &executor;
-      auto reopened =
-          db::OpenDatabase(kPath, {.memory_budget = uint64_t{2} << 20}, environment);
+      auto reopened = db::OpenDatabase(kPath, {.memory_budget = uint64_t{2} << 20}, environment);
       ASSERT_TRUE(reopened) << reopened.error().ToString();
       const auto after = crash::ReadContent(**reopened);
       ASSERT_TRUE(after) << after.error().ToString();
@@ -206,8 +204,8 @@ TEST_P(FaultSweep, EveryCallFailsInTurnAndNothingAcknowledgedIsLost) {
   const SweptFault& swept = GetParam();
   uint64_t call = 1;
   for (bool happened = true; happened; ++call) {
-    io::Fault fault{.kind = swept.kind, .at_call = call, .error = swept.error,
-                    .sticky = swept.sticky};
+    io::Fault fault{
+        .kind = swept.kind, .at_call = call, .error = swept.error, .sticky = swept.sticky};
     happened = Workload(std::move(fault)).Run();
     ASSERT_FALSE(HasFailure()) << swept.name << " at call " << call;
     ASSERT_LT(call, 20'000U);

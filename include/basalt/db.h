@@ -28,8 +28,8 @@ struct CheckReport {
   uint64_t bytes = 0;
   uint64_t tables = 0;
   uint64_t blocks = 0;
-  uint64_t records = 0;      ///< In tables.
-  uint64_t log_records = 0;  ///< That recovery would replay.
+  uint64_t records = 0;          ///< In tables.
+  uint64_t log_records = 0;      ///< That recovery would replay.
   uint64_t torn_tail_bytes = 0;  ///< Unacknowledged bytes after the log's end: no fault.
   std::vector<FileFinding> findings;
   bool ok() const noexcept { return findings.empty(); }
@@ -38,8 +38,8 @@ struct CheckReport {
 /// What Repair changed.
 struct RepairReport {
   uint64_t last_lsn_kept = 0;
-  uint64_t first_lsn_lost = 0;          ///< 0: nothing was lost.
-  uint64_t last_lsn_lost = 0;           ///< The greatest that anything names.
+  uint64_t first_lsn_lost = 0;             ///< 0: nothing was lost.
+  uint64_t last_lsn_lost = 0;              ///< The greatest that anything names.
   std::vector<std::string> moved_to_lost;  ///< Files under lost/.
 };
 
@@ -53,23 +53,27 @@ using ProgressFunction = std::function<bool(uint64_t done_bytes, uint64_t total_
 ///     auto name = db->Get("user/42");          // Result<optional<Value>>
 ///     if (name && *name) std::cout << (*name)->view() << '\n';
 ///
-/// A write is acknowledged when it is visible to every reader and as durable as its level says. After
-/// a crash the database holds a prefix of what was written, with everything that was acknowledged.
+/// A write is acknowledged when it is visible to every reader and as durable as its level says.
+/// After a crash the database holds a prefix of what was written, with everything that was
+/// acknowledged.
 ///
-/// Thread-safe. One process at a time has a database open, and one handle in it; a second opener gets
-/// Busy with the holder's name. A handle used in a child after fork() answers FailedPrecondition.
-/// Destroying the handle never invalidates iterators, snapshots or values: files and lock are let go
-/// when the last of them dies. `Close` ends it all at once and reports what could not be saved.
+/// Thread-safe. One process at a time has a database open, and one handle in it; a second opener
+/// gets Busy with the holder's name. A handle used in a child after fork() answers
+/// FailedPrecondition. Destroying the handle never invalidates iterators, snapshots or values:
+/// files and lock are let go when the last of them dies. `Close` ends it all at once and reports
+/// what could not be saved.
 class DB : public Store {
  public:
-  /// Opens the database in directory `path`, or makes one; recovers what the log holds. ":memory:" is
-  /// a database that lives and dies with the process. Errors: NotFound (absent and not to be made),
-  /// Busy (open elsewhere), Corruption (file and offset named; see Check and Repair), Unsupported
-  /// (written by a newer version), InvalidArgument (path or options), IoError, ResourceExhausted.
+  /// Opens the database in directory `path`, or makes one; recovers what the log holds. ":memory:"
+  /// is a database that lives and dies with the process. Errors: NotFound (absent and not to be
+  /// made), Busy (open elsewhere), Corruption (file and offset named; see Check and Repair),
+  /// Unsupported (written by a newer version), InvalidArgument (path or options), IoError,
+  /// ResourceExhausted.
   static Result<std::unique_ptr<DB>> Open(std::string_view path, const DBOptions& options = {});
 
-  /// Reads every byte of a database that nobody has open: checksums, order, the manifest against the
-  /// files, the log's chain. Writes nothing. The Result's error is only for what kept it from looking.
+  /// Reads every byte of a database that nobody has open: checksums, order, the manifest against
+  /// the files, the log's chain. Writes nothing. The Result's error is only for what kept it from
+  /// looking.
   static Result<CheckReport> Check(std::string_view path, const ProgressFunction& progress = {});
 
   /// Makes a database openable whose log has a gap: keeps the log before the gap, moves the rest to
@@ -87,8 +91,8 @@ class DB : public Store {
   virtual Status Sync() = 0;
   /// Writes the memtable to tables, and waits for it.
   virtual Status Flush() = 0;
-  /// Flushes, and merges all tables that hold keys in [begin, end) down to the last level. Unset: from
-  /// the first, or to the last key.
+  /// Flushes, and merges all tables that hold keys in [begin, end) down to the last level. Unset:
+  /// from the first, or to the last key.
   virtual Status CompactRange(std::optional<std::string_view> begin,
                               std::optional<std::string_view> end) = 0;
   Status CompactRange() { return CompactRange(std::nullopt, std::nullopt); }

@@ -35,9 +35,11 @@ enum class KeyspaceId : uint32_t { kDefault = 0 };
 
 /// How a Get or MultiGet reads.
 struct ReadOptions {
-  const Snapshot* snapshot = nullptr;  ///< Read as of this snapshot; null: the newest visible state.
+  const Snapshot* snapshot =
+      nullptr;  ///< Read as of this snapshot; null: the newest visible state.
   KeyspaceId keyspace = KeyspaceId::kDefault;
-  bool fill_cache = true;  ///< False: blocks read from disk for this call are not kept in the cache.
+  bool fill_cache =
+      true;  ///< False: blocks read from disk for this call are not kept in the cache.
 };
 
 /// How an iterator reads. Bounds are copied. `prefix` excludes `lower` and `upper`.
@@ -60,16 +62,16 @@ struct WriteOptions {
 /// Something that happened in the background, for logs and dashboards.
 struct Event {
   enum class Kind : uint8_t {
-    kFlush = 0,            ///< A memtable became tables.
-    kCompaction = 1,       ///< Tables were merged.
-    kLogTailCut = 2,       ///< Recovery cut an unacknowledged torn tail of the log and kept it in lost/.
+    kFlush = 0,       ///< A memtable became tables.
+    kCompaction = 1,  ///< Tables were merged.
+    kLogTailCut = 2,  ///< Recovery cut an unacknowledged torn tail of the log and kept it in lost/.
     kBackgroundError = 3,  ///< A flush or compaction failed and will be retried; `status` says why.
     kRecovery = 4,         ///< The log was replayed at Open.
   };
   Kind kind = Kind::kFlush;
-  uint64_t bytes_in = 0;     ///< Bytes read, replayed or cut.
-  uint64_t bytes_out = 0;    ///< Bytes written.
-  uint64_t duration_us = 0;  ///< Wall time.
+  uint64_t bytes_in = 0;      ///< Bytes read, replayed or cut.
+  uint64_t bytes_out = 0;     ///< Bytes written.
+  uint64_t duration_us = 0;   ///< Wall time.
   std::string_view detail{};  ///< One line for people; valid during the call only.
   Status status{};
 };
@@ -78,8 +80,8 @@ struct Event {
 /// by a message that names the field.
 struct DBOptions {
   bool create_if_missing = true;
-  /// Bytes for memtables and cached blocks together; at least 1 MiB. 0: a quarter of what the process
-  /// may use (physical memory or its cgroup's limit, whichever is less).
+  /// Bytes for memtables and cached blocks together; at least 1 MiB. 0: a quarter of what the
+  /// process may use (physical memory or its cgroup's limit, whichever is less).
   uint64_t memory_budget = 0;
   /// The level of writes that name none.
   Durability durability = Durability::kProcess;

@@ -16,25 +16,25 @@ struct LevelStats {
 
 /// A database's figures at one moment. Counters run from Open. Bytes unless said otherwise.
 struct DBStats {
-  uint64_t last_sequence = 0;     ///< The newest visible operation.
-  uint64_t last_lsn = 0;          ///< The newest log record.
-  uint64_t durable_lsn = 0;       ///< Records up to here survive a power cut.
-  uint64_t flushed_lsn = 0;       ///< Records up to here are in tables.
-  uint64_t oldest_snapshot = 0;   ///< Its sequence number; 0 when there is none.
+  uint64_t last_sequence = 0;    ///< The newest visible operation.
+  uint64_t last_lsn = 0;         ///< The newest log record.
+  uint64_t durable_lsn = 0;      ///< Records up to here survive a power cut.
+  uint64_t flushed_lsn = 0;      ///< Records up to here are in tables.
+  uint64_t oldest_snapshot = 0;  ///< Its sequence number; 0 when there is none.
   uint64_t snapshots = 0;
   uint64_t memory_budget = 0;
-  uint64_t memtable_bytes = 0;    ///< Active and sealed.
-  uint64_t cache_bytes = 0;       ///< Blocks in the cache.
+  uint64_t memtable_bytes = 0;  ///< Active and sealed.
+  uint64_t cache_bytes = 0;     ///< Blocks in the cache.
   uint64_t cache_capacity = 0;
   uint64_t cache_hits = 0;
   uint64_t cache_misses = 0;
   uint64_t table_metadata_bytes = 0;  ///< Indexes and filters of open tables.
-  uint64_t log_bytes = 0;         ///< Of log files that recovery would read.
+  uint64_t log_bytes = 0;             ///< Of log files that recovery would read.
   std::vector<LevelStats> levels;
 
-  uint64_t writes = 0;            ///< Batches.
+  uint64_t writes = 0;  ///< Batches.
   uint64_t records_written = 0;
-  uint64_t bytes_written = 0;     ///< Keys and values that callers wrote.
+  uint64_t bytes_written = 0;  ///< Keys and values that callers wrote.
   uint64_t log_bytes_written = 0;
   uint64_t syncs = 0;
   uint64_t flushes = 0;
@@ -42,12 +42,12 @@ struct DBStats {
   uint64_t compactions = 0;
   uint64_t compaction_bytes_read = 0;
   uint64_t compaction_bytes_written = 0;
-  uint64_t write_waits = 0;       ///< Writes that waited for a flush.
-  uint64_t write_wait_us = 0;     ///< How long they waited together.
+  uint64_t write_waits = 0;    ///< Writes that waited for a flush.
+  uint64_t write_wait_us = 0;  ///< How long they waited together.
   uint64_t background_errors = 0;
-  std::string background_error;   ///< The present one; empty when all is well.
-  uint64_t recovered_records = 0; ///< Log records replayed at Open.
-  uint64_t log_tail_bytes_cut = 0; ///< Unacknowledged bytes that Open moved to lost/.
+  std::string background_error;     ///< The present one; empty when all is well.
+  uint64_t recovered_records = 0;   ///< Log records replayed at Open.
+  uint64_t log_tail_bytes_cut = 0;  ///< Unacknowledged bytes that Open moved to lost/.
 };
 
 }  // namespace basalt

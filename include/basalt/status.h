@@ -14,17 +14,14 @@ namespace basalt {
 enum class StatusCode : uint8_t {
   kOk = 0,
   kInvalidArgument = 1,  ///< The caller passed something that can never work; the message names it.
-  kNotFound =
-      2,  ///< A named thing (file, database, keyspace) is absent. Absent keys are not errors.
-  kAlreadyExists = 3,  ///< A thing that had to be new is there already.
-  kFailedPrecondition =
-      4,  ///< The handle's state forbids it: closed, read-only, used after fork().
-  kResourceExhausted =
-      5,             ///< Memory budget, disk space or file descriptors ran out; retry when freed.
-  kBusy = 6,         ///< Locked by another handle or process; the message names the holder.
-  kAborted = 7,      ///< A conflict with a concurrent change: retry.
-  kCancelled = 8,    ///< Stopped on request before it finished.
-  kUnsupported = 9,  ///< A newer format, or an operation that this store does not have.
+  kNotFound = 2,         ///< A file, database or keyspace is absent. An absent key is no error.
+  kAlreadyExists = 3,    ///< A thing that had to be new is there already.
+  kFailedPrecondition = 4,  ///< The handle is closed, read-only, or used after fork().
+  kResourceExhausted = 5,   ///< Out of memory, disk space or descriptors; retry when freed.
+  kBusy = 6,                ///< Locked by another handle or process; the message names the holder.
+  kAborted = 7,             ///< A conflict with a concurrent change: retry.
+  kCancelled = 8,           ///< Stopped on request before it finished.
+  kUnsupported = 9,         ///< A newer format, or an operation that this store does not have.
   kIoError = 10,     ///< The operating system reported an error; the message has path and cause.
   kCorruption = 11,  ///< Stored bytes are not what was written; the message has file and offset.
 };

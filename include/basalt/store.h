@@ -21,11 +21,13 @@ namespace basalt {
 using UpdateFunction =
     std::function<Result<std::optional<std::string>>(std::optional<std::string_view>)>;
 
-/// An ordered map from bytes to bytes: the one interface that everything above a store sees. Keys up
-/// to 65,535 bytes, values up to 4 GiB - 1, both may be empty and hold any bytes; order is bytewise.
+/// An ordered map from bytes to bytes: the one interface that everything above a store sees. Keys
+/// up to 65,535 bytes, values up to 4 GiB - 1, both may be empty and hold any bytes; order is
+/// bytewise.
 ///
 /// All functions may be called from any thread. No exception of ours leaves them: running out of
-/// memory is ResourceExhausted. What a user's function throws changes nothing and reaches the caller.
+/// memory is ResourceExhausted. What a user's function throws changes nothing and reaches the
+/// caller.
 class Store {
  public:
   virtual ~Store() = default;
@@ -37,8 +39,8 @@ class Store {
     return DoGet(key, options);
   }
 
-  /// Many lookups at once, all of one moment; `results[i]` answers `keys[i]`, each with its own error.
-  /// The Status is only for the arguments: InvalidArgument when the spans differ in length.
+  /// Many lookups at once, all of one moment; `results[i]` answers `keys[i]`, each with its own
+  /// error. The Status is only for the arguments: InvalidArgument when the spans differ in length.
   Status MultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
                   const ReadOptions& options = {}) const {
     return DoMultiGet(keys, results, options);

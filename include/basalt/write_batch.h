@@ -28,7 +28,8 @@ enum class RecordKind : uint8_t {
 
 /// Writes that a store applies together: all of them become visible and durable at once, or none.
 /// Later records win over earlier ones on the same key. Copyable; one thread at a time. A record
-/// that is too large is remembered instead of added, and Write then refuses the whole batch.
+/// that is too large, or that memory has no room for, is remembered instead of added, and Write
+/// then refuses the whole batch.
 class WriteBatch {
  public:
   /// One record, as views into the batch. `ttl` is relative to the write; zero: none.

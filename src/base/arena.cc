@@ -1,5 +1,6 @@
 #include "base/arena.h"
 
+#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -27,6 +28,11 @@ char* MapAligned(size_t bytes) noexcept {
   return aligned;
 }
 
+void UnmapSlab(char* slab) noexcept {
+  ASAN_UNPOISON_MEMORY_REGION(slab, ChunkPool::kSlabBytes);
+  munmap(slab, ChunkPool::kSlabBytes);
+}
+
 size_t OrderOf(size_t bytes) noexcept {
   return static_cast<size_t>(std::countr_zero(bytes / ChunkPool::kBlockBytesMin));
 }
@@ -37,7 +43,8 @@ uintptr_t SlabAddress(const char* block) noexcept {
 
 }  // namespace
 
-// The free blocks of one slab. Block i of order o lies at i * (4 KiB << o); its other half is i ^ 1.
+// The free blocks of one slab. Block i of order o lies at i * (4 KiB << o); its other half is i
+// ^ 1.
 struct ChunkPool::Slab {
   static constexpr size_t kUnits = kSlabBytes / kBlockBytesMin;
 
@@ -85,7 +92,7 @@ ChunkPool::ChunkPool(size_t kept_bytes_max) : kept_bytes_max_(kept_bytes_max) {}
 ChunkPool::~ChunkPool() {
   for (const auto& [address, slab] : slabs_) {
     BASALT_CHECK(slab->free_counts[kOrders - 1] == 1);  // else a block outlives its pool
-    munmap(slab->base, kSlabBytes);
+    UnmapSlab(slab->base);
   }
 }
 
@@ -98,7 +105,9 @@ char* ChunkPool::Take(size_t bytes) noexcept {
   BASALT_CHECK(std::has_single_bit(bytes) && bytes >= kBlockBytesMin);
   if (bytes > kSlabBytes) return MapAligned(bytes);
   const std::lock_guard lock(mutex_);
-  return TakeOrder(OrderOf(bytes));
+  char* const block = TakeOrder(OrderOf(bytes));
+  if (block != nullptr) ASAN_UNPOISON_MEMORY_REGION(block, bytes);
+  return block;
 }
 
 void ChunkPool::Give(char* block, size_t bytes) noexcept {
@@ -107,6 +116,7 @@ void ChunkPool::Give(char* block, size_t bytes) noexcept {
     return;
   }
   const std::lock_guard lock(mutex_);
+  ASAN_POISON_MEMORY_REGION(block, bytes);  // so that AddressSanitizer sees a use after this
   GiveOrder(block, OrderOf(bytes));
 }
 
@@ -156,7 +166,7 @@ void ChunkPool::GiveOrder(char* given, size_t order) {
   }
   slab->SetFree(order, block);
   if (order + 1 == kOrders && (free_slabs_ + 1) * kSlabBytes > kept_bytes_max_) {
-    munmap(slab->base, kSlabBytes);
+    UnmapSlab(slab->base);
     slabs_.erase(found);
     return;
   }
@@ -206,8 +216,8 @@ struct alignas(Arena::kUnitBytes) Arena::OwnChunk {
 };
 
 size_t Arena::ChunkBytesMax(uint64_t budget_bytes) noexcept {
-  return std::bit_floor(std::clamp<uint64_t>(budget_bytes / 64, ChunkPool::kBlockBytesMin,
-                                             ChunkPool::kSlabBytes));
+  return std::bit_floor(
+      std::clamp<uint64_t>(budget_bytes / 64, ChunkPool::kBlockBytesMin, ChunkPool::kSlabBytes));
 }
 
 Arena::Arena(ChunkPool* pool, ByteBudget* budget, size_t chunk_bytes_max) noexcept

@@ -12,20 +12,21 @@
 // Memory that is taken by bumping a pointer, addressed by 32-bit positions, never given back one by
 // one, and recycled whole.
 //
-// ChunkPool hands out blocks of a power of two, 4 KiB to 2 MiB, carved by halving from slabs of 2 MiB
-// that are aligned to their size (so that the kernel can back each by one huge page). A block that
-// comes back is joined with its free other half. Slabs that are free as a whole are kept, up to a
-// bound: touching fresh pages costs several times what writing a record costs.
+// ChunkPool hands out blocks of a power of two, 4 KiB to 2 MiB, carved by halving from slabs of 2
+// MiB that are aligned to their size (so that the kernel can back each by one huge page). A block
+// that comes back is joined with its free other half. Slabs that are free as a whole are kept, up
+// to a bound: touching fresh pages costs several times what writing a record costs.
 //
 // Arena lays chunks out in one space of positions, in units of 16 bytes, 256 units a page:
 //
 //   slot        0        1         2       ...   K          K+1        ...
-//   pages      [1,2)   [2,4)     [4,8)         [2^K,2*2^K) [2*2^K,3*2^K)      2^K pages: chunk_bytes_max
+//   pages      [1,2)   [2,4)     [4,8)         [2^K,2*2^K) [2*2^K,3*2^K)      2^K pages:
+//   chunk_bytes_max
 //
 // Slot k's size follows from k alone, so a position gives its slot by one bit scan, and the slot's
 // memory by two loads from a directory that never moves: no lock, and both loads nearly always hit
-// the cache. Position 0 lies in no slot. A block larger than half the next slot, or above 64 KiB, gets
-// memory of its own size, which takes a slot (and its positions) but not the slot's bytes.
+// the cache. Position 0 lies in no slot. A block larger than half the next slot, or above 64 KiB,
+// gets memory of its own size, which takes a slot (and its positions) but not the slot's bytes.
 
 namespace basalt::base {
 
@@ -44,8 +45,9 @@ class ChunkPool {
   /// The process's own pool; never destroyed.
   static const std::shared_ptr<ChunkPool>& Process();
 
-  /// Memory of `bytes`, a power of two from kBlockBytesMin on, aligned to min(bytes, kSlabBytes), with
-  /// any contents. Null: the system has none. Above kSlabBytes it is mapped and unmapped each time.
+  /// Memory of `bytes`, a power of two from kBlockBytesMin on, aligned to min(bytes, kSlabBytes),
+  /// with any contents. Null: the system has none. Above kSlabBytes it is mapped and unmapped each
+  /// time.
   char* Take(size_t bytes) noexcept;
   /// Gives back what Take gave, with the same `bytes`.
   void Give(char* block, size_t bytes) noexcept;
@@ -97,8 +99,8 @@ class ByteBudget {
   std::atomic<uint64_t> used_bytes_{0};
 };
 
-/// Bump allocation for one writer at a time (the owner's lock); `At` for any reader to whom a position
-/// was published with release. All memory returns to the pool on destruction.
+/// Bump allocation for one writer at a time (the owner's lock); `At` for any reader to whom a
+/// position was published with release. All memory returns to the pool on destruction.
 class Arena {
  public:
   using Position = uint32_t;
@@ -116,8 +118,8 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// Space for `bytes`, aligned to 16. 0: the budget (if `within_limit`), the system's memory or the
-  /// positions are used up; nothing is taken then.
+  /// Space for `bytes`, aligned to 16. 0: the budget (if `within_limit`), the system's memory or
+  /// the positions are used up; nothing is taken then.
   Position Allocate(size_t bytes, bool within_limit) noexcept {
     const size_t units = (bytes + kUnitBytes - 1) / kUnitBytes;
     return units <= units_left_ ? Bump(units) : AllocateInNewChunk(units, within_limit);

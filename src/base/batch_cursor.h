@@ -15,9 +15,8 @@
 //        2    2  key length
 //        4    4  value length
 //        8    4  keyspace, if flagged and not zero
-//        .    8  time, if flagged: in a batch the relative TTL in ms, in a log the absolute expiry
-//        in
-//                ms since 1970
+//        .    8  time, if flagged: in a batch the relative TTL in ms, in a log the absolute
+//                expiry in ms since 1970
 //        .       key bytes, value bytes
 //
 // One batch has one form: a keyspace of zero and a time of zero or above 2^63 - 1 are refused, and

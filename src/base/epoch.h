@@ -12,26 +12,23 @@
 //
 // Layout
 //
-//   EpochDomain   now ............. the present epoch, from 1 up; its own cache line
-//                 first block ..... 64 slots; more blocks hang off it as threads come, none is ever
-//                 freed orphans ......... what destroyed retire lists had left over
-//   Slot          entered ......... 0, or the epoch at which its thread entered; one cache line a
-//   slot
-//                 taken ........... whether a thread has it
-//                 depth ........... entries that have not left; only the slot's thread touches it
-//   RetireList    retired ......... a stack of {pointer, deleter, bytes, epoch}; pushed by any
-//   thread,
-//                                   taken as a whole by whoever collects
+//   EpochDomain   now ......... the present epoch, from 1 up; its own cache line
+//                 first block . 64 slots; more blocks hang off it as threads come
+//                 orphans ..... what destroyed retire lists had left over
+//   Slot          entered ..... 0, or the epoch at which its thread entered; a cache line a slot
+//                 taken ....... whether a thread has it
+//                 depth ....... entries that have not left; only the slot's thread touches it
+//   RetireList    retired ..... a stack of {object, deleter, bytes, epoch}; pushed by any thread,
+//                               taken as a whole by whoever collects
 //
 // Operations
 //
 //   Enter    loads `now`, exchanges it into the thread's own slot. Nested entries only count.
 //   Leave    stores 0 there.
-//   Retire   called after the unlinking; notes `now` with the pointer and pushes it.
-//   Collect  advances `now`, scans all slots for the oldest entry, frees what was retired in an
-//   epoch
-//            before both of these. (Before the first too: what is retired during the scan may be in
-//            the hands of a reader that the scan has passed already.)
+//   Retire   called after the unlinking; notes `now` with the object and pushes both.
+//   Collect  advances `now`, scans all slots for the oldest entry, frees what was retired before
+//            both of these epochs. (Before the new `now` too: what is retired during the scan may
+//            be in the hands of a reader that the scan has passed already.)
 //
 // Invariants. The exchange, every load and unlinking store of a shared pointer, the load of `now`
 // and the scan are sequentially consistent, so all stand in one order S. What a Collect frees has r
@@ -46,9 +43,10 @@
 // Rules for users: no I/O, no waiting for a lock and no user code between entering and leaving;
 // what outlives that takes a reference of its own. Pointers are loaded and unlinked with seq_cst.
 //
-// Cost. Enter and leave: one exchange and one store on the thread's own line (some 10 ns), `now`
-// from a line that is shared and seldom written. Retire: an allocation of 40 bytes and one exchange
-// on the list. Collect: one line a slot (64 for up to 64 threads), one a retired item.
+// Cost. Enter and leave: one exchange and one store on the thread's own line (a few ns), `now`
+// from a line that is shared and seldom written. Retire: an allocation of 40 bytes and one
+// compare-exchange on the list. Collect: a line for each slot (64 up to 64 threads) and for each
+// retired item.
 
 namespace basalt::base {
 

@@ -14,8 +14,7 @@ uint64_t RandomSeed() noexcept {
   do {
     got = getrandom(&seed, sizeof seed, 0);
   } while (got < 0 && errno == EINTR);
-  // Requests up to 256 bytes are never cut short, and on a kernel that has the call nothing else
-  // fails.
+  // Requests up to 256 bytes are never cut short, and nothing else fails on a kernel that has it.
   BASALT_CHECK(got == static_cast<ssize_t>(sizeof seed));
   return seed;
 }

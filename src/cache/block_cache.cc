@@ -16,8 +16,7 @@ constexpr uint8_t kFrequencyMax = 3;
 // File ids are random and offsets are not: one multiplication spreads both over all bits.
 uint64_t HashOf(uint64_t file_id, uint64_t offset) noexcept {
   __extension__ using Wide = unsigned __int128;
-  const Wide product =
-      Wide{file_id ^ 0x9E37'79B9'7F4A'7C15} * (offset ^ 0xD6E8'FEB8'6659'FD93);
+  const Wide product = Wide{file_id ^ 0x9E37'79B9'7F4A'7C15} * (offset ^ 0xD6E8'FEB8'6659'FD93);
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 

@@ -22,7 +22,8 @@ struct BlockCacheStats {
 /// Layout: up to 16 shards by hash bits, each a mutex and one open-addressed table (linear probing,
 /// at most 3/4 full, deletion by shifting back, so there are no tombstones):
 ///
-///     slot { value shared_ptr 16 | file id u64 | offset u64 | charge u64 | frequency u8 }  48 bytes
+///     slot { value shared_ptr 16 | file id u64 | offset u64 | charge u64 | frequency u8 }  48
+///     bytes
 ///
 /// The eviction hand walks the slots themselves; there are no lists. An entry comes in with
 /// frequency 0, a hit adds one up to 3, the hand takes one away and evicts what it finds at 0. What
@@ -46,7 +47,8 @@ class BlockCache {
 
   /// Keeps `block` (not null), which takes `charge` bytes, and evicts others to make room. One that
   /// is there already stays. A block above a shard's share of the capacity is not kept.
-  void Insert(uint64_t file_id, uint64_t offset, std::shared_ptr<const void> block, uint64_t charge);
+  void Insert(uint64_t file_id, uint64_t offset, std::shared_ptr<const void> block,
+              uint64_t charge);
 
   uint64_t capacity() const noexcept { return capacity_; }
   BlockCacheStats stats() const;

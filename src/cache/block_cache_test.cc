@@ -56,8 +56,8 @@ TEST(BlockCache, WhatWasInsertedIsFoundUnderItsFileAndOffset) {
 }
 
 TEST(BlockCache, TheBudgetIsNeverExceededAndEvictedBlocksDie) {
-  for (const uint64_t capacity : {uint64_t{0}, uint64_t{100} << 10, uint64_t{1} << 20,
-                                  uint64_t{16} << 20}) {
+  for (const uint64_t capacity :
+       {uint64_t{0}, uint64_t{100} << 10, uint64_t{1} << 20, uint64_t{16} << 20}) {
     std::atomic<int64_t> living = 0;
     base::Random random(capacity + 1);
     {

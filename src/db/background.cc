@@ -12,9 +12,9 @@
 #include "table/table_builder.h"
 
 // Flush: the sealed memtable becomes one table of level 0, in the order of the log. Compaction: all
-// tables of level 0 and those of level 1 that overlap them become new disjoint tables of level 1. One
-// of each runs at a time; a compaction flushes what is sealed meanwhile, so that writers wait for
-// nothing but the flush, also with a single background thread.
+// tables of level 0 and those of level 1 that overlap them become new disjoint tables of level 1.
+// One of each runs at a time; a compaction flushes what is sealed meanwhile, so that writers wait
+// for nothing but the flush, also with a single background thread.
 
 namespace basalt::db {
 namespace {
@@ -41,7 +41,7 @@ struct Core::Compaction {
 
 /// What Install changes.
 struct Core::Edit {
-  size_t level = 0;                     ///< Of the added tables.
+  size_t level = 0;  ///< Of the added tables.
   TableFiles added;
   TableFiles removed;
   std::shared_ptr<Generation> flushed;  ///< Now in tables; null: none.
@@ -359,8 +359,7 @@ Status Core::WriteTables(base::RecordIterator* source, bool compaction, NewTable
         BASALT_RETURN_IF_ERROR(FinishTable(outputs));
       }
       if (outputs->builder == nullptr) BASALT_RETURN_IF_ERROR(StartTable(outputs));
-      BASALT_RETURN_IF_ERROR(
-          outputs->builder->Add(source->key(), source->tag(), source->value()));
+      BASALT_RETURN_IF_ERROR(outputs->builder->Add(source->key(), source->tag(), source->value()));
       if (compaction) last_key.assign(source->key());
     }
     BASALT_RETURN_IF_ERROR(source->status());
@@ -388,8 +387,8 @@ Status Core::StartTable(NewTables* outputs) {
   outputs->path = io::JoinPath(path_, TableFileName(outputs->number));
   BASALT_ASSIGN_OR_RETURN(outputs->file,
                           environment_.fs->Open(outputs->path, io::OpenMode::kCreate));
-  outputs->builder = std::make_unique<table::TableBuilder>(
-      outputs->file.get(), base::RandomSeed(), 0, options_.compression);
+  outputs->builder = std::make_unique<table::TableBuilder>(outputs->file.get(), base::RandomSeed(),
+                                                           0, options_.compression);
   return {};
 }
 
@@ -440,7 +439,8 @@ Status Core::Install(const Edit& edit) {
     next.next_table_number = next_table_number_;
   }
   if (Status written = WriteManifest(environment_.fs, path_, next); !written.ok()) {
-    // The manifest on disk may be the new one: what it names has to stay until one is written again.
+    // The manifest on disk may be the new one: what it names has to stay until one is written
+    // again.
     orphans_.insert(orphans_.end(), edit.added.begin(), edit.added.end());
     return written;
   }

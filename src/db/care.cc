@@ -51,9 +51,9 @@ class Checker {
     }
     TableFiles levels[Version::kLevels];
     for (const ManifestTable& table : manifest->tables) {
-      levels[table.level].push_back(std::make_shared<TableFile>(
-          fs_, io::JoinPath(path_, TableFileName(table.number)), table.number, table.properties,
-          nullptr));
+      levels[table.level].push_back(
+          std::make_shared<TableFile>(fs_, io::JoinPath(path_, TableFileName(table.number)),
+                                      table.number, table.properties, nullptr));
     }
     const Version version(std::move(levels[0]), std::move(levels[1]));
     if (Status order = version.CheckOrder(); !order.ok()) {
@@ -150,8 +150,7 @@ Result<RepairReport> RepairDatabase(std::string_view path, const Environment& en
   BASALT_ASSIGN_OR_RETURN(
       const wal::RecoveryResult recovered,
       wal::Recover(environment.fs, directory, manifest.flushed_lsn, manifest.durable_lsn,
-                   wal::RecoveryMode::kRepair,
-                   [](const wal::RecordView&) { return Status(); }));
+                   wal::RecoveryMode::kRepair, [](const wal::RecordView&) { return Status(); }));
   RepairReport report;
   report.last_lsn_kept = recovered.start.next_lsn - 1;
   report.first_lsn_lost = recovered.first_lsn_lost;

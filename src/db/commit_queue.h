@@ -13,9 +13,9 @@ namespace basalt::db {
 /// Advances the visible sequence number over finished writes, in the order in which they were given
 /// their sequence numbers: a reader at the visible number sees every write up to it, whole.
 ///
-/// A write calls Push inside the commit section, inserts its records outside, and calls Finish; it is
-/// visible when every write before it has finished too. A write that failed finishes as well: its
-/// numbers stay unused and are passed over. Thread-safe; two short uncontended locks a write.
+/// A write calls Push inside the commit section, inserts its records outside, and calls Finish; it
+/// is visible when every write before it has finished too. A write that failed finishes as well:
+/// its numbers stay unused and are passed over. Thread-safe; two short uncontended locks a write.
 class CommitQueue {
  public:
   using Ticket = uint64_t;
@@ -39,8 +39,8 @@ class CommitQueue {
 
   std::mutex mutex_;
   std::condition_variable advanced_;
-  std::deque<Entry> entries_;   // front: the oldest that is not visible
-  Ticket first_ticket_ = 0;     // of entries_.front()
+  std::deque<Entry> entries_;  // front: the oldest that is not visible
+  Ticket first_ticket_ = 0;    // of entries_.front()
   uint32_t waiters_ = 0;
   std::atomic<base::SequenceNumber> visible_;
 };

@@ -36,10 +36,11 @@ class Core::SnapshotState {
 
 Status Core::CheckUsable() const {
   if (fork_generation_ != base::ForkGeneration()) {
-    return Status(StatusCode::kFailedPrecondition,
-                  "the database " + path_ +
-                      " was opened before fork(): the child must not use the parent's handle; close "
-                      "it before fork(), or open the database in the process that uses it");
+    return Status(
+        StatusCode::kFailedPrecondition,
+        "the database " + path_ +
+            " was opened before fork(): the child must not use the parent's handle; close "
+            "it before fork(), or open the database in the process that uses it");
   }
   if (closed_.load(std::memory_order_acquire)) {
     return Status(StatusCode::kFailedPrecondition, "the database " + path_ + " is closed");
@@ -223,8 +224,8 @@ Status Core::Close() {
 
 // Reading
 
-Result<Core::Found> Core::Find(const ReadState& state, std::string_view key, base::SequenceNumber at,
-                               bool fill_cache) const {
+Result<Core::Found> Core::Find(const ReadState& state, std::string_view key,
+                               base::SequenceNumber at, bool fill_cache) const {
   const uint64_t hash = base::Hash(key);
   memtable::FoundRecord record;
   if (state.active->table->Get(0, key, hash, at, &record) ||
@@ -260,8 +261,8 @@ Result<MaybeValue> Core::Get(std::string_view key, const ReadOptions& options) c
   return result;
 }
 
-Status Core::MultiGet(std::span<const std::string_view> keys,
-                      std::span<Result<MaybeValue>> results, const ReadOptions& options) const {
+Status Core::MultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
+                      const ReadOptions& options) const {
   BASALT_RETURN_IF_ERROR(CheckUsable());
   BASALT_RETURN_IF_ERROR(CheckKeyspace(options.keyspace));
   if (keys.size() != results.size()) {

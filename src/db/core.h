@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/internal_key.h"
 #include "basalt/db.h"
+#include "base/internal_key.h"
 #include "cache/block_cache.h"
 #include "db/commit_queue.h"
 #include "db/environment.h"
@@ -25,28 +25,28 @@
 
 // The database itself, shared by its handle, iterators, snapshots and background jobs.
 //
-// A write (core.cc): reserve space in the active memtable; under commit_mutex_ take sequence numbers,
-// stage the log record, join the commit queue; wait for the group's write(); insert; become visible in
-// queue order; for kPower, wait for the sync. What cannot be inserted is never logged, and what is not
-// logged is never inserted.
+// A write (core.cc): reserve space in the active memtable; under commit_mutex_ take sequence
+// numbers, stage the log record, join the commit queue; wait for the group's write(); insert;
+// become visible in queue order; for kPower, wait for the sync. What cannot be inserted is never
+// logged, and what is not logged is never inserted.
 //
 // Locks, in the order in which they may be taken together:
 //   commit_mutex_    sequence numbers, the order of the log, which memtable is active
 //   install_mutex_   one manifest is written at a time
 //   mutex_           everything else below it; never held during I/O
 //
-// Readers take one shared_ptr to a ReadState under mutex_, then load the visible sequence number. The
-// order matters: a state that is older than the number still holds everything up to the point where it
-// was replaced, while a newer one may have dropped versions that an older number needs.
+// Readers take one shared_ptr to a ReadState under mutex_, then load the visible sequence number.
+// The order matters: a state that is older than the number still holds everything up to the point
+// where it was replaced, while a newer one may have dropped versions that an older number needs.
 
 namespace basalt::db {
 
 /// A memtable with its place in the log.
 struct Generation {
   std::shared_ptr<memtable::MemTable> table;
-  bool sealed = false;                   ///< Guarded by commit_mutex_: takes no further write.
-  std::atomic<uint32_t> in_flight{0};    ///< Writes that have a sequence number and are not inserted.
-  std::atomic<wal::Lsn> last_lsn{0};     ///< The greatest that was inserted; 0: none.
+  bool sealed = false;                 ///< Guarded by commit_mutex_: takes no further write.
+  std::atomic<uint32_t> in_flight{0};  ///< Writes that have a sequence number and are not inserted.
+  std::atomic<wal::Lsn> last_lsn{0};   ///< The greatest that was inserted; 0: none.
 };
 
 /// What a reader looks at; immutable.
@@ -179,8 +179,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
   std::atomic<wal::Lsn> flushed_lsn_{0};
   std::mutex install_mutex_;
-  Manifest manifest_;    // as last written, without its tables
-  TableFiles orphans_;   // outputs of installs that failed; the manifest on disk may name them
+  Manifest manifest_;   // as last written, without its tables
+  TableFiles orphans_;  // outputs of installs that failed; the manifest on disk may name them
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
@@ -195,7 +195,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Status flush_error_;           // of the last attempt
   Status background_error_;
   std::multiset<base::SequenceNumber> snapshots_;
-  DBStats counters_;             // those of background work and recovery
+  DBStats counters_;  // those of background work and recovery
 
   mutable std::mutex event_mutex_;
 };

@@ -13,12 +13,13 @@
 #include "table/concatenating_iterator.h"
 #include "table/merging_iterator.h"
 
-// From versions in internal order to what a user sees: the newest version of each key at or below the
-// iterator's sequence number, unless that is a delete, within the bounds.
+// From versions in internal order to what a user sees: the newest version of each key at or below
+// the iterator's sequence number, unless that is a delete, within the bounds.
 //
 // Forward, the source stands at the present record, and key_ and value_ look into it. Backward, the
-// source meets a key's versions oldest first, so that it has to pass all of them to know the newest:
-// it stands before the present key, whose record is copied into found_key_ and found_value_.
+// source meets a key's versions oldest first, so that it has to pass all of them to know the
+// newest: it stands before the present key, whose record is copied into found_key_ and
+// found_value_.
 
 namespace basalt::db {
 namespace {

@@ -4,15 +4,15 @@
 #include <memory>
 #include <string_view>
 
-#include "base/executor.h"
 #include "basalt/db.h"
+#include "base/executor.h"
 #include "io/clock.h"
 #include "io/file_system.h"
 
 namespace basalt::db {
 
-/// What a database stands on, injected so that a test can simulate all of it and replay a run from its
-/// seed. Everything pointed to must outlive the database and what was taken from it.
+/// What a database stands on, injected so that a test can simulate all of it and replay a run from
+/// its seed. Everything pointed to must outlive the database and what was taken from it.
 struct Environment {
   io::FileSystem* fs = nullptr;
   io::Clock* clock = nullptr;

@@ -27,11 +27,12 @@ Status CheckRecordsApplicable(std::string_view batch, const std::string& where) 
 Status CheckLogRecord(const wal::RecordView& record, const std::string& path) {
   const std::string where = "the log of " + path + ", LSN " + std::to_string(record.lsn);
   auto batch = WriteBatch::Parse(record.payload);
-  if (!batch) return Status(batch.error().code(), where + ": " + std::string(batch.error().message()));
+  if (!batch)
+    return Status(batch.error().code(), where + ": " + std::string(batch.error().message()));
   if (batch->count() != record.count) {
-    return Status(StatusCode::kCorruption, where + ": the record says " +
-                                               std::to_string(record.count) + " operations, but has " +
-                                               std::to_string(batch->count()));
+    return Status(StatusCode::kCorruption,
+                  where + ": the record says " + std::to_string(record.count) +
+                      " operations, but has " + std::to_string(batch->count()));
   }
   return CheckRecordsApplicable(record.payload, where);
 }

@@ -9,8 +9,8 @@
 
 namespace basalt::db {
 
-/// Whether this version can apply a batch: Unsupported names a record kind or expiry that it does not
-/// have, NotFound a keyspace. `where` says whose batch it is.
+/// Whether this version can apply a batch: Unsupported names a record kind or expiry that it does
+/// not have, NotFound a keyspace. `where` says whose batch it is.
 Status CheckRecordsApplicable(std::string_view batch, const std::string& where);
 
 /// A record as it came from the log of the database at `path`: well formed, complete, applicable.

@@ -18,8 +18,8 @@ constexpr size_t kTableFixedBytes = 100;
 constexpr uint64_t kMaxManifestBytes = uint64_t{1} << 30;
 
 Status Corrupt(std::string_view path, uint64_t offset, const std::string& what) {
-  return Status(StatusCode::kCorruption,
-                "manifest " + std::string(path) + ", offset " + std::to_string(offset) + ": " + what);
+  return Status(StatusCode::kCorruption, "manifest " + std::string(path) + ", offset " +
+                                             std::to_string(offset) + ": " + what);
 }
 
 void AppendTable(const ManifestTable& table, std::string* out) {
@@ -95,8 +95,8 @@ Status CheckTable(const ManifestTable& table, std::string_view path, uint64_t of
 
 std::string EncodeManifest(const Manifest& manifest) {
   std::string body;
-  for (const uint64_t field : {manifest.next_table_number, manifest.flushed_lsn, manifest.durable_lsn,
-                               manifest.last_sequence, manifest.wall_ms}) {
+  for (const uint64_t field : {manifest.next_table_number, manifest.flushed_lsn,
+                               manifest.durable_lsn, manifest.last_sequence, manifest.wall_ms}) {
     base::Append(&body, field);
   }
   base::Append(&body, static_cast<uint32_t>(manifest.tables.size()));

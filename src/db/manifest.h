@@ -9,11 +9,11 @@
 #include "io/file_system.h"
 #include "table/table.h"
 
-// The manifest: which tables a database has, and from where its log counts. It is written whole into
-// MANIFEST.tmp, synced, and renamed over MANIFEST after the directory was synced, so that a reader
-// finds the old one or the new one and both name only files that are there. A table costs about 120
-// bytes and its two end keys, so that a whole rewrite per flush is a small part of what the flush
-// itself writes up to some ten thousand tables.
+// The manifest: which tables a database has, and from where its log counts. It is written whole
+// into MANIFEST.tmp, synced, and renamed over MANIFEST after the directory was synced, so that a
+// reader finds the old one or the new one and both name only files that are there. A table costs
+// about 120 bytes and its two end keys, so that a whole rewrite per flush is a small part of what
+// the flush itself writes up to some ten thousand tables.
 //
 //   offset size  header
 //        0    8  magic "BSLTMAN1"
@@ -65,14 +65,14 @@ struct Manifest {
 };
 
 std::string EncodeManifest(const Manifest& manifest);
-/// Validates everything. `path` is for messages. Corruption names path and offset; Unsupported names
-/// the version that wrote it.
+/// Validates everything. `path` is for messages. Corruption names path and offset; Unsupported
+/// names the version that wrote it.
 Result<Manifest> DecodeManifest(std::string_view bytes, std::string_view path);
 
 /// NotFound when there is none.
 Result<Manifest> ReadManifest(io::FileSystem* fs, const std::string& directory);
-/// Replaces the manifest, atomically and durably; first makes the entries of the files that it names
-/// durable. After an error the old or the new one may be there: files of both must stay.
+/// Replaces the manifest, atomically and durably; first makes the entries of the files that it
+/// names durable. After an error the old or the new one may be there: files of both must stay.
 Status WriteManifest(io::FileSystem* fs, const std::string& directory, const Manifest& manifest);
 
 }  // namespace basalt::db

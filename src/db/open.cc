@@ -12,7 +12,8 @@
 #include "db/memory_limit.h"
 
 // Opening: take the lock; read the manifest or write the first one; remove what it does not name;
-// replay the log above its flushed LSN into memtables, flushing each that fills up; start a new log.
+// replay the log above its flushed LSN into memtables, flushing each that fills up; start a new
+// log.
 
 namespace basalt::db {
 namespace {
@@ -49,9 +50,9 @@ Status CheckOptions(const DBOptions& options) {
                   "DBOptions::compression: kLz4ThenZstd is not built yet; use kLz4 or kNone");
   }
   if (options.background_threads > 64) {
-    return Status(StatusCode::kInvalidArgument,
-                  "DBOptions::background_threads is " + std::to_string(options.background_threads) +
-                      "; the most is 64, and 0 derives it");
+    return Status(StatusCode::kInvalidArgument, "DBOptions::background_threads is " +
+                                                    std::to_string(options.background_threads) +
+                                                    "; the most is 64, and 0 derives it");
   }
   return {};
 }
@@ -155,9 +156,9 @@ Status Core::LoadManifest() {
   TableFiles levels[Version::kLevels];
   for (ManifestTable& table : manifest_.tables) {
     named.insert(table.number);
-    levels[table.level].push_back(std::make_shared<TableFile>(
-        fs, io::JoinPath(path_, TableFileName(table.number)), table.number,
-        std::move(table.properties), cache_));
+    levels[table.level].push_back(
+        std::make_shared<TableFile>(fs, io::JoinPath(path_, TableFileName(table.number)),
+                                    table.number, std::move(table.properties), cache_));
   }
   manifest_.tables.clear();
   auto version = std::make_shared<const Version>(std::move(levels[0]), std::move(levels[1]));
@@ -210,17 +211,17 @@ Status Core::ReplayLog() {
     last_sequence_ = std::max(last_sequence_, record.first_sequence + record.count - 1);
     return {};
   };
-  BASALT_ASSIGN_OR_RETURN(
-      const wal::RecoveryResult recovered,
-      wal::Recover(environment_.fs, path_, manifest_.flushed_lsn, manifest_.durable_lsn,
-                   wal::RecoveryMode::kOpen, replay));
+  BASALT_ASSIGN_OR_RETURN(const wal::RecoveryResult recovered,
+                          wal::Recover(environment_.fs, path_, manifest_.flushed_lsn,
+                                       manifest_.durable_lsn, wal::RecoveryMode::kOpen, replay));
   counters_.recovered_records = recovered.records;
   counters_.log_tail_bytes_cut = recovered.tail_bytes_cut;
   if (recovered.tail_bytes_cut > 0) {
     const std::string detail = "the log's torn tail was cut from " + recovered.tail_file +
                                " at offset " + std::to_string(recovered.tail_offset) +
                                " and kept in lost/";
-    Notify({.kind = Event::Kind::kLogTailCut, .bytes_in = recovered.tail_bytes_cut, .detail = detail});
+    Notify(
+        {.kind = Event::Kind::kLogTailCut, .bytes_in = recovered.tail_bytes_cut, .detail = detail});
   }
   if (recovered.records > 0) {
     Notify({.kind = Event::Kind::kRecovery,
@@ -237,16 +238,17 @@ Status Core::StartLog(const wal::RecoveryResult& recovered) {
   log_options.preallocate_bytes = std::min(memtable_bytes_, kMaxPreallocateBytes);
   // The log dies with this object and calls back only from its own functions.
   log_options.flush_through = [this](wal::Lsn lsn) { return FlushThrough(lsn); };
-  BASALT_ASSIGN_OR_RETURN(log_, wal::Log::Start(environment_.fs, path_, recovered.start,
-                                                std::move(log_options)));
+  BASALT_ASSIGN_OR_RETURN(
+      log_, wal::Log::Start(environment_.fs, path_, recovered.start, std::move(log_options)));
   const wal::Lsn flushed = flushed_lsn_.load(std::memory_order_relaxed);
   log_->SetFlushed(flushed);
   // What cannot be removed now is removed after a later flush.
   static_cast<void>(log_->RemoveObsolete(flushed));
 
-  // What was replayed but not known durable may lie in pages whose sync once failed: syncing the old
-  // files again would prove nothing, so that it goes to tables.
-  if (recovered.start.durable_lsn + 1 < recovered.start.next_lsn && !State()->active->table->empty()) {
+  // What was replayed but not known durable may lie in pages whose sync once failed: syncing the
+  // old files again would prove nothing, so that it goes to tables.
+  if (recovered.start.durable_lsn + 1 < recovered.start.next_lsn &&
+      !State()->active->table->empty()) {
     const std::scoped_lock commit(commit_mutex_);
     Seal();
   }

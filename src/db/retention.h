@@ -9,13 +9,13 @@
 
 namespace basalt::db {
 
-/// Decides which versions a flush or compaction keeps: for every boundary (a snapshot, or the visible
-/// sequence number when the work began) the newest version of each key at or below it, and everything
-/// above the last boundary, for snapshots that may still be taken there.
+/// Decides which versions a flush or compaction keeps: for every boundary (a snapshot, or the
+/// visible sequence number when the work began) the newest version of each key at or below it, and
+/// everything above the last boundary, for snapshots that may still be taken there.
 class Retention {
  public:
-  /// `boundaries`: ascending, at least the visible number. `at_bottom`: no older version lies below the
-  /// output, so that deletes that no boundary needs can go too.
+  /// `boundaries`: ascending, at least the visible number. `at_bottom`: no older version lies below
+  /// the output, so that deletes that no boundary needs can go too.
   Retention(std::vector<base::SequenceNumber> boundaries, bool at_bottom)
       : boundaries_(std::move(boundaries)), at_bottom_(at_bottom) {}
 

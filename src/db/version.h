@@ -16,13 +16,13 @@
 
 namespace basalt::db {
 
-/// One table of a database: what the manifest says of it, and the open table, which is opened at its
-/// first read. When the last version that names it is gone and it was marked obsolete, its file is
-/// removed. Thread-safe.
+/// One table of a database: what the manifest says of it, and the open table, which is opened at
+/// its first read. When the last version that names it is gone and it was marked obsolete, its file
+/// is removed. Thread-safe.
 class TableFile {
  public:
-  TableFile(io::FileSystem* fs, std::string path, uint64_t number, table::TableProperties properties,
-            std::shared_ptr<cache::BlockCache> cache);
+  TableFile(io::FileSystem* fs, std::string path, uint64_t number,
+            table::TableProperties properties, std::shared_ptr<cache::BlockCache> cache);
   ~TableFile();
   TableFile(const TableFile&) = delete;
   TableFile& operator=(const TableFile&) = delete;
@@ -31,10 +31,13 @@ class TableFile {
   const std::string& path() const noexcept { return path_; }
   const table::TableProperties& properties() const noexcept { return properties_; }
 
-  /// The open table, which lives as long as this object. A failure to open is tried again by the next call.
+  /// The open table, which lives as long as this object. A failure to open is tried again by the
+  /// next call.
   Result<const table::Table*> Open() const;
   /// The open table when some read has opened it already, else null.
-  const table::Table* OpenedTable() const noexcept { return opened_.load(std::memory_order_acquire); }
+  const table::Table* OpenedTable() const noexcept {
+    return opened_.load(std::memory_order_acquire);
+  }
 
   /// The file goes when this object does, unless the process forked or `Keep` was called since.
   void MarkObsolete() noexcept { obsolete_.store(true, std::memory_order_relaxed); }

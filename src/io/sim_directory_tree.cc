@@ -54,7 +54,7 @@ SimDirectoryTree::Node SimDirectoryTree::Find(std::string_view path, int* error)
       *error = ENOENT;
       return {};
     }
-    node = Node(entry->second);
+    node = entry->second;
   }
   *error = 0;
   return node;

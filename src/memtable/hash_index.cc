@@ -47,8 +47,8 @@ bool HashIndex::Grow(size_t words_needed, bool within_limit) noexcept {
   char* const block = pool_->Take(bytes);
   std::unique_ptr<RetiredWords> old;
   if (old_table != 0) {
-    old.reset(new (std::nothrow) RetiredWords{
-        pool_, reinterpret_cast<char*>(Words(old_table)), old_words * sizeof(Word)});
+    old.reset(new (std::nothrow) RetiredWords{pool_, reinterpret_cast<char*>(Words(old_table)),
+                                              old_words * sizeof(Word)});
   }
   if (block == nullptr || (old_table != 0 && old == nullptr)) {
     if (block != nullptr) pool_->Give(block, bytes);

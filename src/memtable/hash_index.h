@@ -15,16 +15,17 @@
 //   words    a power of two of 64-byte buckets, each 8 words
 //   word     tag 32 | position 32; position 0: empty. The tag is the low half of the key's hash.
 //
-//   A word's home is bucket (tag & mask). A bucket fills from its first word on; when it is full, the
-//   next bucket takes the word, and so on around. Words are never removed, and a word's tag never
-//   changes, so a search ends at the first empty word.
+//   A word's home is bucket (tag & mask). A bucket fills from its first word on; when it is full,
+//   the next bucket takes the word, and so on around. Words are never removed, and a word's tag
+//   never changes, so a search ends at the first empty word.
 //
-// Since the tag alone says where a word belongs, the words move into twice as many buckets without a
-// look at a record. At most 7 of 10 words are taken.
+// Since the tag alone says where a word belongs, the words move into twice as many buckets without
+// a look at a record. At most 7 of 10 words are taken.
 //
-// Who may do what. One writer at a time (the shard's lock) prepares, finds and stores. Readers take no
-// lock: they load words inside an epoch, because a doubling retires the old words to it. A reader may
-// search the old words while new ones are stored in the new array: it began before those were stored.
+// Who may do what. One writer at a time (the shard's lock) prepares, finds and stores. Readers take
+// no lock: they load words inside an epoch, because a doubling retires the old words to it. A
+// reader may search the old words while new ones are stored in the new array: it began before those
+// were stored.
 //
 // Cost. A search is one cache miss (1.05 buckets on average at 7 of 10), whether or not the key is
 // there; the record that a word leads to is the second.
@@ -42,8 +43,8 @@ class HashIndex {
   HashIndex(const HashIndex&) = delete;
   HashIndex& operator=(const HashIndex&) = delete;
 
-  /// Makes sure that `pending` more words can be stored. False: the budget (if `within_limit`) or the
-  /// system's memory is used up. Writer.
+  /// Makes sure that `pending` more words can be stored. False: the budget (if `within_limit`) or
+  /// the system's memory is used up. Writer.
   bool Prepare(size_t pending, bool within_limit) noexcept {
     return words_used_ + pending <= words_used_max_ || Grow(words_used_ + pending, within_limit);
   }
@@ -67,8 +68,8 @@ class HashIndex {
     word->store(uint64_t{tag} << 32 | position, std::memory_order_seq_cst);
   }
 
-  /// The position whose word has this tag and for which `same(position)`; 0: none. Any thread, inside
-  /// an epoch.
+  /// The position whose word has this tag and for which `same(position)`; 0: none. Any thread,
+  /// inside an epoch.
   template <class Same>
   Position Find(uint32_t tag, const Same& same) const noexcept {
     const uint64_t table = table_.load(std::memory_order_seq_cst);
@@ -91,8 +92,8 @@ class HashIndex {
 
   static Position PositionOf(uint64_t word) noexcept { return static_cast<Position>(word); }
 
-  /// Buckets that a search for each stored word looks at, summed, and the number of words. Only while
-  /// nothing is written.
+  /// Buckets that a search for each stored word looks at, summed, and the number of words. Only
+  /// while nothing is written.
   struct ProbeCounts {
     uint64_t buckets = 0;
     uint64_t words = 0;
@@ -105,8 +106,8 @@ class HashIndex {
   static constexpr size_t kWordsMin = base::ChunkPool::kBlockBytesMin / sizeof(uint64_t);
   static constexpr uint64_t kBucketBitsMask = kBucketBytes - 1;
 
-  // The address of the words and the logarithm of the number of buckets, in one word, so that readers
-  // get both by one load and no other.
+  // The address of the words and the logarithm of the number of buckets, in one word, so that
+  // readers get both by one load and no other.
   static Word* Words(uint64_t table) noexcept {
     return reinterpret_cast<Word*>(table & ~kBucketBitsMask);
   }
@@ -114,9 +115,7 @@ class HashIndex {
     return (kBucketWords << (table & kBucketBitsMask)) - 1;
   }
   static uint32_t TagOf(uint64_t word) noexcept { return static_cast<uint32_t>(word >> 32); }
-  size_t HomeWord(uint32_t tag) const noexcept {
-    return size_t{tag} * kBucketWords & word_mask_;
-  }
+  size_t HomeWord(uint32_t tag) const noexcept { return size_t{tag} * kBucketWords & word_mask_; }
 
   bool Grow(size_t words_needed, bool within_limit) noexcept;
 

@@ -173,7 +173,8 @@ bool MemTable::Get(uint32_t keyspace, std::string_view key, uint64_t hash, base:
   }
   if (record == nullptr) return false;
   found->tag = record->tag.load(std::memory_order_relaxed);
-  found->value = base::TagKind(found->tag) == RecordKind::kPut ? TakeValue(*record, *this) : Value();
+  found->value =
+      base::TagKind(found->tag) == RecordKind::kPut ? TakeValue(*record, *this) : Value();
   return true;
 }
 
@@ -198,8 +199,8 @@ std::unique_ptr<base::RecordIterator> MemTable::NewIterator(uint32_t keyspace,
       SortedRun::Sort(std::move(beyond)), visible);
 }
 
-// The runs, after what has been written since they were made was sorted into them, unless that is so
-// little that an iterator sorts it faster for itself than all is merged.
+// The runs, after what has been written since they were made was sorted into them, unless that is
+// so little that an iterator sorts it faster for itself than all is merged.
 std::shared_ptr<const MemTable::Runs> MemTable::FreshRuns() const {
   constexpr size_t kTailEntriesMax = 256;
   const std::lock_guard lock(runs_mutex_);
@@ -211,11 +212,11 @@ std::shared_ptr<const MemTable::Runs> MemTable::FreshRuns() const {
   return runs_;
 }
 
-std::shared_ptr<const MemTable::Runs> MemTable::ExtendRuns(const Runs& old,
-                                                               size_t tail_max) const {
+std::shared_ptr<const MemTable::Runs> MemTable::ExtendRuns(const Runs& old, size_t tail_max) const {
   auto runs = std::make_shared<Runs>(old);
   std::map<uint32_t, std::vector<SortEntry>> tails;
-  std::pair<uint32_t, std::vector<SortEntry>*> latest{};  // most records follow one of their keyspace
+  std::pair<uint32_t, std::vector<SortEntry>*>
+      latest{};  // most records follow one of their keyspace
   for (size_t i = 0; i < shards_.size(); ++i) {
     const uint32_t count = shards_[i]->order_count();
     runs->watermarks[i] = count;
@@ -267,9 +268,8 @@ double MemTable::MeanIndexProbes() const noexcept {
     total.buckets += counts.buckets;
     total.words += counts.words;
   }
-  return total.words == 0
-             ? 0
-             : static_cast<double>(total.buckets) / static_cast<double>(total.words);
+  return total.words == 0 ? 0
+                          : static_cast<double>(total.buckets) / static_cast<double>(total.words);
 }
 
 }  // namespace basalt::memtable

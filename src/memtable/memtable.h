@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "basalt/status.h"
+#include "basalt/value.h"
 #include "base/arena.h"
 #include "base/epoch.h"
 #include "base/internal_key.h"
 #include "base/record_iterator.h"
-#include "basalt/status.h"
-#include "basalt/value.h"
 
 // The newest writes, in memory: fast to write, fast to look up, ordered only when somebody asks.
 //
@@ -21,30 +21,36 @@
 //
 //   MemTable ... shards, chosen by the highest bits of the key's hash (with the keyspace mixed in)
 //     Shard ...... records:  an arena of whole records (record.h)
-//                  order:    an arena of 16-byte entries {8-byte key prefix, position, keyspace}, one a
+//                  order:    an arena of 16-byte entries {8-byte key prefix, position, keyspace},
+//                  one a
 //                            record, in order of arrival: what sorting reads
-//                  index:    low bits of the hash -> newest version (hash_index.h); older versions hang
+//                  index:    low bits of the hash -> newest version (hash_index.h); older versions
+//                  hang
 //                            off it, in descending sequence
-//   Runs ....... for each keyspace one sorted run, and for each shard the watermark: how many of its
+//   Runs ....... for each keyspace one sorted run, and for each shard the watermark: how many of
+//   its
 //                order entries the runs cover
 //
-// The life of a record. Reserve takes its space and copies it, unfinished (tag 0). Insert stores its tag,
-// with release, and then lets the index lead to it, so that who finds it finds it finished. Abandon gives
-// it a tag that nobody sees instead. Nothing is removed before the whole table goes.
+// The life of a record. Reserve takes its space and copies it, unfinished (tag 0). Insert stores
+// its tag, with release, and then lets the index lead to it, so that who finds it finds it
+// finished. Abandon gives it a tag that nobody sees instead. Nothing is removed before the whole
+// table goes.
 //
 // Invariants
-//   - Versions are ordered by sequence number alone, never by arrival: a smaller sequence that arrives
+//   - Versions are ordered by sequence number alone, never by arrival: a smaller sequence that
+//   arrives
 //     late is linked behind the larger ones.
 //   - A watermark never passes an unfinished record, because that one could not be added to the run
 //     later. Finished records beyond it are sorted into an iterator's own run.
 //   - Space in index and order is reserved with the record, so that Insert cannot fail.
 //
-// Locks. A shard's one-word lock: Reserve (without the copying) and Insert (without the tag). Get takes
-// none, and is inside an epoch while it reads the index. A mutex guards the runs: one iterator sorts,
-// others that are created meanwhile wait for what it sorts.
+// Locks. A shard's one-word lock: Reserve (without the copying) and Insert (without the tag). Get
+// takes none, and is inside an epoch while it reads the index. A mutex guards the runs: one
+// iterator sorts, others that are created meanwhile wait for what it sorts.
 //
-// Cost. Get: two cache misses, bucket and record. Insert: the bucket, and the older version if there is
-// one. An iterator over n new records: some 30 ns a record, once; then a record's miss, prefetched.
+// Cost. Get: two cache misses, bucket and record. Insert: the bucket, and the older version if
+// there is one. An iterator over n new records: some 30 ns a record, once; then a record's miss,
+// prefetched.
 
 namespace basalt::memtable {
 
@@ -59,9 +65,9 @@ struct FoundRecord {
 };
 
 struct MemTableOptions {
-  uint64_t budget_bytes = 16 << 20;  ///< Reserve refuses (ResourceExhausted) what would pass it.
-  uint32_t shards = 0;               ///< Power of two up to 256; 0: derived from the budget.
-  std::shared_ptr<ChunkPool> pool{}; ///< Null: the process's own.
+  uint64_t budget_bytes = 16 << 20;   ///< Reserve refuses (ResourceExhausted) what would pass it.
+  uint32_t shards = 0;                ///< Power of two up to 256; 0: derived from the budget.
+  std::shared_ptr<ChunkPool> pool{};  ///< Null: the process's own.
 };
 
 /// Thread-safe. Iterators and large values keep the table alive.
@@ -80,19 +86,20 @@ class MemTable : public std::enable_shared_from_this<MemTable> {
   /// records are copied, not visible to anyone. ResourceExhausted: it does not fit the budget, and
   /// nothing is taken (a table that is empty accepts any batch that memory can hold). Any thread.
   Result<Reservation> Reserve(std::string_view batch, size_t count);
-  /// Makes record i of the batch visible to readers at sequence first_sequence + i and later. Cannot
-  /// fail. Any thread.
+  /// Makes record i of the batch visible to readers at sequence first_sequence + i and later.
+  /// Cannot fail. Any thread.
   void Insert(Reservation reservation, base::SequenceNumber first_sequence) noexcept;
   /// The batch failed: its records never become visible, and block no watermark.
   void Abandon(Reservation reservation) noexcept;
 
-  /// The newest version of `key` with a sequence <= `at`; false: none here. `hash` is base::Hash(key).
-  /// Values above 112 bytes are copied to the heap, above 64 KiB pinned with the table.
+  /// The newest version of `key` with a sequence <= `at`; false: none here. `hash` is
+  /// base::Hash(key). Values above 112 bytes are copied to the heap, above 64 KiB pinned with the
+  /// table.
   bool Get(uint32_t keyspace, std::string_view key, uint64_t hash, base::SequenceNumber at,
            FoundRecord* found) const;
 
-  /// All finished versions with sequence <= `visible` (every one of which must be finished), in internal
-  /// order. Sorts what is new since the last iterator: not to be called inside an epoch.
+  /// All finished versions with sequence <= `visible` (every one of which must be finished), in
+  /// internal order. Sorts what is new since the last iterator: not to be called inside an epoch.
   std::unique_ptr<base::RecordIterator> NewIterator(uint32_t keyspace,
                                                     base::SequenceNumber visible) const;
 
@@ -102,7 +109,8 @@ class MemTable : public std::enable_shared_from_this<MemTable> {
   uint64_t record_count() const noexcept;
   bool empty() const noexcept { return record_count() == 0; }
 
-  /// Buckets that a lookup of a present key reads, averaged over the index. Only while nothing writes.
+  /// Buckets that a lookup of a present key reads, averaged over the index. Only while nothing
+  /// writes.
   double MeanIndexProbes() const noexcept;
 
  private:

@@ -10,12 +10,12 @@
 
 namespace basalt::memtable {
 
-/// Walks two runs as one. `shared` may hold versions above `visible`, which are passed over; `own` must
-/// not, nor any version that `shared` has. `table` is what keeps all records alive.
+/// Walks two runs as one. `shared` may hold versions above `visible`, which are passed over; `own`
+/// must not, nor any version that `shared` has. `table` is what keeps all records alive.
 ///
-/// The place is a cut through both runs: all entries before (shared_at, own_at) are smaller than all from
-/// there on, and the lesser of the two entries at the cut is the present one. A step in either direction
-/// moves the cut over one entry of one run.
+/// The place is a cut through both runs: all entries before (shared_at, own_at) are smaller than
+/// all from there on, and the lesser of the two entries at the cut is the present one. A step in
+/// either direction moves the cut over one entry of one run.
 class MemTableIterator final : public base::RecordIterator {
  public:
   MemTableIterator(std::shared_ptr<const void> table, std::shared_ptr<const SortedRun> shared,

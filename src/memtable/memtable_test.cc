@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "basalt/write_batch.h"
 #include "base/hash.h"
 #include "base/random.h"
-#include "basalt/write_batch.h"
 #include "memtable/memtable_test_support.h"
 
 namespace basalt::memtable {
@@ -97,8 +97,8 @@ TEST(MemTable, ALateSmallerSequenceIsLinkedBehindTheLargerOnes) {
       EXPECT_EQ(got, Numbered(Numbered("", expected) + "=v", expected));
     }
   }
-  EXPECT_EQ(ScanAll(*table, 40), (std::vector<std::string>{"key@40=v40", "key@30=v30",
-                                                           "key@20=v20", "key@10=v10"}));
+  EXPECT_EQ(ScanAll(*table, 40),
+            (std::vector<std::string>{"key@40=v40", "key@30=v30", "key@20=v20", "key@10=v10"}));
 }
 
 // One shard, so that the unfinished record stands before the others in order of arrival.

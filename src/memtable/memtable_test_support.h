@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/hash.h"
 #include "basalt/write_batch.h"
+#include "base/hash.h"
 #include "memtable/memtable.h"
 
 // What the tests of the memtable share.

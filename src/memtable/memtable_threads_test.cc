@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
 #include "basalt/write_batch.h"
+#include "base/random.h"
 #include "memtable/memtable.h"
 #include "memtable/memtable_test_support.h"
 
@@ -19,8 +19,8 @@ namespace {
 
 using base::SequenceNumber;
 
-/// Hands out sequences and advances what is visible over finished batches in order, as a commit queue
-/// does.
+/// Hands out sequences and advances what is visible over finished batches in order, as a commit
+/// queue does.
 class Commits {
  public:
   SequenceNumber Assign(size_t count) {
@@ -53,8 +53,9 @@ std::string ValueFor(std::string_view key, uint64_t number) {
   return value;
 }
 
-/// Writers, readers and iterators at once. Values name their key and a number that only grows for one
-/// key (each key has one writer), so that a reader can tell a value that is stale, torn or another's.
+/// Writers, readers and iterators at once. Values name their key and a number that only grows for
+/// one key (each key has one writer), so that a reader can tell a value that is stale, torn or
+/// another's.
 class History {
  public:
   explicit History(uint32_t shards)
@@ -149,8 +150,7 @@ class History {
     uint64_t count = 0;
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
       if (count != 0) {
-        ASSERT_LT(
-            base::CompareInternal(last_key, last_tag, iterator->key(), iterator->tag()), 0);
+        ASSERT_LT(base::CompareInternal(last_key, last_tag, iterator->key(), iterator->tag()), 0);
       }
       ASSERT_TRUE(iterator->value().starts_with(std::string(iterator->key()) + "/"));
       last_key = iterator->key();
@@ -195,7 +195,8 @@ TEST(MemTableThreads, WhatIsThereIsFoundWhileTheIndexDoubles) {
   for (std::thread& reader : readers) reader.join();
 }
 
-// A reader waits for each key that a writer is about to insert: what the index leads to is finished.
+// A reader waits for each key that a writer is about to insert: what the index leads to is
+// finished.
 TEST(MemTableThreads, ARecordThatIsFoundIsFinished) {
   const auto table = MemTable::Create({.budget_bytes = 512 << 20, .shards = 1});
   constexpr uint64_t kKeys = 50'000;

@@ -23,8 +23,8 @@ namespace basalt::memtable {
 ///       24    8  expiry in ms since 1970, if flagged
 ///        .       key bytes, value bytes
 ///
-/// The tag is stored last, with release: who loads it, not zero, with acquire may read all the rest,
-/// which never changes again, but for `previous` (under the shard's lock, with release).
+/// The tag is stored last, with release: who loads it, not zero, with acquire may read all the
+/// rest, which never changes again, but for `previous` (under the shard's lock, with release).
 struct Record {
   static constexpr uint8_t kFlagExpiry = 1;
   static constexpr base::Tag kAbandonedTag = 0xFF;
@@ -44,9 +44,7 @@ struct Record {
   size_t key_offset() const noexcept { return (flags & kFlagExpiry) != 0 ? sizeof(uint64_t) : 0; }
 
   std::string_view key() const noexcept { return {body() + key_offset(), key_size}; }
-  std::string_view value() const noexcept {
-    return {body() + key_offset() + key_size, value_size};
-  }
+  std::string_view value() const noexcept { return {body() + key_offset() + key_size, value_size}; }
   /// 0: never expires.
   uint64_t expiry_ms() const noexcept {
     return (flags & kFlagExpiry) != 0 ? base::Load<uint64_t>(body()) : 0;

@@ -38,17 +38,15 @@ Shard::Position Shard::Take(const base::BatchCursor& source, uint64_t hash,
   {
     const std::lock_guard lock(lock_);
     if (!order_.PrepareUnit(within_limit) || !index_.Prepare(pending_ + 1, within_limit)) return 0;
-    position =
-        records_.Allocate(Record::ByteSize(key.size(), value.size(), expires), within_limit);
+    position = records_.Allocate(Record::ByteSize(key.size(), value.size(), expires), within_limit);
     if (position == 0) return 0;
-    record = new (records_.At(position))
-        Record{.tag = 0,
-               .previous = 0,
-               .value_size = static_cast<uint32_t>(value.size()),
-               .key_size = static_cast<uint16_t>(key.size()),
-               .kind = static_cast<uint8_t>(source.kind()),
-               .flags = expires ? Record::kFlagExpiry : uint8_t{0},
-               .keyspace = source.keyspace()};
+    record = new (records_.At(position)) Record{.tag = 0,
+                                                .previous = 0,
+                                                .value_size = static_cast<uint32_t>(value.size()),
+                                                .key_size = static_cast<uint16_t>(key.size()),
+                                                .kind = static_cast<uint8_t>(source.kind()),
+                                                .flags = expires ? Record::kFlagExpiry : uint8_t{0},
+                                                .keyspace = source.keyspace()};
     const uint32_t order = order_count_.load(std::memory_order_relaxed);
     const Position order_position = order_.Allocate(sizeof(OrderEntry), within_limit);
     BASALT_CHECK(order_position == base::Arena::kFirstPosition + order);
@@ -80,6 +78,7 @@ void Shard::Finish(Position position, uint64_t hash, base::SequenceNumber sequen
       const Record* const stored = RecordAt(other);
       return stored->keyspace == record->keyspace && stored->key() == record->key();
     });
+    BASALT_CHECK(record->tag.load(std::memory_order_relaxed) == tag);
     // The chain descends in sequence: a late smaller one goes behind the larger ones.
     Record* newer = nullptr;
     Position older = HashIndex::PositionOf(word->load(std::memory_order_relaxed));

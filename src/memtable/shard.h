@@ -23,8 +23,8 @@ struct OrderEntry {
 };
 static_assert(sizeof(OrderEntry) == base::Arena::kUnitBytes);
 
-/// A part of a memtable, for the keys whose hashes begin alike. Thread-safe; `hash` below is the key's
-/// hash with the keyspace mixed in, of which a shard uses the low half.
+/// A part of a memtable, for the keys whose hashes begin alike. Thread-safe; `hash` below is the
+/// key's hash with the keyspace mixed in, of which a shard uses the low half.
 class Shard {
  public:
   using Position = base::Arena::Position;
@@ -33,16 +33,16 @@ class Shard {
   Shard(std::shared_ptr<base::ChunkPool> pool, base::ByteBudget* budget, base::RetireList* retired,
         size_t chunk_bytes_max);
 
-  /// Takes space for a record and copies it, unfinished. 0: the budget (if `within_limit`) or memory is
-  /// used up; nothing is taken.
+  /// Takes space for a record and copies it, unfinished. 0: the budget (if `within_limit`) or
+  /// memory is used up; nothing is taken.
   Position Take(const base::BatchCursor& source, uint64_t hash, bool within_limit) noexcept;
   /// Gives a taken record its sequence and lets lookups find it.
   void Finish(Position position, uint64_t hash, base::SequenceNumber sequence) noexcept;
   /// Marks a taken record as never to be seen.
   void Abandon(Position position) noexcept;
 
-  /// The newest version with a sequence <= `at`; null: none. Inside an epoch; the record itself lives as
-  /// long as the shard.
+  /// The newest version with a sequence <= `at`; null: none. Inside an epoch; the record itself
+  /// lives as long as the shard.
   const Record* Find(uint32_t keyspace, std::string_view key, uint64_t hash,
                      base::SequenceNumber at) const noexcept;
   void Prefetch(uint64_t hash) const noexcept { index_.Prefetch(static_cast<uint32_t>(hash)); }

@@ -80,7 +80,8 @@ SortedRun SortedRun::Merge(const SortedRun& large, SortedRun small) {
 void SortedRun::ShortenShared(size_t shared) noexcept {
   const size_t moved = shared_ - shared;
   if (moved == 0) return;
-  const uint64_t coming = base::KeyPrefix(entries_.front().record->key().substr(0, shared_), shared);
+  const uint64_t coming =
+      base::KeyPrefix(entries_.front().record->key().substr(0, shared_), shared);
   for (SortEntry& entry : entries_) {
     entry.prefix = moved >= 8 ? coming : coming | entry.prefix >> (8 * moved);
   }
@@ -94,9 +95,9 @@ size_t SortedRun::Search(std::string_view key, base::Tag tag, bool after_equal) 
     return order < 0 ? 0 : size();
   }
   const SortEntry target{nullptr, base::KeyPrefix(key, shared_)};
-  const auto [begin, end] = std::equal_range(
-      entries_.begin(), entries_.end(), target,
-      [](const SortEntry& a, const SortEntry& b) { return a.prefix < b.prefix; });
+  const auto [begin, end] =
+      std::equal_range(entries_.begin(), entries_.end(), target,
+                       [](const SortEntry& a, const SortEntry& b) { return a.prefix < b.prefix; });
   const auto found = std::partition_point(begin, end, [&](const SortEntry& entry) {
     const Record& record = *entry.record;
     const int order = base::CompareInternal(record.key(), TagOf(record), key, tag);

@@ -14,17 +14,18 @@ namespace basalt::memtable {
 /// < 0, 0, > 0: the internal order of two finished records.
 int CompareRecords(const Record& a, const Record& b) noexcept;
 
-/// Finished versions of one keyspace in internal order; immutable once made. The records must outlive it.
+/// Finished versions of one keyspace in internal order; immutable once made. The records must
+/// outlive it.
 ///
-/// Entries are {record, prefix}: `prefix` is the 8 key bytes after the `shared` ones that all keys have
-/// in common, so that a search seldom visits a record before its last step.
+/// Entries are {record, prefix}: `prefix` is the 8 key bytes after the `shared` ones that all keys
+/// have in common, so that a search seldom visits a record before its last step.
 class SortedRun {
  public:
   SortedRun() = default;
   /// Sorts entries whose prefixes are KeyPrefix(key, 0). Throws std::bad_alloc.
   static SortedRun Sort(std::vector<SortEntry> entries);
-  /// The versions of both, each found in one of them only; linear, without visiting the records between
-  /// two of the smaller run. Throws std::bad_alloc.
+  /// The versions of both, each found in one of them only; linear, without visiting the records
+  /// between two of the smaller run. Throws std::bad_alloc.
   static SortedRun Merge(const SortedRun& large, SortedRun small);
 
   size_t size() const noexcept { return entries_.size(); }

@@ -68,8 +68,8 @@ class TieBreaker {
     }
   }
 
-  // Sorts `entries`, whose keys share `shared` bytes and whose prefixes are the 8 bytes after those.
-  // Leaves the prefixes as they are.
+  // Sorts `entries`, whose keys share `shared` bytes and whose prefixes are the 8 bytes after
+  // those. Leaves the prefixes as they are.
   void Sort(Entries entries, size_t shared) {
     SortByPrefix(entries);
     ForEachTie(entries, [&](Entries tied) {

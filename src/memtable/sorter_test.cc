@@ -23,14 +23,14 @@ class Versions {
   void Add(std::string_view key, base::SequenceNumber sequence) {
     const size_t bytes = Record::ByteSize(key.size(), 0, false);
     memory_.push_back(std::make_unique<uint64_t[]>(bytes / sizeof(uint64_t) + 1));
-    auto* const record = new (memory_.back().get())
-        Record{.tag = base::MakeTag(sequence, RecordKind::kPut),
-               .previous = 0,
-               .value_size = 0,
-               .key_size = static_cast<uint16_t>(key.size()),
-               .kind = static_cast<uint8_t>(RecordKind::kPut),
-               .flags = 0,
-               .keyspace = 0};
+    auto* const record =
+        new (memory_.back().get()) Record{.tag = base::MakeTag(sequence, RecordKind::kPut),
+                                          .previous = 0,
+                                          .value_size = 0,
+                                          .key_size = static_cast<uint16_t>(key.size()),
+                                          .kind = static_cast<uint8_t>(RecordKind::kPut),
+                                          .flags = 0,
+                                          .keyspace = 0};
     if (!key.empty()) std::memcpy(record->body(), key.data(), key.size());
     records_.push_back(record);
   }

@@ -11,8 +11,8 @@
 
 namespace basalt::memtable {
 
-/// One word, for critical sections of some tens of nanoseconds. Waiters look without writing, pause,
-/// and after a while give the processor away, since the holder may have been preempted.
+/// One word, for critical sections of some tens of nanoseconds. Waiters look without writing,
+/// pause, and after a while give the processor away, since the holder may have been preempted.
 class SpinLock {
  public:
   void lock() noexcept {

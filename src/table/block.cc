@@ -97,8 +97,7 @@ Result<std::shared_ptr<const Block>> Block::Parse(BlockBuffer buffer, Content co
   block->tags_ = block->prefixes_ + count;
   block->rest_ends_ = reinterpret_cast<const char*>(block->tags_ + count);
   block->value_ends_ = block->rest_ends_ + count * end_bytes;
-  block->prefix_bytes_ =
-      reinterpret_cast<const uint8_t*>(block->value_ends_ + count * end_bytes);
+  block->prefix_bytes_ = reinterpret_cast<const uint8_t*>(block->value_ends_ + count * end_bytes);
   block->shared_ = at + columns;
   block->rests_ = block->shared_ + block->shared_bytes_;
   const uint64_t rest_bytes = block->End(block->rest_ends_, count - 1);
@@ -129,8 +128,8 @@ Status Block::Validate(Content content) {
     const size_t prefix_bytes = prefix_bytes_[i];
     rest_begin = rest_ends[i];
     value_begin = value_ends[i];
-    if (prefix_bytes > 8 || (prefix_bytes < 8 && (rest_bytes != 0 ||
-                                                  prefixes_[i] << (8 * prefix_bytes) != 0))) {
+    if (prefix_bytes > 8 ||
+        (prefix_bytes < 8 && (rest_bytes != 0 || prefixes_[i] << (8 * prefix_bytes) != 0))) {
       return CorruptRecord(i, "has a malformed key prefix");
     }
     key_bytes_max_ = std::max(key_bytes_max_, shared_bytes_ + prefix_bytes + rest_bytes);

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/internal_key.h"
 #include "basalt/status.h"
+#include "base/internal_key.h"
 
 namespace basalt::table {
 
@@ -39,13 +39,13 @@ struct BlockBuffer {
 ///                      the key rests: what lies beyond shared prefix + 8
 ///                      the values
 ///
-/// A key is shared prefix + its prefix bytes + its rest. A record's place in the order is decided by
-/// its number in the first column, hardly ever by more.
+/// A key is shared prefix + its prefix bytes + its rest. A record's place in the order is decided
+/// by its number in the first column, hardly ever by more.
 ///
-/// Invariants, all checked by Parse, so that access is not: the columns fill the block exactly; ends
-/// never fall; a rest only behind 8 prefix bytes; keys of at most 65,535 bytes; records strictly in
-/// internal order; in a data block kinds put and delete, the latter without value; in an index values
-/// of 16 bytes.
+/// Invariants, all checked by Parse, so that access is not: the columns fill the block exactly;
+/// ends never fall; a rest only behind 8 prefix bytes; keys of at most 65,535 bytes; records
+/// strictly in internal order; in a data block kinds put and delete, the latter without value; in
+/// an index values of 16 bytes.
 ///
 /// Cost of a search, in cache misses: log2(8n / 64) lines of the prefix column (2-3 for a 16 KiB
 /// block), then tag, ends and rest of the record: 1 each. Immutable, so thread-safe.
@@ -120,8 +120,8 @@ class Block {
   std::unique_ptr<char[]> buffer_;
 };
 
-/// Walks one block's records. Keeps the present key in a buffer of its own, of which a step rewrites
-/// only what comes after the shared prefix. Does not keep the block alive.
+/// Walks one block's records. Keeps the present key in a buffer of its own, of which a step
+/// rewrites only what comes after the shared prefix. Does not keep the block alive.
 class BlockCursor {
  public:
   /// Takes a block, which must outlive the cursor's use of it; not positioned yet.

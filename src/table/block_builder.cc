@@ -12,8 +12,8 @@ namespace basalt::table {
 namespace {
 
 size_t CommonPrefixBytes(std::string_view a, std::string_view b) noexcept {
-  return static_cast<size_t>(
-      std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
+                             a.begin());
 }
 
 void CopyBytes(char* out, std::string_view bytes) noexcept {

@@ -35,9 +35,9 @@ std::vector<Record> RandomRecords(base::Random* random, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     std::string key = stem;
     key.append(RandomBytes(random, random->Below(24), 1 + random->Below(3)));
-    records.push_back(random->OneIn(5)
-                          ? Delete(std::move(key), i + 1)
-                          : Put(std::move(key), i + 1, RandomBytes(random, random->Below(60), 256)));
+    records.push_back(
+        random->OneIn(5) ? Delete(std::move(key), i + 1)
+                         : Put(std::move(key), i + 1, RandomBytes(random, random->Below(60), 256)));
   }
   Sort(&records);
   return records;
@@ -95,7 +95,8 @@ TEST(Block, LowerBoundIsTheModels) {
 }
 
 TEST(Block, StoresNoByteOfAKeyTwice) {
-  const std::string raw = RawForm({Put("shared/12345678/a", 1, ""), Put("shared/12345679/b", 2, "")});
+  const std::string raw =
+      RawForm({Put("shared/12345678/a", 1, ""), Put("shared/12345679/b", 2, "")});
   // Shared: "shared/1234567"; then 3 bytes a key, which lie in the prefix column.
   EXPECT_EQ(raw.size(), Block::kHeaderBytes + 2 * Block::RecordBytes(false) + 14);
 }

@@ -9,17 +9,17 @@
 
 namespace basalt::table {
 
-/// A blocked Bloom filter over key hashes (base::Hash): all bits of a key lie in one 64-byte line, so
-/// that a probe is one cache miss. 10 bits a key and 6 probes: about 1 % false positives.
+/// A blocked Bloom filter over key hashes (base::Hash): all bits of a key lie in one 64-byte line,
+/// so that a probe is one cache miss. 10 bits a key and 6 probes: about 1 % false positives.
 ///
 /// Layout (a table's filter section), lines aligned to 64 bytes in memory:
 ///
 ///     line 0:    kind u32 = 1 | probes u32 = 6 | lines u64 | zeros
 ///     line 1..:  512 bits each
 ///
-/// The hash's high half, scaled to the number of lines, chooses the line. Its low half is multiplied
-/// by an odd constant again and again; the upper 9 bits of each product choose a bit, of 32-bit
-/// little-endian words.
+/// The hash's high half, scaled to the number of lines, chooses the line. Its low half is
+/// multiplied by an odd constant again and again; the upper 9 bits of each product choose a bit, of
+/// 32-bit little-endian words.
 ///
 /// Immutable once built or parsed.
 class BloomFilter {
@@ -31,7 +31,8 @@ class BloomFilter {
   BloomFilter() = default;
   static BloomFilter Build(std::span<const uint64_t> hashes);
 
-  /// A filter of `section_bytes` bytes in all, to be filled from a file and then checked by Validate.
+  /// A filter of `section_bytes` bytes in all, to be filled from a file and then checked by
+  /// Validate.
   static BloomFilter Allocate(uint64_t section_bytes);
   /// Corruption or Unsupported: the bytes are no filter that this version knows.
   Status Validate() const;

@@ -25,13 +25,12 @@ class ConcatenatingIterator final : public base::RecordIterator {
     SkipBackward();
   }
 
-  // The key's versions may begin in a table before the one with the record, or end in one behind it:
-  // both seeks go on until one answers.
+  // The key's versions may begin in a table before the one with the record, or end in one behind
+  // it: both seeks go on until one answers.
   void Seek(std::string_view key, base::Tag tag) override {
-    const auto first =
-        std::partition_point(tables_.begin(), tables_.end(), [&](const auto& table) {
-          return table->properties().largest_key < key;
-        });
+    const auto first = std::partition_point(tables_.begin(), tables_.end(), [&](const auto& table) {
+      return table->properties().largest_key < key;
+    });
     Open(static_cast<size_t>(first - tables_.begin()));
     if (inner_ != nullptr) inner_->Seek(key, tag);
     while (IsBeyondTable()) {
@@ -42,10 +41,9 @@ class ConcatenatingIterator final : public base::RecordIterator {
   }
 
   void SeekForPrev(std::string_view key, base::Tag tag) override {
-    const auto after =
-        std::partition_point(tables_.begin(), tables_.end(), [&](const auto& table) {
-          return table->properties().smallest_key <= key;
-        });
+    const auto after = std::partition_point(tables_.begin(), tables_.end(), [&](const auto& table) {
+      return table->properties().smallest_key <= key;
+    });
     Open(static_cast<size_t>(after - tables_.begin()) - 1);
     if (inner_ != nullptr) inner_->SeekForPrev(key, tag);
     while (IsBeyondTable()) {

@@ -11,8 +11,8 @@ namespace basalt::table {
 namespace {
 
 // Layout: a binary heap of the children that have a record, best first, each with its key's first 8
-// bytes as a number. The heap's order is the direction's: internal order, ties by the child's place,
-// or exactly the reverse of that. The front is the present record.
+// bytes as a number. The heap's order is the direction's: internal order, ties by the child's
+// place, or exactly the reverse of that. The front is the present record.
 //
 // Invariant while Valid(): forward, every other child stands at its first record after the front;
 // backward, at its last record before it. A change of direction re-establishes it by seeks.
@@ -59,8 +59,8 @@ class MergingIterator final : public base::RecordIterator {
   // Internal order, ties by place: a total order.
   static bool Before(const Entry& a, const Entry& b) noexcept {
     if (a.prefix != b.prefix) return a.prefix < b.prefix;
-    const int order = base::CompareInternal(a.child->key(), a.child->tag(), b.child->key(),
-                                            b.child->tag());
+    const int order =
+        base::CompareInternal(a.child->key(), a.child->tag(), b.child->key(), b.child->tag());
     return order != 0 ? order < 0 : a.place < b.place;
   }
   bool Better(const Entry& a, const Entry& b) const noexcept {

@@ -8,8 +8,8 @@
 namespace basalt::table {
 
 /// All records of `children` in internal order; both directions, and changes of direction at any
-/// record. Of equal records (same key and tag) the earlier child's comes first. An error of any child
-/// ends the iteration. Owns the children; a single child is given back as it is.
+/// record. Of equal records (same key and tag) the earlier child's comes first. An error of any
+/// child ends the iteration. Owns the children; a single child is given back as it is.
 ///
 /// Cost of a step: the child's own, and about log2(children) comparisons, which are of one cached
 /// 8-byte key prefix each unless those are equal. A change of direction seeks every other child.

@@ -83,8 +83,7 @@ Result<std::shared_ptr<const Block>> LoadBlock(const io::File& file, uint64_t fi
   BlockBuffer stored = BlockBuffer::Allocate(payload_bytes + kBlockTrailerBytes);
   BASALT_RETURN_IF_ERROR(file.ReadExactAt(handle.offset, {stored.bytes.get(), stored.size}));
   const std::string_view checked(stored.bytes.get(), payload_bytes + 8);
-  if (base::Load<uint64_t>(checked.end()) !=
-      base::Checksum(file_id, handle.offset, checked)) {
+  if (base::Load<uint64_t>(checked.end()) != base::Checksum(file_id, handle.offset, checked)) {
     return TableError(StatusCode::kCorruption, file.path(), "block", handle.offset,
                       "its checksum is wrong: its " + std::to_string(stored.size) +
                           " bytes are not those that were written here");

@@ -41,7 +41,8 @@ Status CheckPlace(const io::File& file, const TableMetadata& metadata, size_t i,
                ? Status()
                : corrupt("its first key is not the smallest key of the properties");
   }
-  if (base::CompareInternal(index.Key(at - 1), index.tag(at - 1), block.Key(0), block.tag(0)) >= 0) {
+  if (base::CompareInternal(index.Key(at - 1), index.tag(at - 1), block.Key(0), block.tag(0)) >=
+      0) {
     return corrupt("it begins before the block before it ends");
   }
   return Status();

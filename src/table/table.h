@@ -5,10 +5,10 @@
 #include <memory>
 #include <string_view>
 
-#include "base/internal_key.h"
-#include "base/record_iterator.h"
 #include "basalt/status.h"
 #include "basalt/value.h"
+#include "base/internal_key.h"
+#include "base/record_iterator.h"
 #include "cache/block_cache.h"
 #include "io/file_system.h"
 #include "table/table_builder.h"
@@ -21,24 +21,25 @@ struct TableMetadata;
 /// What a lookup in a table found.
 struct TableRead {
   base::Tag tag = 0;
-  Value value;  ///< Empty for a delete. Up to Value::kInlineBytes copied; larger ones pin their block.
+  Value value;  ///< Empty for a delete. Up to Value::kInlineBytes copied; larger ones pin their
+                ///< block.
 };
 
 /// An open table: index and filter in memory, blocks through the cache.
 ///
 /// Invariants, checked when a part is read and relied on afterwards: the blocks follow one another
-/// from the header to the first section without a gap; block i begins after the last record of block
-/// i - 1 and ends with exactly the record that the index names. A search of the index therefore names
-/// the one block that can hold the answer.
+/// from the header to the first section without a gap; block i begins after the last record of
+/// block i - 1 and ends with exactly the record that the index names. A search of the index
+/// therefore names the one block that can hold the answer.
 ///
 /// Cost of a Get, in cache misses: 1 for the filter, which ends it for 99 % of absent keys; 2-3 in
 /// the index's prefix column; then one block of the cache: its slot, its prefix column (2), its
 /// record. Thread-safe: nothing changes after Open but the cache.
 class Table : public std::enable_shared_from_this<Table> {
  public:
-  /// Reads header, trailer, section table, index, filter and properties, and holds them against what
-  /// the manifest says. `cache` may be null: blocks are then read every time. Corruption: not this
-  /// table, or damaged; Unsupported: written by a newer version. Both name file and offset.
+  /// Reads header, trailer, section table, index, filter and properties, and holds them against
+  /// what the manifest says. `cache` may be null: blocks are then read every time. Corruption: not
+  /// this table, or damaged; Unsupported: written by a newer version. Both name file and offset.
   static Result<std::shared_ptr<Table>> Open(std::unique_ptr<io::File> file,
                                              uint64_t expected_file_id, uint32_t expected_keyspace,
                                              uint64_t expected_bytes,
@@ -59,10 +60,10 @@ class Table : public std::enable_shared_from_this<Table> {
   const TableProperties& properties() const;
   const std::string& path() const;
 
-  /// Reads the whole file again, past the cache: metadata, then every block; checks checksums, order,
-  /// counts against the properties, and that the filter knows every key. `on_block` hears of the
-  /// bytes done; when it answers false, the result is Cancelled. Each fault goes to `on_fault` with
-  /// its offset, and the reading goes on behind it. Either may be empty.
+  /// Reads the whole file again, past the cache: metadata, then every block; checks checksums,
+  /// order, counts against the properties, and that the filter knows every key. `on_block` hears of
+  /// the bytes done; when it answers false, the result is Cancelled. Each fault goes to `on_fault`
+  /// with its offset, and the reading goes on behind it. Either may be empty.
   Status Verify(const std::function<bool(uint64_t bytes)>& on_block,
                 const std::function<void(uint64_t offset, Status fault)>& on_fault) const;
 

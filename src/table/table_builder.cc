@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "basalt/write_batch.h"
 #include "base/check.h"
 #include "base/hash.h"
-#include "basalt/write_batch.h"
 #include "table/block_builder.h"
 #include "table/bloom_filter.h"
 #include "table/stored_block.h"
@@ -78,8 +78,7 @@ Status TableBuilder::Add(std::string_view key, base::Tag tag, std::string_view v
   properties.deletes += kind == RecordKind::kDelete ? 1 : 0;
   properties.raw_key_bytes += key.size();
   properties.raw_value_bytes += value.size();
-  properties.smallest_sequence =
-      std::min(properties.smallest_sequence, base::TagSequence(tag));
+  properties.smallest_sequence = std::min(properties.smallest_sequence, base::TagSequence(tag));
   properties.largest_sequence = std::max(properties.largest_sequence, base::TagSequence(tag));
   return Status();
 }
@@ -88,9 +87,9 @@ Status TableBuilder::Finish() {
   State& state = *state_;
   BASALT_CHECK(!state.finished);
   if (state.properties.records == 0) {
-    return Status(StatusCode::kFailedPrecondition,
-                  "finish table " + state.file->path() +
-                      ": no record was added; remove the file instead");
+    return Status(
+        StatusCode::kFailedPrecondition,
+        "finish table " + state.file->path() + ": no record was added; remove the file instead");
   }
   state.finished = true;
   state.properties.largest_key = state.last_key;
@@ -178,8 +177,8 @@ void TableBuilder::State::WriteTrailer() {
   trailer.file_id = file_id();
   trailer.file_bytes = properties.file_bytes;
   trailer.keyspace = properties.keyspace;
-  trailer.checksum = base::Checksum(file_id(), out.offset(),
-                                    BytesOf(trailer).substr(0, kTrailerChecksummedBytes));
+  trailer.checksum =
+      base::Checksum(file_id(), out.offset(), BytesOf(trailer).substr(0, kTrailerChecksummedBytes));
   std::memcpy(trailer.magic, kTableMagic, sizeof kTableMagic);
   out.Append(BytesOf(trailer));
 }

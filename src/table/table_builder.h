@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/internal_key.h"
 #include "basalt/options.h"
 #include "basalt/status.h"
+#include "base/internal_key.h"
 #include "io/file_system.h"
 
 namespace basalt::table {
@@ -31,9 +31,9 @@ struct TableProperties {
 
 /// Writes one table (docs/table.md) into an empty file. One thread at a time.
 ///
-/// Records gather in a BlockBuilder until a block is full; the block is then compressed into a write
-/// buffer that goes out in pieces of some 256 KiB. Per record it keeps 8 bytes (the key's hash, for
-/// the filter), per block the last key. Nothing is allocated per record.
+/// Records gather in a BlockBuilder until a block is full; the block is then compressed into a
+/// write buffer that goes out in pieces of some 256 KiB. Per record it keeps 8 bytes (the key's
+/// hash, for the filter), per block the last key. Nothing is allocated per record.
 class TableBuilder {
  public:
   /// `file` must outlive the builder. kLz4ThenZstd is taken as kLz4.
@@ -43,8 +43,8 @@ class TableBuilder {
   TableBuilder& operator=(const TableBuilder&) = delete;
 
   /// Takes the next version. A record out of internal order, of another kind than put and delete, a
-  /// delete with a value, or an oversized key or value is a failed check. An error of the file stays:
-  /// later calls answer it too, and the file must be thrown away.
+  /// delete with a value, or an oversized key or value is a failed check. An error of the file
+  /// stays: later calls answer it too, and the file must be thrown away.
   Status Add(std::string_view key, base::Tag tag, std::string_view value);
 
   /// Writes the metadata and syncs the file. FailedPrecondition when nothing was added: there is no

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "table/table.h"
 #include "table/table_format.h"
 #include "table/test_records.h"
+#include "table/test_reseal.h"
 
 namespace basalt::table {
 namespace {
@@ -85,6 +87,19 @@ class TableCorruption : public testing::Test {
     return failed;
   }
 
+  SectionEntry Section(SectionKind kind) {
+    const auto trailer =
+        FromBytes<FileTrailer>(bytes_.data() + bytes_.size() - sizeof(FileTrailer));
+    SectionEntry entry{};
+    for (uint32_t i = 0; i < trailer.section_count && entry.kind != static_cast<uint32_t>(kind);
+         ++i) {
+      entry = FromBytes<SectionEntry>(bytes_.data() + trailer.section_table_offset +
+                                      i * sizeof(SectionEntry));
+    }
+    EXPECT_EQ(entry.kind, static_cast<uint32_t>(kind));
+    return entry;
+  }
+
   // The offsets at which Verify finds faults.
   std::vector<uint64_t> Faults(const Table& table) {
     std::vector<uint64_t> offsets;
@@ -104,9 +119,8 @@ class TableCorruption : public testing::Test {
     auto trailer = FromBytes<FileTrailer>(trailer_at);
     change(&header, &trailer);
     header.checksum = base::Checksum(header.file_id, 0, BytesOf(header).substr(0, 56));
-    trailer.checksum =
-        base::Checksum(trailer.file_id, bytes.size() - sizeof(FileTrailer),
-                       BytesOf(trailer).substr(0, kTrailerChecksummedBytes));
+    trailer.checksum = base::Checksum(trailer.file_id, bytes.size() - sizeof(FileTrailer),
+                                      BytesOf(trailer).substr(0, kTrailerChecksummedBytes));
     std::memcpy(bytes.data(), &header, sizeof header);
     std::memcpy(trailer_at, &trailer, sizeof trailer);
     return bytes;
@@ -185,8 +199,7 @@ TEST_F(TableCorruption, VerifyGoesOnBehindAFault) {
   const auto whole = OpenTable(spot_).value();
   const size_t blocks = whole->block_count();
   // The first bytes of the file's data belong to block 0; the last before the index to the last.
-  const auto trailer = FromBytes<FileTrailer>(bytes_.data() + bytes_.size() - sizeof(FileTrailer));
-  const auto index = FromBytes<SectionEntry>(bytes_.data() + trailer.section_table_offset);
+  const SectionEntry index = Section(SectionKind::kIndex);
   changed[sizeof(FileHeader)] = static_cast<char>(changed[sizeof(FileHeader)] ^ 1);
   changed[index.offset - 1] = static_cast<char>(changed[index.offset - 1] ^ 1);
   ASSERT_NO_FATAL_FAILURE(Replace(changed));
@@ -255,22 +268,19 @@ TEST_F(TableCorruption, ABlockOfAnotherTableOrOfAnotherPlaceIsCaught) {
   ASSERT_TRUE(WriteTable(other, records_));
   bytes_ = io::ReadWholeFile(fs_.get(), spot_.path, 1 << 20).value();
   const std::string foreign = io::ReadWholeFile(fs_.get(), other.path, 1 << 20).value();
-  const auto trailer = FromBytes<FileTrailer>(bytes_.data() + bytes_.size() - sizeof(FileTrailer));
-  const auto index = FromBytes<SectionEntry>(bytes_.data() + trailer.section_table_offset);
+  const SectionEntry index = Section(SectionKind::kIndex);
 
   // All data blocks of the other table: equal records at equal places, but not these bytes.
   std::string changed = bytes_;
   changed.replace(sizeof(FileHeader), index.offset - sizeof(FileHeader), foreign,
                   sizeof(FileHeader), index.offset - sizeof(FileHeader));
   ASSERT_NO_FATAL_FAILURE(Replace(changed));
-  {
-    const auto table = OpenTable(spot_).value();
-    TableRead found;
-    const auto read = table->Get("key101", base::Hash("key101"), 60, true, &found);
-    ASSERT_FALSE(read);
-    EXPECT_EQ(read.error().code(), StatusCode::kCorruption);
-    EXPECT_EQ(Faults(*table).size(), table->block_count());
-  }
+  const auto table = OpenTable(spot_).value();
+  TableRead found;
+  const auto read = table->Get("key101", base::Hash("key101"), 60, true, &found);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code(), StatusCode::kCorruption);
+  EXPECT_EQ(Faults(*table).size(), table->block_count());
 }
 
 TEST_F(TableCorruption, TwoBlocksOfOneTableThatChangedPlacesAreCaught) {
@@ -281,23 +291,51 @@ TEST_F(TableCorruption, TwoBlocksOfOneTableThatChangedPlacesAreCaught) {
   spot_.path = "/even";
   spot_.compression = Compression::kNone;
   ASSERT_TRUE(WriteTable(spot_, records));
-  const std::string bytes = io::ReadWholeFile(fs_.get(), spot_.path, 1 << 20).value();
-  const auto trailer = FromBytes<FileTrailer>(bytes.data() + bytes.size() - sizeof(FileTrailer));
-  const auto index = FromBytes<SectionEntry>(bytes.data() + trailer.section_table_offset);
-  const size_t block_bytes = (index.offset - sizeof(FileHeader)) / records.size();
-  std::string swapped = bytes.substr(0, sizeof(FileHeader));
-  swapped.append(bytes, sizeof(FileHeader) + block_bytes, block_bytes);
-  swapped.append(bytes, sizeof(FileHeader), block_bytes);
-  swapped.append(bytes, sizeof(FileHeader) + 2 * block_bytes);
-  ASSERT_NO_FATAL_FAILURE(Replace(swapped));
-  const auto table = OpenTable(spot_).value();
-  TableRead found;
-  for (const std::string key : {"key1", "key2"}) {
-    const auto read = table->Get(key, base::Hash(key), 9, true, &found);
-    ASSERT_FALSE(read);
-    ExpectGoodError(read.error());
+  bytes_ = io::ReadWholeFile(fs_.get(), spot_.path, 1 << 20).value();
+  const size_t data_bytes = Section(SectionKind::kIndex).offset - sizeof(FileHeader);
+  const size_t block_bytes = data_bytes / records.size();
+  std::string swapped = bytes_.substr(0, sizeof(FileHeader));
+  swapped.append(bytes_, sizeof(FileHeader) + block_bytes, block_bytes);
+  swapped.append(bytes_, sizeof(FileHeader), block_bytes);
+  swapped.append(bytes_, sizeof(FileHeader) + 2 * block_bytes);
+  // Even with checksums that are right: the index knows what each block must hold.
+  for (const bool reseal : {false, true}) {
+    if (reseal) ResealTable(&swapped);
+    ASSERT_NO_FATAL_FAILURE(Replace(swapped));
+    const auto table = OpenTable(spot_).value();
+    TableRead found;
+    for (const std::string key : {"key1", "key2"}) {
+      const auto read = table->Get(key, base::Hash(key), 9, true, &found);
+      ASSERT_FALSE(read);
+      ExpectGoodError(read.error());
+    }
+    EXPECT_TRUE(table->Get("key3", base::Hash("key3"), 9, true, &found).value());
+    EXPECT_EQ(Faults(*table).size(), 2u);
   }
-  EXPECT_TRUE(table->Get("key3", base::Hash("key3"), 9, true, &found).value());
+}
+
+TEST_F(TableCorruption, VerifyHoldsThePropertiesAgainstTheRecords) {
+  const SectionEntry properties = Section(SectionKind::kProperties);
+  // All numbers but the expiry times, which no record has yet, and the reserved bytes.
+  for (const uint64_t field : {0, 8, 16, 24, 32, 40}) {
+    std::string changed = bytes_;
+    char& byte = changed[properties.offset + field];
+    byte = static_cast<char>(byte + 1);
+    ResealTable(&changed);
+    ASSERT_NO_FATAL_FAILURE(Replace(changed));
+    const auto table = OpenTable(spot_).value();
+    EXPECT_FALSE(ReadAll(*table));
+    EXPECT_EQ(Faults(*table), std::vector<uint64_t>{properties.offset}) << "field at " << field;
+  }
+}
+
+TEST_F(TableCorruption, VerifyAsksTheFilterForEveryKey) {
+  const SectionEntry filter = Section(SectionKind::kFilter);
+  std::string changed = bytes_;
+  std::fill_n(changed.begin() + static_cast<ptrdiff_t>(filter.offset) + 64, filter.size - 64, '\0');
+  ResealTable(&changed);
+  ASSERT_NO_FATAL_FAILURE(Replace(changed));
+  EXPECT_EQ(Faults(*OpenTable(spot_).value()).size(), records_.size());
 }
 
 TEST_F(TableCorruption, ANewerVersionOrAnUnknownFeatureIsUnsupportedAndNamed) {

@@ -5,16 +5,17 @@
 #include <string_view>
 #include <type_traits>
 
-#include "base/coding.h"
 #include "basalt/status.h"
+#include "base/coding.h"
 
 // The fixed parts of a table file (docs/table.md):
 //
-//   header 64 | data block 0 | data block 1 | ... | index | filter | properties | section table | trailer 72
+//   header 64 | data block 0 | data block 1 | ... | index | filter | properties | section table |
+//   trailer 72
 //
-// The parts follow one another without gaps, so that every byte is under some checksum. All integers
-// are little-endian; structs are written as they lie in memory. Checksums are base::Checksum, bound
-// to the file id and to the offset at which the checksummed bytes begin.
+// The parts follow one another without gaps, so that every byte is under some checksum. All
+// integers are little-endian; structs are written as they lie in memory. Checksums are
+// base::Checksum, bound to the file id and to the offset at which the checksummed bytes begin.
 
 namespace basalt::table {
 

@@ -71,7 +71,8 @@ void TableIterator::Next() {
 
 void TableIterator::Prev() {
   cursor_.Prev();
-  if (!cursor_.Valid()) [[unlikely]] return EnterPreviousBlock();
+  if (!cursor_.Valid()) [[unlikely]]
+    return EnterPreviousBlock();
   Publish();
 }
 

@@ -103,7 +103,8 @@ Status MetadataReader::ReadHeader() {
   char bytes[sizeof(FileHeader)] = {};
   BASALT_ASSIGN_OR_RETURN(const size_t read, file_.ReadAt(0, bytes));
   header_ = FromBytes<FileHeader>(bytes);
-  if (read >= sizeof kTableMagic && std::memcmp(header_.magic, kTableMagic, sizeof kTableMagic) != 0) {
+  if (read >= sizeof kTableMagic &&
+      std::memcmp(header_.magic, kTableMagic, sizeof kTableMagic) != 0) {
     return Corrupt("it is not a Basalt table; another file lies in its place");
   }
   if (file_bytes != expected_bytes_) {
@@ -113,8 +114,7 @@ Status MetadataReader::ReadHeader() {
   if (file_bytes < sizeof(FileHeader) + sizeof(FileTrailer)) {
     return Corrupt("the file is " + std::to_string(file_bytes) + " bytes, too few for a table");
   }
-  if (header_.checksum !=
-      base::Checksum(header_.file_id, 0, {bytes, kHeaderChecksummedBytes})) {
+  if (header_.checksum != base::Checksum(header_.file_id, 0, {bytes, kHeaderChecksummedBytes})) {
     return Corrupt("its checksum is wrong");
   }
   if (header_.format_version != kTableFormatVersion) return Unsupported("the format is not known");
@@ -161,8 +161,7 @@ Status MetadataReader::ReadTrailer() {
   if (trailer_.section_count > kSectionCountMax ||
       trailer_.section_table_offset < sizeof(FileHeader) ||
       trailer_.section_table_offset > offset ||
-      offset - trailer_.section_table_offset !=
-          trailer_.section_count * sizeof(SectionEntry)) {
+      offset - trailer_.section_table_offset != trailer_.section_count * sizeof(SectionEntry)) {
     return Corrupt("it says that " + std::to_string(trailer_.section_count) +
                    " sections are listed at offset " +
                    std::to_string(trailer_.section_table_offset) + ", which cannot be");
@@ -245,7 +244,8 @@ Status MetadataReader::ReadIndex(const SectionEntry& entry) {
     }
     end += handle.payload_bytes + kBlockTrailerBytes;
   }
-  if (end != metadata_->data_end) return Corrupt("the last block does not end at the first section");
+  if (end != metadata_->data_end)
+    return Corrupt("the last block does not end at the first section");
   return Status();
 }
 

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/hash.h"
@@ -175,7 +177,8 @@ TEST(Table, RandomVersionsReadBackAsWritten) {
 TEST(Table, OneRecordIsATable) { ExpectRoundTrip({Put("key", 5, "value")}); }
 
 TEST(Table, EmptyKeyAndEmptyValueAreRecords) {
-  ExpectRoundTrip({Put("", 3, ""), Delete("", 2), Put("", 1, "x"), Put(std::string(1, '\0'), 4, "")});
+  ExpectRoundTrip(
+      {Put("", 3, ""), Delete("", 2), Put("", 1, "x"), Put(std::string(1, '\0'), 4, "")});
 }
 
 TEST(Table, KeysThatArePrefixesOfOthersWithZerosStayApart) {
@@ -192,7 +195,8 @@ TEST(Table, KeysThatArePrefixesOfOthersWithZerosStayApart) {
 TEST(Table, KeysOf65535BytesReadBack) {
   const std::string stem(65'534, 'k');
   ExpectRoundTrip({Put(stem + "a", 1, "1"), Put(stem + "b", 2, "2"), Put(stem, 3, "3"),
-                   Put(std::string(65'535, '\0'), 4, "4"), Put(std::string(65'535, '\xFF'), 5, "")});
+                   Put(std::string(65'535, '\0'), 4, "4"),
+                   Put(std::string(65'535, '\xFF'), 5, "")});
 }
 
 TEST(Table, AHugeValueHasABlockOfItsOwn) {
@@ -320,6 +324,35 @@ TEST(Table, VerifyStopsWhenItIsToldTo) {
   ASSERT_TRUE(WriteTable(spot, {Put("key", 1, "value")}));
   const Status status = OpenTable(spot).value()->Verify([](uint64_t) { return false; }, {});
   EXPECT_EQ(status.code(), StatusCode::kCancelled);
+}
+
+TEST(Table, ManyThreadsReadOneTableThroughASmallCache) {
+  const auto fs = io::NewMemoryFileSystem();
+  const TableSpot spot{.fs = fs.get()};
+  base::Random random(4);
+  std::vector<Record> records = RandomRecords(&random, 3000, 20, 300);
+  Sort(&records);
+  ASSERT_TRUE(WriteTable(spot, records));
+  const auto table = OpenTable(spot, std::make_shared<cache::BlockCache>(200 << 10)).value();
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    threads.emplace_back([&, seed] {
+      base::Random own(seed);
+      const auto it = table->NewIterator(seed % 2 == 0);
+      for (int i = 0; i < 2000; ++i) {
+        const Record& record = records[own.Below(records.size())];
+        TableRead found;
+        const auto read = table->Get(record.key, base::Hash(record.key),
+                                     base::TagSequence(record.tag), true, &found);
+        if (!read || !*read || found.tag != record.tag || !(found.value == record.value)) ++wrong;
+        it->Seek(record.key, record.tag);
+        if (!it->Valid() || Present(*it) != record) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(), 0);
 }
 
 TEST(ConcatenatingIterator, ARunOfTablesReadsAsOne) {

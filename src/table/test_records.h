@@ -15,8 +15,8 @@
 #include "io/file_system.h"
 #include "table/table.h"
 
-// What the tests of this folder share: records as values, the model that tables are compared with (a
-// sorted vector), and tables made of them.
+// What the tests of this folder share: records as values, the model that tables are compared with
+// (a sorted vector), and tables made of them.
 
 namespace basalt::table {
 
@@ -75,8 +75,8 @@ class VectorIterator final : public base::RecordIterator {
 
  private:
   size_t LowerBound(std::string_view key, base::Tag tag) const {
-    const auto at = std::partition_point(
-        records_.begin(), records_.end(), [&](const Record& record) {
+    const auto at =
+        std::partition_point(records_.begin(), records_.end(), [&](const Record& record) {
           return base::CompareInternal(record.key, record.tag, key, tag) < 0;
         });
     return static_cast<size_t>(at - records_.begin());

@@ -82,7 +82,6 @@ Status Log::AdoptExistingFiles() {
     file->path = io::JoinPath(directory_, name);
     BASALT_ASSIGN_OR_RETURN(file->written_end, fs_->FileSize(file->path));
     file->last_lsn = start_.next_lsn - 1;
-    file->sealed = true;
     files_.push_back(std::move(file));
     next_file_number_ = std::max(next_file_number_, *number + 1);
   }
@@ -179,7 +178,7 @@ void Log::WriteFrontGroup(Lock& lock) {
   // The current file stays where it is without the lock: only whoever writes replaces it.
   std::shared_ptr<LogFile> created;
   LogFile* file = current_.get();
-  if (file == nullptr || file->sealed || group->starts_file) {
+  if (file == nullptr || file->sync_failed || group->starts_file) {
     created = std::make_shared<LogFile>();
     files_.reserve(files_.size() + 1);
     created->number = next_file_number_++;
@@ -202,14 +201,12 @@ void Log::WriteFrontGroup(Lock& lock) {
   writing_.store(false, std::memory_order_relaxed);
   if (status.ok()) {
     if (created != nullptr) {
-      if (current_ != nullptr) current_->sealed = true;
       files_.push_back(created);
       current_ = std::move(created);
     }
     RecordWritten(*group, running_hash);
     FinishGroup(group, status);
   } else {
-    if (created == nullptr) file->sealed = true;
     FailFrom(group, status);
   }
   if (progress_sleepers_ > 0) progress_.notify_all();
@@ -289,7 +286,7 @@ void Log::FailFrom(Group* group, const Status& cause) {
                                         " on (none of them was applied; try again): " +
                                         std::string(cause.message()));
   last_lsn_.store(group->first_lsn - 1, std::memory_order_release);
-  rotate_ = true;
+  rotate_ = true;  // What the failed write left in its file must stay the file's end.
   back_ = nullptr;
   back_is_open_ = false;
   for (Group* behind = std::exchange(front_, nullptr); group != nullptr;) {

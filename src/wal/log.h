@@ -33,7 +33,9 @@
 //   * `mutex_` guards everything but the bytes of a group that is being written and the calls to the
 //     file system; `writing_` and `round_` say who may make those. Neither the lock nor a round is held
 //     during `flush_through`.
-//   * A sealed file is never written again. A file whose sync failed is sealed and never synced again.
+//   * Once a write to a file has failed, nothing is written to it any more; once its sync has failed,
+//     it is not synced any more either (a write under way may still end). The next group goes to a new
+//     file.
 //   * File numbers are never reused, not even those of files whose creation failed.
 //   * Groups are recycled and at most as many as threads that wait, plus two. No allocation per record.
 //

@@ -78,8 +78,8 @@ struct Log::LogFile {
   uint64_t running_hash = 0;  ///< At records_end.
   uint64_t synced_end = 0;
   bool entry_durable = false;  ///< The directory was synced since the file was made.
-  bool sealed = false;         ///< Never written again.
-  bool sync_failed = false;    ///< Never synced again; only tables make its LSNs durable.
+  /// Never synced again, and written no more; only tables make its LSNs durable.
+  bool sync_failed = false;
   std::shared_ptr<io::File> handle;  ///< Null once nothing can be needed of it.
 
   bool NeedsSync() const {

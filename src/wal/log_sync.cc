@@ -98,7 +98,6 @@ Status Log::LeadSyncRound(Lock& lock, Lsn target) {
     if (status.ok()) {
       file.entry_durable = true;
     } else if (file_failed ? i == synced : !file.entry_durable) {
-      file.sealed = true;
       file.sync_failed = true;
     }
   }

@@ -347,6 +347,25 @@ TEST(Log, FailedSyncSealsItsFileAndOnlyTablesMakeItsRecordsDurable) {
   }
 }
 
+TEST(Log, SyncPromisesOnlyWhatWasWrittenBeforeItBegan) {
+  const auto fs = NewTestFileSystem();
+  const auto log = StartLog(fs.get());
+  ASSERT_TRUE(Append(log.get(), TestPayload(1)).ok());
+  bool was_written = false;
+  fs->SetObserver([&](uint64_t, std::string_view operation, std::string_view) {
+    if (operation != "syncdir" || was_written) return;  // The file itself has been synced by now.
+    was_written = true;
+    ASSERT_TRUE(Append(log.get(), TestPayload(2)).ok());
+  });
+  ASSERT_TRUE(log->Sync(1).ok());
+  ASSERT_TRUE(was_written);
+  EXPECT_EQ(log->durable_lsn(), 1U);
+  ASSERT_TRUE(log->Sync(2).ok());
+  EXPECT_EQ(log->durable_lsn(), 2U);
+  fs->Crash(1, io::CrashMode::kNone);
+  EXPECT_EQ(RecoverAll(fs.get(), 0, 2).payloads, TestPayloads(1, 2));
+}
+
 TEST(Log, SyncOfWhatTablesHoldNeedsNoSync) {
   const auto fs = NewTestFileSystem();
   const auto log = StartLog(fs.get());

@@ -324,6 +324,52 @@ TEST(Recovery, RepairKeepsWhatLiesBeforeAGapAndMovesTheRest) {
   EXPECT_EQ(opened.result.tail_file, "");
 }
 
+TEST(Recovery, CutSurvivesAPowerCut) {
+  const auto fs = NewTestFileSystem();
+  {
+    const auto log = StartLog(fs.get());
+    for (uint64_t i = 1; i <= 6; ++i) {
+      ASSERT_TRUE(Append(log.get(), TestPayload(i)).ok());
+      if (i % 3 == 0) log->Rotate();
+    }
+  }
+  ASSERT_TRUE(io::ReplaceFile(fs.get(), "/db/000003.log", std::string(4096, '\0')).ok());
+  ASSERT_TRUE(io::ReplaceFile(fs.get(), "/db/000004.log", "torn").ok());
+  for (const char* path : {"/db/000001.log", "/db/000002.log"}) {
+    ASSERT_TRUE(fs->Open(path, io::OpenMode::kReadWrite).value()->Sync().ok());
+  }
+  const auto tail = ReadLayout(fs.get()).records[1];
+  ASSERT_TRUE(fs->FlipBit(tail.file, (tail.begin + 50) * 8).ok());
+  const Recovered recovered = RecoverAll(fs.get());
+  EXPECT_EQ(recovered.payloads, TestPayloads(1, 1));
+  fs->Crash(1, io::CrashMode::kNone);
+  EXPECT_EQ(fs->FileSize(tail.file).value(), tail.begin);
+  EXPECT_EQ(fs->List(kTestDirectory).value(), (std::vector<std::string>{"000001.log", "lost"}));
+  EXPECT_EQ(recovered.result.moved_to_lost.size(), 3U);
+  for (const std::string& path : recovered.result.moved_to_lost) {
+    EXPECT_GT(fs->FileSize(path).value_or(0), 0U) << path;
+  }
+}
+
+TEST(Recovery, FileThatIsNotTheOneTheNextHeaderNamesIsCorruption) {
+  using Change = void (*)(FileHeader*);
+  for (const Change change : {+[](FileHeader* h) { h->previous_running_hash ^= 1; },
+                              +[](FileHeader* h) { h->previous_file_id ^= 1; h->first_lsn = 6; },
+                              +[](FileHeader* h) { h->previous_length += 8; },
+                              +[](FileHeader* h) { h->previous_last_lsn = 3; }}) {
+    const auto fs = ThreeFiles();
+    const std::string path = "/db/000002.log";
+    const std::string bytes = io::ReadWholeFile(fs.get(), path, 1 << 20).value();
+    FileHeader header =
+        (*DecodeFileHeader(std::string_view(bytes).substr(0, kRecordsOffset), path)).value();
+    change(&header);
+    Overwrite(fs.get(), path, 0, EncodeFileHeader(header));
+    const Recovered recovered = RecoverAll(fs.get());
+    EXPECT_EQ(recovered.status.code(), StatusCode::kCorruption);
+    EXPECT_TRUE(recovered.payloads.empty());
+  }
+}
+
 TEST(Recovery, CrashOrErrorAtAnyCallOfACutCanBeRepeated) {
   const auto torn = ThreeFiles();
   const Layout layout = ReadLayout(torn.get());

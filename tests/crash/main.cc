@@ -1,9 +1,9 @@
-// Power cuts, on a simulated file system. A random workload (puts, deletes, batches, both durability
-// levels, syncs, flushes, compactions, clean reopenings; memtables of a few KiB) is stopped at random
-// file system calls. Each of these moments is cut several times, in every way that the model of
-// io/sim_file_system.h allows; after each cut the database is reopened and read whole: what it holds
-// must be a prefix of what was written, and contain every write that was acknowledged at kPower. From
-// one of the cuts the workload then goes on.
+// Power cuts, on a simulated file system. A random workload (puts, deletes, batches, both
+// durability levels, syncs, flushes, compactions, clean reopenings; memtables of a few KiB) is
+// stopped at random file system calls. Each of these moments is cut several times, in every way
+// that the model of io/sim_file_system.h allows; after each cut the database is reopened and read
+// whole: what it holds must be a prefix of what was written, and contain every write that was
+// acknowledged at kPower. From one of the cuts the workload then goes on.
 //
 //   basalt_crash [--minutes N | --rounds N] [--seed S] [--threads N]
 //
@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
 #include "basalt/db.h"
+#include "base/random.h"
 #include "db/environment.h"
 #include "io/manual_executor.h"
 #include "io/sim_clock.h"
@@ -107,8 +107,8 @@ class Round {
 
   std::string RandomKey() { return "key" + std::to_string(random_.Below(key_count_)); }
   std::string RandomValue() {
-    const uint64_t size = random_.OneIn(50) ? random_.Below(3 * memtable_bytes_ / 2)
-                                            : random_.Below(200);
+    const uint64_t size =
+        random_.OneIn(50) ? random_.Below(3 * memtable_bytes_ / 2) : random_.Below(200);
     std::string value(size, static_cast<char>('a' + random_.Below(26)));
     for (size_t i = 0; i < value.size(); i += 1 + random_.Below(16)) {
       value[i] = static_cast<char>(random_.Next());
@@ -166,8 +166,8 @@ class Round {
     }
     const bool power = random_.OneIn(5);
     history_.Begin(records);
-    Status written = db_->Write(
-        batch, {.durability = power ? Durability::kPower : Durability::kProcess});
+    Status written =
+        db_->Write(batch, {.durability = power ? Durability::kPower : Durability::kProcess});
     if (written.ok() && power) history_.AcknowledgeDurable();
     return written;
   }
@@ -179,8 +179,8 @@ class Round {
       disk->Crash(crash_seed);
       io::ManualExecutor executor;
       auto opened = db::OpenDatabase(kPath, Options(), EnvironmentOn(disk.get(), &executor));
-      const std::string where = "call " + std::to_string(moment.call) + ", cut seed " +
-                                std::to_string(crash_seed) + ": ";
+      const std::string where =
+          "call " + std::to_string(moment.call) + ", cut seed " + std::to_string(crash_seed) + ": ";
       if (!opened) return Failed(where + "reopening: " + opened.error().ToString());
       if (random_.OneIn(2)) executor.RunAll();
       const auto content = ReadContent(**opened);
@@ -189,7 +189,8 @@ class Round {
       if (!found) return Failed(where + Explain(ContentHash(*content), moment));
       ++states_;
       if (random_.OneIn(8)) {
-        if (Status usable = WriteAndCheck(std::move(*opened), disk.get(), &executor); !usable.ok()) {
+        if (Status usable = WriteAndCheck(std::move(*opened), disk.get(), &executor);
+            !usable.ok()) {
           return Failed(where + usable.ToString());
         }
       }
@@ -321,11 +322,12 @@ int Main(int argc, char** argv) {
   for (unsigned i = 0; i < arguments.threads; ++i) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();
   const double passed = minutes_passed();
-  std::printf("power cuts: %llu states of %llu workloads from seed %llu, %.0f states a minute: %s\n",
-              static_cast<unsigned long long>(states.load()),
-              static_cast<unsigned long long>(next_round.load()),
-              static_cast<unsigned long long>(arguments.seed),
-              static_cast<double>(states.load()) / passed, failed ? "FAILED" : "all consistent");
+  std::printf(
+      "power cuts: %llu states of %llu workloads from seed %llu, %.0f states a minute: %s\n",
+      static_cast<unsigned long long>(states.load()),
+      static_cast<unsigned long long>(next_round.load()),
+      static_cast<unsigned long long>(arguments.seed), static_cast<double>(states.load()) / passed,
+      failed ? "FAILED" : "all consistent");
   return failed ? 1 : 0;
 }
 

@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "base/hash.h"
 #include "basalt/db.h"
+#include "base/hash.h"
 
 namespace basalt::crash {
 
-/// Every state that a database has been in, as a hash of its whole content, so that what a power cut
-/// left can be recognised as one of them in O(1). The hash is a sum over the records, so that a write
-/// changes it in O(1) too. One thread at a time.
+/// Every state that a database has been in, as a hash of its whole content, so that what a power
+/// cut left can be recognised as one of them in O(1). The hash is a sum over the records, so that a
+/// write changes it in O(1) too. One thread at a time.
 class WriteHistory {
  public:
   WriteHistory() : hashes_{0} {}
@@ -125,7 +125,5 @@ inline Result<std::map<std::string, std::string>> ReadContent(const DB& db) {
   }
   return content;
 }
-
-
 
 }  // namespace basalt::crash

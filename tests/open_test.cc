@@ -1,0 +1,201 @@
+// What a person gets wrong when opening and writing: each a clear message, and nothing lost.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "basalt/db.h"
+
+namespace basalt {
+namespace {
+
+class OpenTest : public testing::Test {
+ protected:
+  OpenTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "basalt-open-XXXXXX").string();
+    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  ~OpenTest() override { std::filesystem::remove_all(directory_); }
+
+  std::string Path(const std::string& name) const { return (directory_ / name).string(); }
+
+  static void ExpectError(const Status& status, StatusCode code, std::string_view part) {
+    EXPECT_EQ(status.code(), code) << status.ToString();
+    EXPECT_NE(status.message().find(part), std::string_view::npos) << status.ToString();
+  }
+
+  /// The exit code of `work` in a forked child.
+  static int InChild(const std::function<int()>& work) {
+    const pid_t child = fork();
+    if (child == 0) _exit(work());
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+
+  std::filesystem::path directory_;
+};
+
+TEST_F(OpenTest, WrongPathsAreNamed) {
+  ExpectError(DB::Open("").error(), StatusCode::kInvalidArgument, "empty");
+  ExpectError(DB::Open(Path("absent"), {.create_if_missing = false}).error(), StatusCode::kNotFound,
+              "there is no database at " + Path("absent"));
+  ExpectError(DB::Open(Path("no/such/parent")).error(), StatusCode::kNotFound, "no/such");
+  std::ofstream(Path("file")) << "text";
+  ExpectError(DB::Open(Path("file")).error(), StatusCode::kInvalidArgument, "is a file");
+  std::filesystem::create_directory(Path("photos"));
+  std::ofstream(Path("photos/cat.jpg")) << "text";
+  ExpectError(DB::Open(Path("photos")).error(), StatusCode::kInvalidArgument, "cat.jpg");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(Path("photos")), {}), 1)
+      << "a foreign directory is left alone";
+  ExpectError(DB::Open("/proc/basalt").error(), StatusCode::kNotFound, "/proc/basalt");
+}
+
+TEST_F(OpenTest, WrongOptionsNameTheField) {
+  ExpectError(DB::Open(Path("db"), {.memory_budget = 1000}).error(), StatusCode::kInvalidArgument,
+              "memory_budget");
+  ExpectError(DB::Open(Path("db"), {.durability = Durability::kInterval}).error(),
+              StatusCode::kUnsupported, "durability");
+  ExpectError(DB::Open(Path("db"), {.compression = Compression::kLz4ThenZstd}).error(),
+              StatusCode::kUnsupported, "compression");
+  EXPECT_FALSE(std::filesystem::exists(Path("db")));
+}
+
+TEST_F(OpenTest, OversizedAndUnsupportedWritesAreRefusedWhole) {
+  auto db = DB::Open(Path("db"), {.memory_budget = 1 << 20}).value();
+  ASSERT_TRUE(db->Put("kept", "value").ok());
+  ExpectError(db->Put(std::string(65'536, 'k'), "v"), StatusCode::kInvalidArgument, "65536");
+  EXPECT_TRUE(db->Put(std::string(65'535, 'k'), "v").ok());
+  ExpectError(db->Put("big", std::string(200'000, 'v')), StatusCode::kResourceExhausted,
+              "memory_budget");
+  WriteBatch batch;
+  batch.Put("good", "value");
+  batch.Put(std::string(70'000, 'k'), "v");
+  ExpectError(db->Write(batch), StatusCode::kInvalidArgument, "70000");
+  EXPECT_FALSE(db->Get("good")->has_value());
+  WriteBatch expiring;
+  expiring.Put("soon", "gone", std::chrono::seconds(1));
+  ExpectError(db->Write(expiring), StatusCode::kUnsupported, "ttl");
+  WriteBatch elsewhere;
+  elsewhere.Put("key", "value", {}, static_cast<KeyspaceId>(7));
+  ExpectError(db->Write(elsewhere), StatusCode::kNotFound, "keyspace 7");
+  ExpectError(db->Put("key", "value", {.durability = Durability::kMemory}),
+              StatusCode::kInvalidArgument, "kMemory");
+  EXPECT_EQ((*db->Get("kept"))->view(), "value");
+}
+
+TEST_F(OpenTest, ASnapshotOfAnotherStoreIsRefused) {
+  auto one = DB::Open(Path("one")).value();
+  auto two = DB::Open(Path("two")).value();
+  const auto snapshot = one->GetSnapshot().value();
+  ExpectError(two->Get("key", {.snapshot = &snapshot}).error(), StatusCode::kInvalidArgument,
+              "another store");
+  ExpectError(two->NewIterator({.snapshot = &snapshot})->status(), StatusCode::kInvalidArgument,
+              "another store");
+}
+
+TEST_F(OpenTest, PrefixTogetherWithBoundsIsRefused) {
+  auto db = DB::Open(":memory:").value();
+  ExpectError(db->NewIterator({.lower = "a", .prefix = "b"})->status(),
+              StatusCode::kInvalidArgument, "prefix");
+}
+
+TEST_F(OpenTest, ASecondOpenerIsToldWhoHoldsTheDatabase) {
+  auto db = DB::Open(Path("db")).value();
+  const auto second = DB::Open(Path("db"));
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code(), StatusCode::kBusy);
+  const std::string holder = std::to_string(getpid());
+  EXPECT_EQ(InChild([&] {
+              const auto other = DB::Open(Path("db"));
+              if (other || other.error().code() != StatusCode::kBusy) return 1;
+              return other.error().message().find(holder) == std::string_view::npos ? 2 : 0;
+            }),
+            0);
+  ASSERT_TRUE(db->Close().ok());
+  EXPECT_TRUE(DB::Open(Path("db")));
+}
+
+TEST_F(OpenTest, AHandleUsedAfterForkIsRefusedAndHarmless) {
+  auto db = DB::Open(Path("db")).value();
+  ASSERT_TRUE(db->Put("key", "value").ok());
+  auto it = db->NewIterator();
+  auto snapshot = std::make_unique<Snapshot>(db->GetSnapshot().value());
+  EXPECT_EQ(InChild([&] {
+              if (db->Put("key", "child").code() != StatusCode::kFailedPrecondition) return 1;
+              if (db->Get("key").error().code() != StatusCode::kFailedPrecondition) return 2;
+              it->SeekToFirst();
+              if (it->status().code() != StatusCode::kFailedPrecondition) return 3;
+              it.reset();
+              snapshot.reset();
+              db.reset();
+              return 0;
+            }),
+            0);
+  EXPECT_EQ((*db->Get("key"))->view(), "value");
+  EXPECT_TRUE(db->Put("key", "parent").ok());
+  ASSERT_TRUE(db->Close().ok());
+  auto reopened = DB::Open(Path("db")).value();
+  EXPECT_EQ((*reopened->Get("key"))->view(), "parent");
+}
+
+TEST_F(OpenTest, TheMemoryDatabaseBehavesTheSameAndLeavesNothing) {
+  auto db = DB::Open(":memory:").value();
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(db->Put("key" + std::to_string(i), std::to_string(i)).ok());
+  }
+  ASSERT_TRUE(db->Flush().ok());
+  ASSERT_TRUE(db->CompactRange().ok());
+  ASSERT_TRUE(db->Sync().ok());
+  EXPECT_EQ((*db->Get("key7"))->view(), "7");
+  auto other = DB::Open(":memory:").value();
+  EXPECT_FALSE(other->Get("key7")->has_value()) << "each is a database of its own";
+  ASSERT_TRUE(db->Close().ok());
+  ExpectError(DB::Check(":memory:").error(), StatusCode::kInvalidArgument, "Check");
+}
+
+TEST_F(OpenTest, EveryEventIsReportedToTheCallback) {
+  int flushes = 0;
+  int compactions = 0;
+  DBOptions options;
+  options.on_event = [&](const Event& event) {
+    flushes += event.kind == Event::Kind::kFlush ? 1 : 0;
+    compactions += event.kind == Event::Kind::kCompaction ? 1 : 0;
+  };
+  auto db = DB::Open(Path("db"), options).value();
+  ASSERT_TRUE(db->Put("key", "value").ok());
+  ASSERT_TRUE(db->Flush().ok());
+  ASSERT_TRUE(db->CompactRange().ok());
+  ASSERT_TRUE(db->Close().ok());
+  EXPECT_EQ(flushes, 1);
+  EXPECT_EQ(compactions, 1);
+}
+
+TEST_F(OpenTest, AnUpdateThatThrowsChangesNothing) {
+  auto db = DB::Open(":memory:").value();
+  ASSERT_TRUE(db->Put("key", "before").ok());
+  struct Thrown {};
+  EXPECT_THROW(static_cast<void>(db->Update(
+                   "key",
+                   [](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
+                     throw Thrown{};
+                   })),
+               Thrown);
+  EXPECT_EQ((*db->Get("key"))->view(), "before");
+  ExpectError(db->Update("key",
+                         [](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
+                           return Status(StatusCode::kAlreadyExists, "not twice");
+                         }),
+              StatusCode::kAlreadyExists, "not twice");
+  EXPECT_EQ((*db->Get("key"))->view(), "before");
+}
+
+}  // namespace
+}  // namespace basalt
