@@ -8,8 +8,8 @@
 #include "base/internal_key.h"
 #include "table/block.h"
 
-// Any bytes: either Parse refuses them as Corruption or Unsupported, or they are a block: its records
-// are in order both ways, and a search for each of them finds it.
+// Any bytes: either Parse refuses them as Corruption or Unsupported, or they are a block: its
+// records are in order both ways, and a search for each of them finds it.
 
 namespace {
 
@@ -30,8 +30,8 @@ void CheckRecords(const Block& block) {
     BASALT_CHECK(cursor.key().size() <= block.key_bytes_max());
     BASALT_CHECK(block.KeyEquals(count, cursor.key()));
     BASALT_CHECK(block.LowerBound(cursor.key(), cursor.tag()) == count);
-    BASALT_CHECK(count == 0 || basalt::base::CompareInternal(last_key, last_tag, cursor.key(),
-                                                             cursor.tag()) < 0);
+    BASALT_CHECK(count == 0 ||
+                 basalt::base::CompareInternal(last_key, last_tag, cursor.key(), cursor.tag()) < 0);
     last_key = cursor.key();
     last_tag = cursor.tag();
     // Touches every byte of the value, for the sanitizer to see.

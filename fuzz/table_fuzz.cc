@@ -53,9 +53,8 @@ bool HasFaults(const Table& table) {
 bool WalkForward(const Table& table, std::vector<SeenRecord>* seen) {
   const std::unique_ptr<RecordIterator> it = table.NewIterator(true);
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
-    BASALT_CHECK(seen->empty() ||
-                 basalt::base::CompareInternal(seen->back().key, seen->back().tag, it->key(),
-                                               it->tag()) < 0);
+    BASALT_CHECK(seen->empty() || basalt::base::CompareInternal(seen->back().key, seen->back().tag,
+                                                                it->key(), it->tag()) < 0);
     seen->push_back({std::string(it->key()), it->tag(), std::string(it->value())});
   }
   if (!it->status().ok()) CheckError(it->status());
@@ -76,16 +75,14 @@ void WalkBackward(const Table& table, const std::vector<SeenRecord>& seen) {
 void LookUpAll(const Table& table, const std::vector<SeenRecord>& seen, bool faultless) {
   for (const SeenRecord& record : seen) {
     basalt::table::TableRead found;
-    const auto result =
-        table.Get(record.key, basalt::base::Hash(record.key),
-                  basalt::base::TagSequence(record.tag), true, &found);
+    const auto result = table.Get(record.key, basalt::base::Hash(record.key),
+                                  basalt::base::TagSequence(record.tag), true, &found);
     if (!result) {
       CheckError(result.error());
       BASALT_CHECK(!faultless);
     } else if (*result) {
       // Of two kinds at one sequence number the greater tag comes first.
-      BASALT_CHECK(basalt::base::TagSequence(found.tag) ==
-                   basalt::base::TagSequence(record.tag));
+      BASALT_CHECK(basalt::base::TagSequence(found.tag) == basalt::base::TagSequence(record.tag));
       BASALT_CHECK(found.tag != record.tag || found.value == record.value);
     } else {
       BASALT_CHECK(!faultless);  // a filter that does not know the key
@@ -100,10 +97,9 @@ void CheckFile(const std::string& bytes) {
   if (bytes.size() >= sizeof header) {
     header = basalt::table::FromBytes<basalt::table::FileHeader>(bytes.data());
   }
-  const auto table =
-      Table::Open(fs->Open(kPath, basalt::io::OpenMode::kRead).value(), header.file_id,
-                  header.keyspace, bytes.size(),
-                  std::make_shared<basalt::cache::BlockCache>(uint64_t{1} << 20));
+  const auto table = Table::Open(fs->Open(kPath, basalt::io::OpenMode::kRead).value(),
+                                 header.file_id, header.keyspace, bytes.size(),
+                                 std::make_shared<basalt::cache::BlockCache>(uint64_t{1} << 20));
   if (!table) return CheckError(table.error());
   const bool faultless = !HasFaults(**table);
   std::vector<SeenRecord> seen;

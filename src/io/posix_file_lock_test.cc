@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -146,23 +145,22 @@ TEST_F(PosixFileLock, DiesWithAKilledHolder) {
 }
 
 TEST_F(PosixFileLock, AForkedChildDoesNotKeepItAfterItsParentsDeath) {
-  std::optional<pid_t> grandchild;
   Child parent([this] {
     static auto* const lock = new Result<std::unique_ptr<FileLock>>(Lock());
     if (!lock->has_value()) return lock->status().ToString();
-    const pid_t pid = fork();
-    if (pid == 0) {
+    // The grandchild answers, so that its fork handler has run by then.
+    if (fork() != 0) {
       while (true) pause();
     }
-    return std::to_string(pid);
+    return std::to_string(getpid());
   });
-  grandchild = static_cast<pid_t>(std::atoi(parent.answer().c_str()));
-  ASSERT_GT(*grandchild, 0) << parent.answer();
+  const auto grandchild = static_cast<pid_t>(std::atoi(parent.answer().c_str()));
+  ASSERT_GT(grandchild, 0) << parent.answer();
   EXPECT_EQ(Lock().status().code(), StatusCode::kBusy);
   parent.Kill();
-  ASSERT_EQ(kill(*grandchild, 0), 0) << "the grandchild must still live for this to prove anything";
+  ASSERT_EQ(kill(grandchild, 0), 0) << "the grandchild must still live for this to prove anything";
   EXPECT_TRUE(Lock().has_value());
-  kill(*grandchild, SIGKILL);
+  kill(grandchild, SIGKILL);
 }
 
 TEST_F(PosixFileLock, AChildThatDropsItsCopyReleasesNothing) {

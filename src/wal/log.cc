@@ -347,6 +347,8 @@ Status Log::CloseOnce(Lock& lock) {
   const Status written = Wait(ticket);
   lock.lock();
   BASALT_RETURN_IF_ERROR(written);
+  // Space that was preallocated and not needed goes back; a file that keeps it is just larger.
+  static_cast<void>(current_->handle->Truncate(current_->written_end));
   while (round_ != nullptr) round_done_.wait(lock);
   return LeadSyncRound(lock, last_lsn());
 }

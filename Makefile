@@ -1,0 +1,92 @@
+# The front door: `make help` says what there is. Everything is built under build/.
+
+BOOTSTRAP ?= scripts/bootstrap
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+MINUTES ?= 3
+SEED ?= $(shell date +%s)
+NAME ?= db
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test test-asan test-tsan test-long planted crash metamorphic fuzz bench format \
+        lint install clean
+
+help:  ## Say what there is to make
+	@echo 'make TARGET, where TARGET is one of'
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  \1|\2/p' Makefile | \
+	  while IFS='|' read -r target text; do printf '  %-12s %s\n' $$target "$$text"; done
+
+demo:  ## Load the packages that apt knows into a database, query it, kill it, recover it
+	@$(BOOTSTRAP) build lists
+	@$(call build,release,basalt)
+	build/release/basalt demo build/demo
+
+test:  ## Build all and run every test (under 15 minutes from nothing on two cores)
+	@$(BOOTSTRAP) build
+	@$(call build,release,all)
+	@$(call ctest,release)
+
+test-asan:  ## The same tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(BOOTSTRAP) build
+	@$(call build,asan,all)
+	@$(call ctest,asan)
+
+test-tsan:  ## The same tests under ThreadSanitizer
+	@$(BOOTSTRAP) build
+	@$(call build,tsan,all)
+	@$(call ctest,tsan)
+
+test-long: test test-asan test-tsan planted  ## All of these, and MINUTES=n of the next three
+	@$(MAKE) --no-print-directory crash metamorphic MINUTES=$$(( ($(MINUTES) + 2) / 3 ))
+	@$(MAKE) --no-print-directory fuzz MINUTES=$$(( ($(MINUTES) + 2) / 3 ))
+
+planted:  ## Plant each known bug into a copy of the tree: its suite must fail
+	@$(BOOTSTRAP) build
+	tests/planted/run
+
+crash:  ## Cut the power of a simulated disk at random for MINUTES=n (SEED=s)
+	@$(BOOTSTRAP) build
+	@$(call build,release,basalt_crash)
+	build/release/basalt_crash --minutes $(MINUTES) --seed $(SEED)
+
+metamorphic:  ## Compare random operations with a model for MINUTES=n (SEED=s)
+	@$(BOOTSTRAP) build
+	@$(call build,release,basalt_metamorphic)
+	build/release/basalt_metamorphic --minutes $(MINUTES) --seed $(SEED)
+
+fuzz:  ## Fuzz every parser of bytes, for MINUTES=n together
+	@$(BOOTSTRAP) build fuzz
+	@$(call build,fuzz,all)
+	scripts/fuzz $$(( $(MINUTES) * 60 * $(JOBS) / $(words $(wildcard fuzz/*_fuzz.cc)) ))
+
+bench:  ## Compare with other engines: NAME=db gives build/bench/db.json and a table
+	@$(BOOTSTRAP) build bench
+	@$(call build,bench,$(NAME)_bench)
+	build/bench/$(NAME)_bench --output build/bench/$(NAME).json
+
+format:  ## Format our C++ in place
+	@$(BOOTSTRAP) lint
+	scripts/format
+
+lint:  ## Format, order of includes, clang-tidy: every finding is an error
+	@$(BOOTSTRAP) build lint
+	@cmake --preset release >/dev/null
+	scripts/lint
+
+install:  ## Install the library, its headers and the program under PREFIX=/usr/local
+	@$(BOOTSTRAP) build
+	@$(call build,release,libbasalt basalt)
+	cmake --install build/release --prefix $(PREFIX)
+
+clean:  ## Remove build/
+	rm -rf build
+
+# $(call build,PRESET,TARGETS) and $(call ctest,PRESET)
+define build
+echo "make: building $(2) ($(1))" && cmake --preset $(1) >/dev/null && \
+  cmake --build build/$(1) --parallel $(JOBS) --target $(2)
+endef
+define ctest
+ctest --preset $(1) -j $(JOBS)
+endef

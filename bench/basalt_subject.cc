@@ -1,0 +1,82 @@
+#include <optional>
+#include <utility>
+
+#include "basalt/db.h"
+#include "bench/subject.h"
+#include "bench/text.h"
+
+namespace basalt::bench {
+namespace {
+
+void Check(const Status& status, std::string_view what) {
+  if (!status.ok()) Fail(what, status.ToString());
+}
+
+class BasaltSubject final : public Subject {
+ public:
+  std::string name() const override { return "basalt"; }
+  std::string description() const override {
+    return Format("memory_budget %zu MiB, LZ4, filters on", kMemoryBytes >> 20);
+  }
+  bool is_lsm_peer() const override { return false; }
+
+  void Open(const std::string& directory, Level level) override {
+    DBOptions options;
+    options.memory_budget = kMemoryBytes;
+    options.durability = level == Level::kPower ? Durability::kPower : Durability::kProcess;
+    auto db = DB::Open(directory, options);
+    Check(db.status(), "open basalt");
+    db_ = std::move(*db);
+  }
+  void Close() override {
+    Check(db_->Close(), "close basalt");
+    db_.reset();
+  }
+
+  void Put(std::string_view key, std::string_view value) override {
+    Check(db_->Put(key, value), "put in basalt");
+  }
+  void PutBatch(std::span<const Record> records) override {
+    batch_.Clear();
+    for (const Record& record : records) batch_.Put(record.key, record.value);
+    Check(db_->Write(batch_), "write to basalt");
+  }
+  bool Get(std::string_view key) override {
+    const auto value = db_->Get(key);
+    if (!value) Fail("get from basalt", value.error().ToString());
+    if (!*value) return false;
+    Touch((*value)->view());
+    return true;
+  }
+  uint64_t ScanAll() override {
+    const auto iterator = db_->NewIterator();
+    uint64_t records = 0;
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++records) {
+      Touch(iterator->value());
+    }
+    Check(iterator->status(), "scan basalt");
+    return records;
+  }
+  uint64_t SeekAndNext(std::string_view key, int nexts) override {
+    const auto iterator = db_->NewIterator();
+    uint64_t records = 0;
+    for (iterator->Seek(key); iterator->Valid(); iterator->Next()) {
+      Touch(iterator->value());
+      ++records;
+      if (nexts-- == 0) break;
+    }
+    Check(iterator->status(), "seek in basalt");
+    return records;
+  }
+  void CompactAll() override { Check(db_->CompactRange(), "compact basalt"); }
+
+ private:
+  std::unique_ptr<DB> db_;
+  WriteBatch batch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subject> MakeBasalt() { return std::make_unique<BasaltSubject>(); }
+
+}  // namespace basalt::bench

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+// One store under measurement. Each subject uses its engine's fastest ordinary calls for a program
+// that wants the newest state on every read, and reads the first and last byte of what it is given.
+//
+// An error ends the program with the engine's message: a figure of a run that failed says nothing.
+
+namespace basalt::bench {
+
+/// kProcess: a write survives the death of the process. kPower: and a power cut.
+enum class Level : uint8_t { kProcess, kPower };
+
+/// The memory of every subject: Basalt's budget, and the peers' write buffer plus block cache.
+inline constexpr size_t kMemoryBytes = size_t{256} << 20;
+inline constexpr size_t kWriteBufferBytes = size_t{64} << 20;
+inline constexpr size_t kCacheBytes = kMemoryBytes - kWriteBufferBytes;
+inline constexpr int kFilterBitsPerKey = 10;
+
+struct Record {
+  std::string_view key;
+  std::string_view value;
+};
+
+class Subject {
+ public:
+  virtual ~Subject() = default;
+  Subject(const Subject&) = delete;
+  Subject& operator=(const Subject&) = delete;
+
+  /// As on the command line and in the results.
+  virtual std::string name() const = 0;
+  /// Version and settings, for people.
+  virtual std::string description() const = 0;
+  /// Whether "the best LSM" may be this one.
+  virtual bool is_lsm_peer() const = 0;
+
+  /// Makes a new store in an existing, empty directory.
+  virtual void Open(const std::string& directory, Level level) = 0;
+  virtual void Close() = 0;
+
+  virtual void Put(std::string_view key, std::string_view value) = 0;
+  /// All of them as one atomic write.
+  virtual void PutBatch(std::span<const Record> records) = 0;
+  /// Whether the key is present.
+  virtual bool Get(std::string_view key) = 0;
+  /// Reads every record in order; their number.
+  virtual uint64_t ScanAll() = 0;
+  /// Opens a fresh view, goes to the first key >= `key` and on by `nexts` records; records read.
+  virtual uint64_t SeekAndNext(std::string_view key, int nexts) = 0;
+  /// Brings all records to the last level.
+  virtual void CompactAll() = 0;
+
+  /// What the bytes read add up to, so that no read can be optimised away.
+  uint64_t touched() const noexcept { return touched_; }
+
+ protected:
+  Subject() = default;
+  void Touch(std::string_view value) noexcept {
+    if (value.empty()) return;
+    touched_ +=
+        static_cast<unsigned char>(value.front()) + static_cast<unsigned char>(value.back());
+  }
+
+ private:
+  uint64_t touched_ = 0;
+};
+
+std::unique_ptr<Subject> MakeBasalt();
+std::unique_ptr<Subject> MakeLevelDb();
+std::unique_ptr<Subject> MakeRocksDb();
+std::unique_ptr<Subject> MakeLmdb();
+
+/// Prints "db_bench: <what>: <why>" and ends the program.
+[[noreturn]] void Fail(std::string_view what, std::string_view why);
+
+}  // namespace basalt::bench

@@ -1,0 +1,50 @@
+#include "tools/basalt/exit_code.h"
+
+#include <cstdio>
+#include <string>
+
+namespace basalt::tools {
+
+ExitCode ExitCodeFor(StatusCode code) noexcept {
+  switch (code) {
+    case StatusCode::kOk:
+      return ExitCode::kOk;
+    case StatusCode::kInvalidArgument:
+      return ExitCode::kUsage;
+    case StatusCode::kCorruption:
+      return ExitCode::kCorruption;
+    case StatusCode::kBusy:
+    case StatusCode::kResourceExhausted:
+    case StatusCode::kAborted:
+      return ExitCode::kUnavailable;
+    case StatusCode::kNotFound:
+    case StatusCode::kAlreadyExists:
+    case StatusCode::kFailedPrecondition:
+    case StatusCode::kCancelled:
+    case StatusCode::kUnsupported:
+    case StatusCode::kIoError:
+      return ExitCode::kCannotOpen;
+  }
+  return ExitCode::kCannotOpen;
+}
+
+void Complain(std::string_view message) {
+  std::string line = "basalt: ";
+  line += message;
+  line += '\n';
+  std::fputs(line.c_str(), stderr);
+}
+
+ExitCode Report(const Status& status) {
+  if (status.ok()) return ExitCode::kOk;
+  Complain(status.ToString());
+  if (status.code() == StatusCode::kNotFound) {
+    Complain("`put` and `load` make a database that is not there; the other verbs never do");
+  } else if (status.code() == StatusCode::kCorruption) {
+    Complain(
+        "`basalt check PATH` lists all that is wrong; `basalt repair PATH` mends a broken log");
+  }
+  return ExitCodeFor(status.code());
+}
+
+}  // namespace basalt::tools

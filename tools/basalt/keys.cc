@@ -1,0 +1,124 @@
+#include "tools/basalt/keys.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "basalt/db.h"
+#include "tools/basalt/base64.h"
+
+namespace basalt::tools {
+namespace {
+
+constexpr size_t kReadBytes = 64 * 1024;
+
+/// The bytes that a command-line argument means.
+Result<std::string> Meant(const std::string& argument, bool base64) {
+  if (!base64) return argument;
+  Result<std::string> bytes = DecodeBase64(argument);
+  if (bytes) return bytes;
+  return Status(StatusCode::kInvalidArgument,
+                "argument '" + argument + "' is " + std::string(bytes.error().message()));
+}
+
+Result<std::string> ReadStandardInput() {
+  std::string bytes;
+  while (true) {
+    const size_t had = bytes.size();
+    bytes.resize(had + kReadBytes);
+    const ssize_t got = ::read(STDIN_FILENO, bytes.data() + had, kReadBytes);
+    bytes.resize(had + static_cast<size_t>(got < 0 ? 0 : got));
+    if (got == 0) return bytes;
+    if (got < 0 && errno != EINTR) {
+      return Status(StatusCode::kIoError,
+                    std::string("cannot read standard input: ") + std::strerror(errno));
+    }
+    if (bytes.size() > kMaxValueBytes) {
+      return Status(StatusCode::kInvalidArgument, "the value on standard input is above 4 GiB - 1");
+    }
+  }
+}
+
+Status WriteAndClose(const std::string& path, const DBOptions& open, const WriteBatch& batch,
+                     const WriteOptions& options) {
+  Result<std::unique_ptr<DB>> db = DB::Open(path, open);
+  if (!db) return db.error();
+  if (Status written = (*db)->Write(batch, options); !written.ok()) return written;
+  return (*db)->Close();
+}
+
+}  // namespace
+
+ExitCode Get(const GetOptions& options, Output& out) {
+  const Result<std::string> key = Meant(options.key, options.base64);
+  if (!key) return Report(key.error());
+  const Result<std::unique_ptr<DB>> db = DB::Open(options.path, {.create_if_missing = false});
+  if (!db) return Report(db.error());
+  const Result<MaybeValue> value = (*db)->Get(*key);
+  if (!value) return Report(value.error());
+  if (!value->has_value()) {
+    Complain("no key '" + ToText(*key) + "' in " + options.path);
+    return ExitCode::kAbsent;
+  }
+  out.Write((*value)->view());
+  if (!options.raw) out.Write("\n");
+  return ExitCode::kOk;
+}
+
+ExitCode Put(const PutOptions& options, Output& /*out*/) {
+  const Result<std::string> key = Meant(options.key, options.base64);
+  if (!key) return Report(key.error());
+  const Result<std::string> value =
+      options.value == "-" ? ReadStandardInput() : Meant(options.value, options.base64);
+  if (!value) return Report(value.error());
+  WriteBatch batch;
+  batch.Put(*key, *value);
+  if (!batch.status().ok()) return Report(batch.status());
+  return Report(WriteAndClose(options.path, {}, batch, options.write));
+}
+
+ExitCode Delete(const DeleteOptions& options, Output& /*out*/) {
+  std::vector<std::string> arguments = {options.first_key};
+  arguments.insert(arguments.end(), options.more_keys.begin(), options.more_keys.end());
+  WriteBatch batch;
+  for (const std::string& argument : arguments) {
+    const Result<std::string> key = Meant(argument, options.base64);
+    if (!key) return Report(key.error());
+    batch.Delete(*key);
+  }
+  return Report(WriteAndClose(options.path, {.create_if_missing = false}, batch, options.write));
+}
+
+ExitCode Scan(const ScanVerbOptions& options, Output& out) {
+  std::optional<std::string> prefix = options.prefix;
+  std::optional<std::string> from = options.from;
+  std::optional<std::string> to = options.to;
+  for (std::optional<std::string>* bound : {&prefix, &from, &to}) {
+    if (!bound->has_value()) continue;
+    Result<std::string> bytes = Meant(**bound, options.base64);
+    if (!bytes) return Report(bytes.error());
+    *bound = std::move(*bytes);
+  }
+  const Result<std::unique_ptr<DB>> db = DB::Open(options.path, {.create_if_missing = false});
+  if (!db) return Report(db.error());
+  const std::unique_ptr<Iterator> it = (*db)->NewIterator({.lower = from,
+                                                           .upper = to,
+                                                           .prefix = prefix,
+                                                           .keys_only = options.keys_only,
+                                                           .fill_cache = false});
+  const RecordFormat format = options.json ? RecordFormat::kJson : RecordFormat::kText;
+  std::string line;
+  uint64_t left = options.limit;
+  options.reverse ? it->SeekToLast() : it->SeekToFirst();
+  for (; left > 0 && it->Valid(); --left) {
+    line.clear();
+    AppendRecord(format, it->key(), options.keys_only ? std::nullopt : std::optional(it->value()),
+                 line);
+    if (!out.Write(line)) return ExitCode::kOk;
+    options.reverse ? it->Prev() : it->Next();
+  }
+  return Report(it->status());
+}
+
+}  // namespace basalt::tools

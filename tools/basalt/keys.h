@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "basalt/options.h"
+#include "tools/basalt/exit_code.h"
+#include "tools/basalt/output.h"
+#include "tools/basalt/text_format.h"
+
+namespace basalt::tools {
+
+// The verbs on single keys and ranges. Under `base64`, the keys, values and bounds given on the
+// command line are base64 forms of the bytes that are meant.
+
+struct GetOptions {
+  std::string path;
+  std::string key;
+  bool base64 = false;
+  bool raw = false;  ///< No newline after the value.
+};
+/// Prints the value's bytes; kAbsent when there is none.
+ExitCode Get(const GetOptions& options, Output& out);
+
+struct PutOptions {
+  std::string path;
+  std::string key;
+  std::string value;  ///< "-": the bytes of standard input.
+  bool base64 = false;
+  WriteOptions write;
+};
+/// Sets one key; makes the database when it is not there.
+ExitCode Put(const PutOptions& options, Output& out);
+
+struct DeleteOptions {
+  std::string path;
+  std::string first_key;
+  std::vector<std::string> more_keys;
+  bool base64 = false;
+  WriteOptions write;
+};
+/// Removes keys, present or not, as one atomic batch.
+ExitCode Delete(const DeleteOptions& options, Output& out);
+
+struct ScanVerbOptions {
+  std::string path;
+  std::optional<std::string> prefix;  ///< Excludes `from` and `to`.
+  std::optional<std::string> from;    ///< Inclusive.
+  std::optional<std::string> to;      ///< Exclusive.
+  uint64_t limit = UINT64_MAX;
+  bool reverse = false;
+  bool keys_only = false;
+  bool base64 = false;
+  bool json = false;
+};
+/// Prints a range in key order, a line a record.
+ExitCode Scan(const ScanVerbOptions& options, Output& out);
+
+}  // namespace basalt::tools

@@ -1,0 +1,219 @@
+#include "tools/basalt/text_format.h"
+
+#include <boost/json.hpp>
+
+#include "tools/basalt/base64.h"
+
+namespace basalt::tools {
+namespace {
+
+uint8_t ByteAt(std::string_view bytes, size_t i) { return static_cast<uint8_t>(bytes[i]); }
+
+bool InRange(std::string_view bytes, size_t i, uint8_t low, uint8_t high) {
+  return i < bytes.size() && ByteAt(bytes, i) >= low && ByteAt(bytes, i) <= high;
+}
+
+/// The length of the well-formed UTF-8 sequence at the start of `bytes` (not empty), or 0: the
+/// table of well-formed byte sequences in the Unicode standard, chapter 3.9.
+size_t Utf8SequenceLength(std::string_view bytes) {
+  const uint8_t lead = ByteAt(bytes, 0);
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  const uint8_t low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const uint8_t high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  if (!InRange(bytes, 1, low, high)) return 0;
+  if (lead < 0xE0) return 2;
+  if (!InRange(bytes, 2, 0x80, 0xBF)) return 0;
+  if (lead < 0xF0) return 3;
+  return InRange(bytes, 3, 0x80, 0xBF) ? 4 : 0;
+}
+
+bool IsUtf8(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const size_t length = Utf8SequenceLength(bytes);
+    if (length == 0) return false;
+    bytes.remove_prefix(length);
+  }
+  return true;
+}
+
+bool IsPlain(uint8_t byte) { return byte >= 0x20 && byte < 0x7F && byte != '\\'; }
+
+void AppendEscape(uint8_t byte, std::string& out) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  switch (byte) {
+    case '\\':
+      out += "\\\\";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    default:
+      out += "\\x";
+      out += kHex[byte >> 4];
+      out += kHex[byte & 15];
+  }
+}
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+Status Malformed(std::string what) { return {StatusCode::kInvalidArgument, std::move(what)}; }
+
+std::string Column(size_t position) { return "column " + std::to_string(position + 1); }
+
+Result<Record> ParseTextRecord(std::string_view line) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  const size_t tab = line.find('\t');
+  if (tab == std::string_view::npos) {
+    return Malformed("no tab: a line is key, tab, value (or is this --json?)");
+  }
+  const size_t second = line.find('\t', tab + 1);
+  if (second != std::string_view::npos) {
+    return Malformed("a second tab at " + Column(second) + ": inside keys and values write \\t");
+  }
+  Result<std::string> key = ParseText(line.substr(0, tab));
+  if (!key) return Malformed("in the key: " + std::string(key.error().message()));
+  Result<std::string> value = ParseText(line.substr(tab + 1));
+  if (!value) return Malformed("in the value: " + std::string(value.error().message()));
+  return Record{std::move(*key), std::move(*value)};
+}
+
+/// The bytes of one member of a JSON line.
+Result<std::string> BytesOf(const boost::json::value& member, std::string_view name) {
+  if (const boost::json::string* text = member.if_string()) {
+    return std::string(text->data(), text->size());
+  }
+  if (const boost::json::object* object = member.if_object(); object && object->size() == 1) {
+    const boost::json::value* encoded = object->if_contains("base64");
+    if (encoded != nullptr && encoded->is_string()) {
+      const boost::json::string& text = encoded->get_string();
+      Result<std::string> bytes = DecodeBase64({text.data(), text.size()});
+      if (!bytes) return Malformed(std::string(name) + ": " + std::string(bytes.error().message()));
+      return bytes;
+    }
+  }
+  return Malformed(std::string(name) + " must be a string or {\"base64\":\"...\"}");
+}
+
+Result<Record> ParseJsonRecord(std::string_view line) {
+  boost::json::monotonic_resource memory;
+  boost::json::stream_parser parser(&memory);
+  boost::json::error_code error;
+  const size_t parsed = parser.write_some(line.data(), line.size(), error);
+  if (!error && parsed == line.size()) parser.finish(error);
+  if (error) return Malformed("not JSON: " + error.message() + " at " + Column(parsed));
+  if (parsed != line.size()) return Malformed("more than one JSON value, at " + Column(parsed));
+
+  const boost::json::value document = parser.release();
+  const boost::json::object* record = document.if_object();
+  const boost::json::value* key = record == nullptr ? nullptr : record->if_contains("key");
+  const boost::json::value* value = record == nullptr ? nullptr : record->if_contains("value");
+  if (key == nullptr || value == nullptr || record->size() != 2) {
+    return Malformed("a line is {\"key\":...,\"value\":...} with these two members and no others");
+  }
+  Result<std::string> key_bytes = BytesOf(*key, "\"key\"");
+  if (!key_bytes) return key_bytes.error();
+  Result<std::string> value_bytes = BytesOf(*value, "\"value\"");
+  if (!value_bytes) return value_bytes.error();
+  return Record{std::move(*key_bytes), std::move(*value_bytes)};
+}
+
+}  // namespace
+
+void AppendText(std::string_view bytes, std::string& out) {
+  while (!bytes.empty()) {
+    size_t plain = 0;
+    while (plain < bytes.size() && IsPlain(ByteAt(bytes, plain))) ++plain;
+    out += bytes.substr(0, plain);
+    bytes.remove_prefix(plain);
+    if (bytes.empty()) return;
+    const size_t length = Utf8SequenceLength(bytes);
+    const bool is_control = length == 2 && ByteAt(bytes, 0) == 0xC2 && ByteAt(bytes, 1) < 0xA0;
+    if (length < 2 || is_control) {
+      AppendEscape(ByteAt(bytes, 0), out);
+      bytes.remove_prefix(1);
+    } else {
+      out += bytes.substr(0, length);
+      bytes.remove_prefix(length);
+    }
+  }
+}
+
+std::string ToText(std::string_view bytes) {
+  std::string text;
+  AppendText(bytes, text);
+  return text;
+}
+
+Result<std::string> ParseText(std::string_view text) {
+  std::string bytes;
+  bytes.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    if (text[i] != '\\') {
+      bytes += text[i++];
+      continue;
+    }
+    const char form = i + 1 < text.size() ? text[i + 1] : '\0';
+    if (form == '\\' || form == 't' || form == 'n' || form == 'r') {
+      bytes += form == '\\' ? '\\' : form == 't' ? '\t' : form == 'n' ? '\n' : '\r';
+      i += 2;
+      continue;
+    }
+    const int high = form == 'x' && i + 3 < text.size() ? HexDigit(text[i + 2]) : -1;
+    const int low = high >= 0 ? HexDigit(text[i + 3]) : -1;
+    if (low < 0) {
+      return Malformed("a backslash at character " + std::to_string(i + 1) +
+                       " begins none of \\\\ \\t \\n \\r \\xNN; a backslash itself is \\\\");
+    }
+    bytes += static_cast<char>(high << 4 | low);
+    i += 4;
+  }
+  return bytes;
+}
+
+void AppendJson(std::string_view bytes, std::string& out) {
+  if (IsUtf8(bytes)) {
+    out += boost::json::serialize(boost::json::string_view(bytes.data(), bytes.size()));
+    return;
+  }
+  out += R"({"base64":")";
+  AppendBase64(bytes, out);
+  out += R"("})";
+}
+
+void AppendRecord(RecordFormat format, std::string_view key, std::optional<std::string_view> value,
+                  std::string& out) {
+  if (format == RecordFormat::kText) {
+    AppendText(key, out);
+    if (value.has_value()) {
+      out += '\t';
+      AppendText(*value, out);
+    }
+  } else {
+    out += R"({"key":)";
+    AppendJson(key, out);
+    if (value.has_value()) {
+      out += R"(,"value":)";
+      AppendJson(*value, out);
+    }
+    out += '}';
+  }
+  out += '\n';
+}
+
+Result<Record> ParseRecord(RecordFormat format, std::string_view line) {
+  return format == RecordFormat::kText ? ParseTextRecord(line) : ParseJsonRecord(line);
+}
+
+}  // namespace basalt::tools

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "basalt/status.h"
+
+namespace basalt::tools {
+
+// Records as lines, in two forms that carry any bytes and come back as they were.
+//
+// Text: `key TAB value NEWLINE`. Well-formed UTF-8 stands as it is, except for
+//
+//   backslash  \\        carriage return                    \r
+//   tab        \t        any other control character        \xNN, a byte each (00-1F, 7F, 80-9F
+//   newline    \n                                           of Unicode)
+//                        a byte that is not UTF-8           \xNN
+//
+// so that a line never holds a raw control character but the tab between key and value.
+//
+// JSON: `{"key":K,"value":V} NEWLINE`, where K and V are strings, or {"base64":"..."} for what is
+// not UTF-8.
+
+enum class RecordFormat : uint8_t { kText, kJson };
+
+struct Record {
+  std::string key;
+  std::string value;
+};
+
+/// Appends the text form of `bytes`.
+void AppendText(std::string_view bytes, std::string& out);
+/// The text form of `bytes`, for messages.
+std::string ToText(std::string_view bytes);
+/// The bytes behind a text form; raw control characters stand for themselves. InvalidArgument, with
+/// the position, for a backslash that begins none of the forms above.
+Result<std::string> ParseText(std::string_view text);
+
+/// Appends `bytes` as a JSON string, or as {"base64":"..."}.
+void AppendJson(std::string_view bytes, std::string& out);
+
+/// Appends one line. Without a value, the key alone: the text of the key, or {"key":K}.
+void AppendRecord(RecordFormat format, std::string_view key, std::optional<std::string_view> value,
+                  std::string& out);
+/// Reads one line, without its newline; a raw carriage return at the end is not part of a text
+/// line. InvalidArgument says what is wrong and where in the line.
+Result<Record> ParseRecord(RecordFormat format, std::string_view line);
+
+}  // namespace basalt::tools

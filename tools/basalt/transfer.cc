@@ -1,0 +1,136 @@
+#include "tools/basalt/transfer.h"
+
+#include <string_view>
+
+#include "basalt/db.h"
+#include "tools/basalt/figures.h"
+#include "tools/basalt/line_reader.h"
+#include "tools/basalt/progress.h"
+#include "tools/basalt/text_format.h"
+
+namespace basalt::tools {
+namespace {
+
+/// A batch is written when it has so many bytes, however few its records.
+constexpr size_t kBatchBytes = 1 << 20;
+
+/// Gathers records into batches, writes them, and counts what is in the database. The first failed
+/// write stays: nothing is written after it.
+class BatchWriter {
+ public:
+  BatchWriter(DB& db, const LoadOptions& options) : db_(db), options_(options) {}
+
+  Status Add(const Record& record) {
+    batch_.Put(record.key, record.value);
+    bytes_pending_ += record.key.size() + record.value.size();
+    if (batch_.count() < options_.batch_records && batch_.byte_size() < kBatchBytes) return {};
+    return Write();
+  }
+
+  /// Writes what was gathered.
+  Status Write() {
+    if (batch_.empty() || !status_.ok()) return status_;
+    status_ = db_.Write(batch_, options_.write);
+    if (!status_.ok()) return status_;
+    records_ += batch_.count();
+    bytes_ += bytes_pending_;
+    bytes_pending_ = 0;
+    batch_.Clear();
+    return {};
+  }
+
+  uint64_t records() const noexcept { return records_; }
+  /// Of keys and values.
+  uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  DB& db_;
+  const LoadOptions& options_;
+  WriteBatch batch_;
+  Status status_;
+  uint64_t bytes_pending_ = 0;
+  uint64_t records_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+Result<Record> ParseLine(RecordFormat format, std::string_view line, const LineReader& input) {
+  Result<Record> record = ParseRecord(format, line);
+  std::string fault;
+  if (!record) {
+    fault = record.error().message();
+  } else if (record->key.size() > kMaxKeyBytes) {
+    fault = "the key has " + FormatCount(record->key.size()) + " bytes; the largest has " +
+            FormatCount(kMaxKeyBytes);
+  } else {
+    return record;
+  }
+  return Status(StatusCode::kInvalidArgument, input.position() + ": " + fault);
+}
+
+/// Adds line after line until the end or the first fault, which it returns.
+Status AddLines(RecordFormat format, LineReader& input, BatchWriter& writer, Progress& progress) {
+  std::string_view line;
+  while (true) {
+    const Result<bool> more = input.Next(line);
+    if (!more) return more.error();
+    if (!*more) return {};
+    if (line.empty() || line == "\r") continue;
+    const Result<Record> record = ParseLine(format, line, input);
+    if (!record) return record.error();
+    if (Status added = writer.Add(*record); !added.ok()) return added;
+    progress.Update(input.consumed_bytes(), writer.records());
+  }
+}
+
+std::string Summary(const BatchWriter& writer, double seconds) {
+  return "loaded " + FormatCount(writer.records()) + " records, " + FormatBytes(writer.bytes()) +
+         " of keys and values, in " + FormatSeconds(seconds) + " (" +
+         FormatCount(PerSecond(writer.records(), seconds)) + " records/s)";
+}
+
+}  // namespace
+
+ExitCode Load(const LoadOptions& options, Output& out) {
+  Result<LineReader> input = LineReader::Open(options.file);
+  if (!input) return Report(input.error());
+  const Result<std::unique_ptr<DB>> db = DB::Open(options.path);
+  if (!db) return Report(db.error());
+
+  BatchWriter writer(**db, options);
+  Status stopped;
+  double seconds = 0;
+  {
+    Progress progress(ProgressStyleForStderr(options.progress), "loading", input->total_bytes());
+    const RecordFormat format = options.json ? RecordFormat::kJson : RecordFormat::kText;
+    stopped = AddLines(format, *input, writer, progress);
+    const Status written = writer.Write();
+    if (stopped.ok()) stopped = written;
+    const Status closed = (*db)->Close();
+    if (stopped.ok()) stopped = closed;
+    seconds = progress.seconds();
+  }
+  if (stopped.ok()) {
+    out.Write(Summary(writer, seconds) + "\n");
+    return ExitCode::kOk;
+  }
+  const ExitCode code = Report(stopped);
+  Complain(FormatCount(writer.records()) +
+           " records before that are loaded; nothing that follows is in " + options.path);
+  return code;
+}
+
+ExitCode Dump(const DumpOptions& options, Output& out) {
+  const Result<std::unique_ptr<DB>> db = DB::Open(options.path, {.create_if_missing = false});
+  if (!db) return Report(db.error());
+  const std::unique_ptr<Iterator> it = (*db)->NewIterator({.fill_cache = false});
+  const RecordFormat format = options.json ? RecordFormat::kJson : RecordFormat::kText;
+  std::string line;
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    line.clear();
+    AppendRecord(format, it->key(), it->value(), line);
+    if (!out.Write(line)) return ExitCode::kOk;
+  }
+  return Report(it->status());
+}
+
+}  // namespace basalt::tools
