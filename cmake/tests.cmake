@@ -6,7 +6,7 @@ find_package(rapidcheck REQUIRED)
 include(GoogleTest)
 
 # A test that takes longer hangs. Sanitizers slow code down up to fifteen times.
-set(test_timeout_s 120)
+set(test_timeout_s 300)
 if(BASALT_SANITIZE)
   set(test_timeout_s 900)
 endif()
@@ -33,7 +33,7 @@ function(basalt_gtest name label libraries)
   basalt_test_program(${name} "${libraries}" ${ARGN})
   target_link_libraries(${name} PRIVATE GTest::gtest_main rapidcheck)
   string(REGEX REPLACE "_test$" "" prefix ${name})
-  gtest_discover_tests(${name} TEST_PREFIX ${prefix}. DISCOVERY_TIMEOUT 60
+  gtest_discover_tests(${name} TEST_PREFIX ${prefix}. NO_PRETTY_VALUES DISCOVERY_TIMEOUT 120
                        PROPERTIES TIMEOUT ${test_timeout_s} LABELS ${label})
 endfunction()
 

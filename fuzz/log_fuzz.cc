@@ -11,8 +11,9 @@
 #include "wal/log.h"
 #include "wal/recovery.h"
 
-// Any bytes as one or two log files: recovery refuses them by name, or what it replays is contiguous
-// from the flushed LSN on, the same again when repeated, and a new log goes on behind it.
+// Any bytes as one or two log files: recovery refuses them by name, or what it replays is
+// contiguous from the flushed LSN on, the same again when repeated, and a new log goes on behind
+// it.
 //
 //   offset size
 //        0    1  1: right the header checksums, 2: right the record checksums, 4: check first
@@ -59,7 +60,8 @@ void RightHeaders(std::string* file) {
   for (const uint64_t offset : {uint64_t{0}, kSecondHeaderOffset}) {
     if (file->size() < offset + sizeof(FileHeader)) return;
     const size_t covered = sizeof(FileHeader) - sizeof(uint64_t);
-    const auto file_id = basalt::base::Load<uint64_t>(file->data() + offset + offsetof(FileHeader, file_id));
+    const auto file_id =
+        basalt::base::Load<uint64_t>(file->data() + offset + offsetof(FileHeader, file_id));
     basalt::base::Store(
         file->data() + offset + covered,
         basalt::base::Checksum(file_id, offset, std::string_view(*file).substr(offset, covered)));

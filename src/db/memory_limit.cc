@@ -8,8 +8,8 @@
 namespace basalt::db {
 
 uint64_t MemoryLimit() {
-  const long pages = sysconf(_SC_PHYS_PAGES);
-  const long page_bytes = sysconf(_SC_PAGESIZE);
+  const int64_t pages = sysconf(_SC_PHYS_PAGES);
+  const int64_t page_bytes = sysconf(_SC_PAGESIZE);
   uint64_t limit = uint64_t{1} << 30;
   if (pages > 0 && page_bytes > 0) {
     limit = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes);

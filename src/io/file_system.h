@@ -9,7 +9,7 @@
 
 #include "basalt/status.h"
 
-// Everything that touches a disk goes through here: the machine's file system (posix_file_system.h)
+// Everything that touches a disk goes through here: the machine's file system (FileSystem::Posix)
 // or a simulated one with power cuts and injected faults (sim_file_system.h).
 //
 // Implementations override the private functions, which mirror system calls: they answer an errno

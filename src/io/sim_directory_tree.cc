@@ -123,7 +123,7 @@ int SimDirectoryTree::CreateDirectory(std::string_view path) {
   const int error = FindPlace(path, &place);
   if (error == EBUSY || !place.node.empty()) return EEXIST;
   if (error != 0) return error;
-  Commit({{{std::move(place.parent), std::move(place.name), {nullptr, NewDirectory()}}}});
+  Commit({{{place.parent, std::move(place.name), {nullptr, NewDirectory()}}}});
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -27,7 +28,8 @@ class ConcatenatingIterator final : public base::RecordIterator {
 
   // The key's versions may begin in a table before the one with the record, or end in one behind
   // it: both seeks go on until one answers.
-  void Seek(std::string_view key, base::Tag tag) override {
+  void Seek(std::string_view target, base::Tag tag) override {
+    const std::string key(target);  // which may be this iterator's own
     const auto first = std::partition_point(tables_.begin(), tables_.end(), [&](const auto& table) {
       return table->properties().largest_key < key;
     });
@@ -40,7 +42,8 @@ class ConcatenatingIterator final : public base::RecordIterator {
     Publish();
   }
 
-  void SeekForPrev(std::string_view key, base::Tag tag) override {
+  void SeekForPrev(std::string_view target, base::Tag tag) override {
+    const std::string key(target);
     const auto after = std::partition_point(tables_.begin(), tables_.end(), [&](const auto& table) {
       return table->properties().smallest_key <= key;
     });

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -30,10 +31,12 @@ class MergingIterator final : public base::RecordIterator {
     Start(false, [](base::RecordIterator& child) { child.SeekToLast(); });
   }
   void Seek(std::string_view key, base::Tag tag) override {
-    Start(true, [&](base::RecordIterator& child) { child.Seek(key, tag); });
+    target_ = key;
+    Start(true, [&](base::RecordIterator& child) { child.Seek(target_, tag); });
   }
   void SeekForPrev(std::string_view key, base::Tag tag) override {
-    Start(false, [&](base::RecordIterator& child) { child.SeekForPrev(key, tag); });
+    target_ = key;
+    Start(false, [&](base::RecordIterator& child) { child.SeekForPrev(target_, tag); });
   }
 
   void Next() override {
@@ -168,6 +171,7 @@ class MergingIterator final : public base::RecordIterator {
   std::vector<std::unique_ptr<base::RecordIterator>> children_;
   std::vector<Entry> heap_;
   bool forward_ = true;
+  std::string target_;  // of a seek: a copy, for it may be this iterator's own key
 };
 
 }  // namespace

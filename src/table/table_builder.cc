@@ -65,6 +65,7 @@ Status TableBuilder::Add(std::string_view key, base::Tag tag, std::string_view v
   BASALT_CHECK(!state.finished);
   BASALT_CHECK(key.size() <= kMaxKeyBytes && value.size() <= kMaxValueBytes);
   BASALT_CHECK(kind == RecordKind::kPut || (kind == RecordKind::kDelete && value.empty()));
+  if (!state.out.status().ok()) return state.out.status();
   if (!state.block.empty() &&
       state.block.raw_bytes() + BlockBuilder::RecordBytes(key, value) > kBlockBytesTarget) {
     state.CutBlock();
@@ -86,6 +87,7 @@ Status TableBuilder::Add(std::string_view key, base::Tag tag, std::string_view v
 Status TableBuilder::Finish() {
   State& state = *state_;
   BASALT_CHECK(!state.finished);
+  if (!state.out.status().ok()) return state.out.status();
   if (state.properties.records == 0) {
     return Status(
         StatusCode::kFailedPrecondition,

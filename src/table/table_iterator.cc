@@ -13,20 +13,18 @@ bool TableIterator::OpenBlock(size_t index) {
   }
   block_ = std::move(*block);
   block_index_ = index;
-  cursor_.Reset(*block_);
+  cursor_is_stale_ = true;
   return true;
 }
 
 void TableIterator::SeekToFirst() {
   if (!OpenBlock(0)) return;
-  cursor_.MoveTo(0);
-  Publish();
+  MoveTo(0);
 }
 
 void TableIterator::SeekToLast() {
   if (!OpenBlock(table_->block_count() - 1)) return;
-  cursor_.MoveTo(block_->count() - 1);
-  Publish();
+  MoveTo(block_->count() - 1);
 }
 
 void TableIterator::Seek(std::string_view key, base::Tag tag) {
@@ -37,8 +35,7 @@ void TableIterator::Seek(std::string_view key, base::Tag tag) {
     return;
   }
   if (!OpenBlock(index)) return;
-  cursor_.MoveTo(block_->LowerBound(key, tag));
-  Publish();
+  MoveTo(block_->LowerBound(key, tag));
 }
 
 void TableIterator::SeekForPrev(std::string_view key, base::Tag tag) {
@@ -47,33 +44,32 @@ void TableIterator::SeekForPrev(std::string_view key, base::Tag tag) {
   if (!OpenBlock(index)) return;
   const uint32_t record = block_->LowerBound(key, tag);
   if (block_->tag(record) == tag && block_->KeyEquals(record, key)) {
-    cursor_.MoveTo(record);
+    MoveTo(record);
   } else if (record > 0) {
-    cursor_.MoveTo(record - 1);
+    MoveTo(record - 1);
   } else {
-    return EnterPreviousBlock();
+    EnterPreviousBlock();
   }
-  Publish();
 }
 
 void TableIterator::Next() {
   cursor_.Next();
-  if (!cursor_.Valid()) [[unlikely]] {
-    if (block_index_ + 1 == table_->block_count()) {
-      valid_ = false;
-      return;
-    }
-    if (!OpenBlock(block_index_ + 1)) return;
-    cursor_.MoveTo(0);
+  if (cursor_.Valid()) [[likely]] {
+    Publish();
+  } else if (block_index_ + 1 == table_->block_count()) {
+    valid_ = false;
+  } else if (OpenBlock(block_index_ + 1)) {
+    MoveTo(0);
   }
-  Publish();
 }
 
 void TableIterator::Prev() {
   cursor_.Prev();
-  if (!cursor_.Valid()) [[unlikely]]
-    return EnterPreviousBlock();
-  Publish();
+  if (cursor_.Valid()) [[likely]] {
+    Publish();
+  } else {
+    EnterPreviousBlock();
+  }
 }
 
 void TableIterator::EnterPreviousBlock() {
@@ -82,8 +78,7 @@ void TableIterator::EnterPreviousBlock() {
     return;
   }
   if (!OpenBlock(block_index_ - 1)) return;
-  cursor_.MoveTo(block_->count() - 1);
-  Publish();
+  MoveTo(block_->count() - 1);
 }
 
 }  // namespace basalt::table

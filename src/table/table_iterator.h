@@ -29,6 +29,14 @@ class TableIterator final : public base::RecordIterator {
   bool OpenBlock(size_t index);
   /// To the last record of the block before the present one.
   void EnterPreviousBlock();
+  /// To record `index` of the present block. Only here does the cursor leave its old block: a
+  /// seek's target may be this iterator's own key.
+  void MoveTo(uint32_t index) {
+    if (cursor_is_stale_) cursor_.Reset(*block_);
+    cursor_is_stale_ = false;
+    cursor_.MoveTo(index);
+    Publish();
+  }
   /// Shows the cursor's record.
   void Publish() noexcept {
     key_ = cursor_.key();
@@ -42,6 +50,7 @@ class TableIterator final : public base::RecordIterator {
   std::shared_ptr<const Block> block_;
   size_t block_index_ = 0;  // of block_, unless that is null
   BlockCursor cursor_;
+  bool cursor_is_stale_ = false;  // the cursor knows nothing of block_ yet
 };
 
 }  // namespace basalt::table

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "io/memory_file_system.h"
 #include "table/concatenating_iterator.h"
+#include "table/merging_iterator.h"
 #include "table/test_records.h"
 
 namespace basalt::table {
@@ -78,7 +79,7 @@ void ExpectSameAsModel(const Table& table, const std::vector<Record>& records) {
   const auto it = table.NewIterator(true);
   ASSERT_NO_FATAL_FAILURE(ExpectIteration(it.get(), records));
   VectorIterator model(&records);
-  const size_t step = std::max<size_t>(1, records.size() / 1000);
+  const size_t step = std::max<size_t>(1, records.size() / 500);
   for (size_t i = 0; i < records.size(); i += step) {
     const std::string& key = records[i].key;
     const base::Tag tag = records[i].tag;
@@ -324,6 +325,43 @@ TEST(Table, VerifyStopsWhenItIsToldTo) {
   ASSERT_TRUE(WriteTable(spot, {Put("key", 1, "value")}));
   const Status status = OpenTable(spot).value()->Verify([](uint64_t) { return false; }, {});
   EXPECT_EQ(status.code(), StatusCode::kCancelled);
+}
+
+TEST(Table, ASeekToAnIteratorsOwnKeyFindsIt) {
+  const auto fs = io::NewMemoryFileSystem();
+  base::Random random(5);
+  std::vector<Record> records = RandomRecords(&random, 1000, 20, 200);
+  Sort(&records);
+  const size_t half = records.size() / 2;
+  const auto middle = records.begin() + static_cast<ptrdiff_t>(half);
+  const TableSpot low{.fs = fs.get(), .path = "/low", .file_id = 1};
+  const TableSpot high{.fs = fs.get(), .path = "/high", .file_id = 2};
+  const TableSpot whole{.fs = fs.get(), .path = "/whole", .file_id = 3};
+  ASSERT_TRUE(WriteTable(low, {records.begin(), middle}));
+  ASSERT_TRUE(WriteTable(high, {middle, records.end()}));
+  ASSERT_TRUE(WriteTable(whole, records));
+  const auto cache = std::make_shared<cache::BlockCache>(1 << 20);
+  const std::vector<std::shared_ptr<const Table>> run = {OpenTable(low, cache).value(),
+                                                         OpenTable(high, cache).value()};
+  std::vector<std::unique_ptr<base::RecordIterator>> children;
+  for (const auto& table : run) children.push_back(table->NewIterator(true));
+  std::vector<std::unique_ptr<base::RecordIterator>> iterators;
+  iterators.push_back(OpenTable(whole, cache).value()->NewIterator(true));
+  iterators.push_back(NewConcatenatingIterator(run, true));
+  iterators.push_back(NewMergingIterator(std::move(children)));
+  for (const auto& it : iterators) {
+    for (const Record& record : records) {
+      it->Seek(record.key, record.tag);
+      ASSERT_EQ(Present(*it), record);
+      // To the first version of the key, and the last: often in another block or table.
+      it->Seek(it->key(), base::kNewestTag);
+      ASSERT_EQ(it->key(), record.key);
+      it->SeekForPrev(it->key(), 0);
+      ASSERT_EQ(it->key(), record.key);
+      it->Seek(it->key(), record.tag);
+      ASSERT_EQ(Present(*it), record);
+    }
+  }
 }
 
 TEST(Table, ManyThreadsReadOneTableThroughASmallCache) {

@@ -25,6 +25,9 @@ class WriteBuffer {
   /// The file offset of the next byte.
   uint64_t offset() const noexcept { return written_ + used_; }
 
+  /// The first error of the file, if there was one.
+  const Status& status() const noexcept { return status_; }
+
   /// Writes out a buffer that is full enough.
   Status MaybeFlush() { return used_ < kWriteBytes ? status_ : Flush(); }
   Status Flush();

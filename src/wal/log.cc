@@ -24,7 +24,8 @@ void PauseCpu() noexcept {
 #endif
 }
 
-/// Waits for `condition` a little while; never on a machine with one CPU, where nothing could change.
+/// Waits for `condition` a little while; never on a machine with one CPU, where nothing could
+/// change.
 template <class Condition>
 void SpinUntil(const Condition& condition) {
   static const bool can_spin = std::thread::hardware_concurrency() > 1;
@@ -218,8 +219,8 @@ void Log::WriteFrontGroup(Lock& lock) {
 }
 
 Status Log::AppendToFile(Group& group, LogFile& file, uint64_t* running_hash) {
-  *running_hash = FillChecksums(group.bytes.get(), group.size, file.id, file.written_end,
-                                file.running_hash);
+  *running_hash =
+      FillChecksums(group.bytes.get(), group.size, file.id, file.written_end, file.running_hash);
   Status status = file.handle->WriteAt(file.written_end, {group.bytes.get(), group.size});
   // What a failed write left behind is ignored by recovery once the next file's header names this
   // length; truncation keeps it from coming back before there is a next file.
@@ -281,10 +282,10 @@ void Log::FinishGroup(Group* group, const Status& status) {
 }
 
 void Log::FailFrom(Group* group, const Status& cause) {
-  const Status status(cause.code(), "write log records from LSN " +
-                                        std::to_string(group->first_lsn) +
-                                        " on (none of them was applied; try again): " +
-                                        std::string(cause.message()));
+  const Status status(
+      cause.code(),
+      "write log records from LSN " + std::to_string(group->first_lsn) +
+          " on (none of them was applied; try again): " + std::string(cause.message()));
   last_lsn_.store(group->first_lsn - 1, std::memory_order_release);
   rotate_ = true;  // What the failed write left in its file must stay the file's end.
   back_ = nullptr;

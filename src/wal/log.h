@@ -1,8 +1,8 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,28 +19,33 @@
 //
 //   Stage (any thread)       Wait: one leads                              Sync: one leads
 //   ------------------       --------------------------------------      -------------------------
-//   frame the record         take the front group; without the lock:     without the lock: sync every
-//   into the staging   --->  checksums, one write() at the file's    -->  unsynced file, oldest first,
-//   group; next LSN          end; with it: publish, wake its waiters     then the directory
+//   frame the record         take the front group; without the lock:     without the lock: sync
+//   every into the staging   --->  checksums, one write() at the file's    -->  unsynced file,
+//   oldest first, group; next LSN          end; with it: publish, wake its waiters     then the
+//   directory
 //
-// A group is a byte buffer with the records staged while the previous group was being written. Groups
-// queue in LSN order; one is written at a time, by the first thread in Wait that finds none being
-// written. A Rotate between two Stage calls separates their groups, and the later one begins a new file.
+// A group is a byte buffer with the records staged while the previous group was being written.
+// Groups queue in LSN order; one is written at a time, by the first thread in Wait that finds none
+// being written. A Rotate between two Stage calls separates their groups, and the later one begins
+// a new file.
 //
 // Invariants
 //   * durable_lsn <= written LSN <= last_lsn; each LSN <= written lies whole in exactly one file of
 //     the chain that file headers form, at an offset below the length that the next header names.
-//   * `mutex_` guards everything but the bytes of a group that is being written and the calls to the
-//     file system; `writing_` and `round_` say who may make those. Neither the lock nor a round is held
-//     during `flush_through`.
-//   * Once a write to a file has failed, nothing is written to it any more; once its sync has failed,
-//     it is not synced any more either (a write under way may still end). The next group goes to a new
-//     file.
+//   * `mutex_` guards everything but the bytes of a group that is being written and the calls to
+//   the
+//     file system; `writing_` and `round_` say who may make those. Neither the lock nor a round is
+//     held during `flush_through`.
+//   * Once a write to a file has failed, nothing is written to it any more; once its sync has
+//   failed,
+//     it is not synced any more either (a write under way may still end). The next group goes to a
+//     new file.
 //   * File numbers are never reused, not even those of files whose creation failed.
-//   * Groups are recycled and at most as many as threads that wait, plus two. No allocation per record.
+//   * Groups are recycled and at most as many as threads that wait, plus two. No allocation per
+//   record.
 //
-// Cost: a lone writer takes an uncontended lock three times (Stage; Wait before and after the write),
-// copies the payload once and hashes it once, beside the write() itself.
+// Cost: a lone writer takes an uncontended lock three times (Stage; Wait before and after the
+// write), copies the payload once and hashes it once, beside the write() itself.
 
 namespace basalt::wal {
 
@@ -48,8 +53,8 @@ namespace basalt::wal {
 struct LogStart {
   uint64_t next_file_number = 1;
   Lsn next_lsn = 1;
-  /// Known durable. Those in (durable_lsn, next_lsn) are in older files and are treated like those of
-  /// a file whose sync failed: only tables make them durable.
+  /// Known durable. Those in (durable_lsn, next_lsn) are in older files and are treated like those
+  /// of a file whose sync failed: only tables make them durable.
   Lsn durable_lsn = 0;
   /// What the next header says of its predecessor; 0: none.
   uint64_t previous_file_id = 0;
@@ -64,13 +69,13 @@ struct LogStart {
 struct LogOptions {
   /// Space reserved for each new file; a reservation that fails is no error. 0: none.
   uint64_t preallocate_bytes = 0;
-  /// Makes all LSNs <= the argument durable in tables (flush), or says why it cannot. Called without
-  /// locks held, possibly from several threads at once.
+  /// Makes all LSNs <= the argument durable in tables (flush), or says why it cannot. Called
+  /// without locks held, possibly from several threads at once.
   std::function<Status(Lsn)> flush_through;
 };
 
-/// Thread-safe, but for Close and destruction, which no other call may overlap. Destruction without
-/// Close leaves the log as a killed process would.
+/// Thread-safe, but for destruction. Destruction without Close leaves the log as a killed process
+/// would.
 class Log {
  private:
   struct Group;
@@ -83,8 +88,8 @@ class Log {
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  /// One staged record: names it until Wait. Movable. A ticket that is dropped without Wait leaves its
-  /// record in the log's hands: it is written with the next group or by Sync or Close.
+  /// One staged record: names it until Wait. Movable. A ticket that is dropped without Wait leaves
+  /// its record in the log's hands: it is written with the next group or by Sync or Close.
   class Ticket {
    public:
     Ticket() = default;
@@ -110,25 +115,26 @@ class Log {
     Lsn lsn_ = 0;
   };
 
-  /// Copies a record into the staging buffer, gives it the next LSN. Short; any thread, but the order of
-  /// Stage calls is the order of LSNs (the DB calls it under its commit lock).
+  /// Copies a record into the staging buffer, gives it the next LSN. Short; any thread, but the
+  /// order of Stage calls is the order of LSNs (the DB calls it under its commit lock).
   Ticket Stage(uint64_t first_sequence, uint32_t count, std::string_view payload);
-  /// Returns when the record's group has been written (one write() a group; the caller may be the one
-  /// who writes it), or the group's error: then neither the record nor any staged behind it is in the
-  /// log, and their LSNs are given again. Once a ticket.
+  /// Returns when the record's group has been written (one write() a group; the caller may be the
+  /// one who writes it), or the group's error: then neither the record nor any staged behind it is
+  /// in the log, and their LSNs are given again. Once a ticket.
   Status Wait(Ticket& ticket);
-  /// Returns when every LSN <= lsn survives a power cut (group commit of syncs), or the failed sync's
-  /// error. After that error the records are in the log but only tables can make them durable: the next
-  /// Sync calls `flush_through`.
+  /// Returns when every LSN <= lsn survives a power cut (group commit of syncs), or the failed
+  /// sync's error. After that error the records are in the log but only tables can make them
+  /// durable: the next Sync calls `flush_through`.
   Status Sync(Lsn lsn);
   /// Records staged later go to a new file. Under the DB's commit lock. Does no I/O itself.
   void Rotate();
   /// Tables now hold every LSN <= lsn durably: unsynced files up to there no longer matter.
   void SetFlushed(Lsn lsn);
-  /// Removes log files all of whose LSNs are <= lsn (never the current one). Files that could not be
-  /// removed are tried again by the next call.
+  /// Removes log files all of whose LSNs are <= lsn (never the current one). Files that could not
+  /// be removed are tried again by the next call.
   Status RemoveObsolete(Lsn lsn);
-  /// Syncs, appends the closing record, syncs. No Stage may follow. Again: the same answer.
+  /// Syncs, appends the closing record, syncs. No Stage and no Wait may overlap or follow; what
+  /// `flush_through` does may. Again: the same answer.
   Status Close();
 
   /// Staged or written, not failed.
@@ -192,15 +198,15 @@ class Log {
   Group* front_ = nullptr;
   Group* back_ = nullptr;
   bool back_is_open_ = false;
-  bool rotate_ = false;                ///< The next group to be opened begins a new file.
-  std::atomic<bool> writing_{false};   ///< Someone writes a group; set and cleared under the lock.
+  bool rotate_ = false;               ///< The next group to be opened begins a new file.
+  std::atomic<bool> writing_{false};  ///< Someone writes a group; set and cleared under the lock.
   uint32_t progress_sleepers_ = 0;
-  std::condition_variable progress_;   ///< A group was finished (for those without a ticket in it).
+  std::condition_variable progress_;  ///< A group was finished (for those without a ticket in it).
 
   // Files, ascending; the last one may be `current_`.
   std::vector<std::shared_ptr<LogFile>> files_;
-  std::shared_ptr<LogFile> current_;   ///< The last one that records went to; null before the first.
-  std::shared_ptr<SyncRound> round_;   ///< The syncs under way; null: none.
+  std::shared_ptr<LogFile> current_;  ///< The last one that records went to; null before the first.
+  std::shared_ptr<SyncRound> round_;  ///< The syncs under way; null: none.
   std::condition_variable round_done_;
 
   bool closed_ = false;

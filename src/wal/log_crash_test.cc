@@ -9,8 +9,9 @@
 #include "base/random.h"
 #include "wal/test_log.h"
 
-// Random lives of a log, cut short by power failures and disturbed by failing calls, compared with a
-// model after each: what is recovered is a prefix of what was written and has all that was acknowledged.
+// Random lives of a log, cut short by power failures and disturbed by failing calls, compared with
+// a model after each: what is recovered is a prefix of what was written and has all that was
+// acknowledged.
 
 namespace basalt::wal {
 namespace {
@@ -46,8 +47,8 @@ class LogLife {
     attempts_.clear();  // What the cut left is there for good, and nothing else can come back.
   }
 
-  /// With the `call`-th call failing: nothing acknowledged is lost, and when the fault is over writes
-  /// and syncs work again. False when there are fewer calls.
+  /// With the `call`-th call failing: nothing acknowledged is lost, and when the fault is over
+  /// writes and syncs work again. False when there are fewer calls.
   bool LiveWithFaultAt(uint64_t call, int error, bool is_sticky) {
     has_power_ = true;
     Open();
@@ -197,8 +198,8 @@ class LogLife {
   uint64_t failed_writes_in_a_row_ = 0;
 };
 
-constexpr io::CrashMode kModes[] = {io::CrashMode::kRandom, io::CrashMode::kNone,
-                                    io::CrashMode::kAll,    io::CrashMode::kPrefix,
+constexpr io::CrashMode kModes[] = {io::CrashMode::kRandom,   io::CrashMode::kNone,
+                                    io::CrashMode::kAll,      io::CrashMode::kPrefix,
                                     io::CrashMode::kTornTail, io::CrashMode::kSubset};
 
 void ManyLives(Faults faults) {

@@ -15,8 +15,9 @@ std::string_view BytesOf(const FileHeader& header) {
   return {reinterpret_cast<const char*>(&header), sizeof header};
 }
 
-/// What all versions promise about a header: its magic, version and features, where its length stands,
-/// that it fits its half of the first kRecordsOffset bytes, and that its last 8 bytes are its checksum.
+/// What all versions promise about a header: its magic, version and features, where its length
+/// stands, that it fits its half of the first kRecordsOffset bytes, and that its last 8 bytes are
+/// its checksum.
 bool IsWhole(std::string_view copy, uint64_t offset, FileHeader* header) {
   if (copy.size() < sizeof *header) return false;
   std::memcpy(header, copy.data(), sizeof *header);
@@ -38,9 +39,8 @@ std::string EncodeFileHeader(FileHeader header) {
   std::fill(std::begin(header.reserved), std::end(header.reserved), uint64_t{0});
   std::string bytes(kRecordsOffset, '\0');
   for (const uint64_t offset : {uint64_t{0}, kSecondHeaderOffset}) {
-    header.checksum =
-        base::Checksum(header.file_id, offset,
-                       BytesOf(header).substr(0, sizeof header - sizeof header.checksum));
+    header.checksum = base::Checksum(
+        header.file_id, offset, BytesOf(header).substr(0, sizeof header - sizeof header.checksum));
     std::memcpy(bytes.data() + offset, &header, sizeof header);
   }
   return bytes;
@@ -57,9 +57,9 @@ Result<std::optional<FileHeader>> DecodeFileHeader(std::string_view first_bytes,
       return Status(StatusCode::kUnsupported,
                     "open log " + std::string(path) + ": written in log format version " +
                         std::to_string(header.version) + " with required features " +
-                        std::to_string(header.required_features) +
-                        "; this program reads version " + std::to_string(kLogVersion) +
-                        " with required features " + std::to_string(kKnownRequiredFeatures) +
+                        std::to_string(header.required_features) + "; this program reads version " +
+                        std::to_string(kLogVersion) + " with required features " +
+                        std::to_string(kKnownRequiredFeatures) +
                         ": use the newer program that wrote it");
     }
     if (header.first_lsn == 0 || header.first_lsn > kMaxLsn) continue;
@@ -70,11 +70,10 @@ Result<std::optional<FileHeader>> DecodeFileHeader(std::string_view first_bytes,
 
 uint64_t RecordChecksum(uint64_t file_id, uint64_t offset, const char* framed) noexcept {
   constexpr size_t kChecksumBytes = sizeof(RecordHeader::checksum);
-  const auto payload_bytes =
-      base::Load<uint64_t>(framed + offsetof(RecordHeader, payload_bytes));
-  return base::Checksum(file_id, offset,
-                        {framed + kChecksumBytes,
-                         sizeof(RecordHeader) - kChecksumBytes + payload_bytes});
+  const auto payload_bytes = base::Load<uint64_t>(framed + offsetof(RecordHeader, payload_bytes));
+  return base::Checksum(
+      file_id, offset,
+      {framed + kChecksumBytes, sizeof(RecordHeader) - kChecksumBytes + payload_bytes});
 }
 
 std::optional<RecordHeader> ReadRecord(std::string_view file, uint64_t offset,

@@ -5,13 +5,13 @@
 #include <string>
 #include <string_view>
 
-#include "base/coding.h"
 #include "basalt/status.h"
+#include "base/coding.h"
 
 // The bytes of a log file (docs/log.md has the byte tables): a header of 128 bytes at offset 0, the
-// same again at offset 512 so that one torn sector does not lose it, and from offset 1024 on records,
-// each aligned to 8 bytes: a header of 48 bytes, the payload, zeros up to the alignment. Files are
-// preallocated: zeros follow the last record.
+// same again at offset 512 so that one torn sector does not lose it, and from offset 1024 on
+// records, each aligned to 8 bytes: a header of 48 bytes, the payload, zeros up to the alignment.
+// Files are preallocated: zeros follow the last record.
 
 namespace basalt::wal {
 
@@ -42,7 +42,8 @@ struct FileHeader {
   /// The file before this one, as it must be found: 0 for none.
   uint64_t previous_file_id;
   Lsn previous_last_lsn;
-  uint64_t previous_length;  ///< The end of its last batch; what lies beyond was never acknowledged.
+  uint64_t
+      previous_length;  ///< The end of its last batch; what lies beyond was never acknowledged.
   uint64_t previous_running_hash;
   uint64_t reserved[4];
   uint64_t checksum;  ///< Of the bytes before it, at the copy's offset.
@@ -51,8 +52,8 @@ static_assert(sizeof(FileHeader) == 128 && alignof(FileHeader) == 8);
 
 enum class LogRecordType : uint32_t {
   kBatch = 1,
-  /// Ends a log that was closed: everything up to its LSN is durable. Carries no batch, and so no LSN
-  /// of its own: it repeats the last one. Not part of the length and running hash that the next
+  /// Ends a log that was closed: everything up to its LSN is durable. Carries no batch, and so no
+  /// LSN of its own: it repeats the last one. Not part of the length and running hash that the next
   /// file's header names.
   kClose = 2,
 };
@@ -77,8 +78,8 @@ constexpr uint64_t FramedBytes(uint64_t payload_bytes) noexcept {
 /// The first kRecordsOffset bytes of a file; fills in magic, version, sizes and checksums.
 std::string EncodeFileHeader(FileHeader header);
 
-/// The header in the first bytes of the file `path`; nothing when neither copy is whole. Unsupported:
-/// a whole header of a newer version, or with a required feature that is not known.
+/// The header in the first bytes of the file `path`; nothing when neither copy is whole.
+/// Unsupported: a whole header of a newer version, or with a required feature that is not known.
 Result<std::optional<FileHeader>> DecodeFileHeader(std::string_view first_bytes,
                                                    std::string_view path);
 
@@ -86,7 +87,8 @@ Result<std::optional<FileHeader>> DecodeFileHeader(std::string_view first_bytes,
 /// ignored); it must hold both.
 uint64_t RecordChecksum(uint64_t file_id, uint64_t offset, const char* framed) noexcept;
 
-/// The header of the record at `offset` of `file`, if a whole record with a right checksum lies there.
+/// The header of the record at `offset` of `file`, if a whole record with a right checksum lies
+/// there.
 std::optional<RecordHeader> ReadRecord(std::string_view file, uint64_t offset,
                                        uint64_t file_id) noexcept;
 

@@ -8,9 +8,9 @@
 namespace basalt::wal {
 namespace {
 
-/// The next offset from `from` on, below `limit`, where a valid record lies that may follow `run`: its
-/// LSN is above the run's, but not by more records than fit between. Checksums are computed only for
-/// what passes that filter.
+/// The next offset from `from` on, below `limit`, where a valid record lies that may follow `run`:
+/// its LSN is above the run's, but not by more records than fit between. Checksums are computed
+/// only for what passes that filter.
 std::optional<uint64_t> FindRecord(std::string_view file, uint64_t file_id, const RecordRun& run,
                                    uint64_t from, uint64_t limit) {
   for (uint64_t offset = from; offset < limit && file.size() - offset >= sizeof(RecordHeader);
@@ -60,8 +60,8 @@ Result<FileScan> ScanFile(std::string_view file, const FileHeader& header, std::
                         ", which this version does not know: use the newer program that wrote it");
     }
     const bool is_close = record && record->type == LogRecordType::kClose;
-    const bool is_next = record && offset == run.end &&
-                         record->lsn == run.last_lsn + (is_close ? 0 : 1);
+    const bool is_next =
+        record && offset == run.end && record->lsn == run.last_lsn + (is_close ? 0 : 1);
     if (!record || (!is_next && offset == run.end)) {
       const std::optional<uint64_t> found =
           FindRecord(file, header.file_id, run, offset + kRecordAlignment, limit);

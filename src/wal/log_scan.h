@@ -12,7 +12,7 @@ namespace basalt::wal {
 /// Records that lie one behind the other without a hole, neither in bytes nor in LSNs.
 struct RecordRun {
   Lsn first_lsn = 0;
-  Lsn last_lsn = 0;          ///< first_lsn - 1: none.
+  Lsn last_lsn = 0;  ///< first_lsn - 1: none.
   uint64_t begin = 0;
   uint64_t batches_end = 0;  ///< The end of the last batch.
   uint64_t end = 0;          ///< The same, or the end of the closing record behind it.
@@ -30,9 +30,9 @@ struct FileScan {
 /// The end of the last byte of `bytes` that is not zero; 0: all are.
 uint64_t NonZeroEnd(std::string_view bytes) noexcept;
 
-/// Finds all valid records of the file `path`, whose bytes are `file` (up to the length that counts).
-/// Behind damage it looks for the next valid record at every aligned offset. Never fails on damage:
-/// Unsupported is for a valid record of a type that this version does not know.
+/// Finds all valid records of the file `path`, whose bytes are `file` (up to the length that
+/// counts). Behind damage it looks for the next valid record at every aligned offset. Never fails
+/// on damage: Unsupported is for a valid record of a type that this version does not know.
 Result<FileScan> ScanFile(std::string_view file, const FileHeader& header, std::string_view path);
 
 }  // namespace basalt::wal

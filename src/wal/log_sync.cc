@@ -141,9 +141,9 @@ Status Log::RemoveObsolete(Lsn lsn) {
   std::vector<std::shared_ptr<LogFile>> obsolete;
   {
     const Lock lock(mutex_);
-    const auto kept = std::stable_partition(
-        files_.begin(), files_.end(),
-        [&](const auto& file) { return file != current_ && file->last_lsn <= lsn; });
+    const auto kept = std::find_if(files_.begin(), files_.end(), [&](const auto& file) {
+      return file == current_ || file->last_lsn > lsn;
+    });
     obsolete.assign(files_.begin(), kept);
     files_.erase(files_.begin(), kept);
   }

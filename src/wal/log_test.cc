@@ -61,11 +61,11 @@ TEST(Log, KeepsSequenceAndCountOfARecord) {
   ASSERT_TRUE(log->Wait(second).ok());
   ASSERT_TRUE(log->Wait(first).ok());
   std::vector<RecordView> records;
-  const auto result = Recover(fs.get(), kTestDirectory, 0, 0, RecoveryMode::kCheck,
-                              [&](const RecordView& record) {
-                                records.push_back(record);
-                                return Status();
-                              });
+  const auto result =
+      Recover(fs.get(), kTestDirectory, 0, 0, RecoveryMode::kCheck, [&](const RecordView& record) {
+        records.push_back(record);
+        return Status();
+      });
   ASSERT_TRUE(result);
   ASSERT_EQ(records.size(), 2U);
   EXPECT_EQ(records[0].first_sequence, 1000U);
@@ -102,10 +102,14 @@ TEST(Log, RecordsStagedTogetherAreOneWrite) {
 TEST(Log, DroppedTicketIsWrittenWithTheNextGroup) {
   const auto fs = NewTestFileSystem();
   const auto log = StartLog(fs.get());
-  { const Log::Ticket dropped = log->Stage(1, 1, TestPayload(1)); }
+  {
+    const Log::Ticket dropped = log->Stage(1, 1, TestPayload(1));
+  }
   log->Rotate();
   ASSERT_TRUE(Append(log.get(), TestPayload(2)).ok());
-  { const Log::Ticket dropped = log->Stage(3, 1, TestPayload(3)); }
+  {
+    const Log::Ticket dropped = log->Stage(3, 1, TestPayload(3));
+  }
   ASSERT_TRUE(log->Sync(3).ok());
   EXPECT_EQ(log->durable_lsn(), 3U);
   EXPECT_EQ(RecoverAll(fs.get()).payloads, TestPayloads(1, 3));
@@ -225,8 +229,7 @@ TEST(Log, FailedWriteFailsItsGroupAndAllBehindItAndGivesTheirLsnsAgain) {
     EXPECT_EQ(log->last_lsn(), 4U);
     fs->SetFault(FailingCall("write", error));
     const Status failed = log->Wait(third);
-    EXPECT_EQ(failed.code(),
-              error == EIO ? StatusCode::kIoError : StatusCode::kResourceExhausted);
+    EXPECT_EQ(failed.code(), error == EIO ? StatusCode::kIoError : StatusCode::kResourceExhausted);
     EXPECT_NE(failed.message().find("LSN 2"), std::string_view::npos) << failed.ToString();
     EXPECT_NE(failed.message().find("/db/000001.log"), std::string_view::npos);
     EXPECT_EQ(log->Wait(second).code(), failed.code());

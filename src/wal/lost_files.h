@@ -10,9 +10,10 @@
 
 namespace basalt::wal {
 
-/// The directory `lost/` inside a database's: what recovery took out of the log, in case that someone
-/// wants to look at it. Whole files keep their names; the tail of a file is `<name>.<offset>`. At most
-/// kLostFilesMax files and kLostBytesMax bytes, oldest log files removed first.
+/// The directory `lost/` inside a database's: what recovery took out of the log, in case that
+/// someone wants to look at it. Whole files keep their names; the tail of a file is
+/// `<name>.<offset>`. At most kLostFilesMax files and kLostBytesMax bytes, oldest log files removed
+/// first.
 class LostFiles {
  public:
   static constexpr size_t kLostFilesMax = 64;

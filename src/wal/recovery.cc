@@ -27,8 +27,8 @@ struct KnownFile {
   FileScan scan;
 };
 
-/// Where the log ends: behind run `run` of chain file `file` (kNone: before the first file), because
-/// the LSN `missing` is not there.
+/// Where the log ends: behind run `run` of chain file `file` (kNone: before the first file),
+/// because the LSN `missing` is not there.
 struct LogEnd {
   size_t file = kNone;
   size_t run = 0;
@@ -69,7 +69,7 @@ class Recovery {
   void BuildChain();
   Status ScanChain();
   void FindEnd();
-  bool FollowsFrom(const KnownFile& file, const KnownFile& next) const;
+  bool FollowsFrom(const KnownFile& file, const FileHeader& next) const;
   Status JudgeEnd();
   Status Replay(const std::function<Status(const RecordView&)>& replay);
   Status ReplaySegment(const Segment& segment,
@@ -87,13 +87,13 @@ class Recovery {
   const RecoveryMode mode_;
   LostFiles lost_;
 
-  std::vector<KnownFile> files_;   // By number.
-  std::vector<size_t> chain_;      // Those to replay from, ascending.
+  std::vector<KnownFile> files_;  // By number.
+  std::vector<size_t> chain_;     // Those to replay from, ascending.
   std::vector<Segment> segments_;
   LogEnd end_;
   std::unique_ptr<char[]> buffer_;
   size_t buffer_capacity_ = 0;
-  std::string_view bytes_;         // Of file `loaded_`.
+  std::string_view bytes_;  // Of file `loaded_`.
   size_t loaded_ = kNone;
   RecoveryResult result_;
 };
@@ -188,25 +188,29 @@ void Recovery::FindEnd() {
       segments_.push_back({.file = i, .begin = run.begin, .end = run.batches_end});
       end_.missing = run.last_lsn + 1;
     }
-    if (c + 1 == chain_.size() || FollowsFrom(file, files_[chain_[c + 1]])) continue;
-    // Whatever these records are, they are not what the next file continues.
-    segments_.resize(segments_before);
-    end_ = before;
-    end_.next_found = files_[chain_[c + 1]].header->first_lsn;
+    if (c + 1 == chain_.size()) return;
+    const KnownFile& next = files_[chain_[c + 1]];
+    const bool is_named = next.header->previous_file_id == file.header->file_id;
+    if (is_named && FollowsFrom(file, *next.header)) continue;
+    // The file that the next one names is gone, or this one is not as it is named. If this one is
+    // none that the next could continue, it is not of this log.
+    if (is_named || end_.missing > next.header->first_lsn) {
+      segments_.resize(segments_before);
+      end_ = before;
+    }
+    end_.next_found = next.header->first_lsn;
     return;
   }
 }
 
-/// Whether `file`, scanned without finding a hole that matters, is what the header of `next` names. A
+/// Whether `file`, scanned without finding a hole that matters, is what the header `next` names. A
 /// file that ends too early is not judged here: its missing LSNs are the hole.
-bool Recovery::FollowsFrom(const KnownFile& file, const KnownFile& next) const {
-  const FileHeader& header = *next.header;
-  if (header.previous_file_id != file.header->file_id) return true;
+bool Recovery::FollowsFrom(const KnownFile& file, const FileHeader& next) const {
   const RecordRun& last = file.scan.runs.back();
-  if (last.last_lsn < header.previous_last_lsn) return true;
-  return last.last_lsn == header.previous_last_lsn &&
-         last.batches_end == header.previous_length && header.first_lsn == last.last_lsn + 1 &&
-         (file.scan.runs.size() > 1 || file.scan.running_hash == header.previous_running_hash);
+  if (last.last_lsn < next.previous_last_lsn) return true;
+  return last.last_lsn == next.previous_last_lsn && last.batches_end == next.previous_length &&
+         next.first_lsn == last.last_lsn + 1 &&
+         (file.scan.runs.size() > 1 || file.scan.running_hash == next.previous_running_hash);
 }
 
 Status Recovery::JudgeEnd() {
@@ -217,7 +221,8 @@ Status Recovery::JudgeEnd() {
     result_.last_lsn_lost = last_lost;
     return {};
   }
-  const Lsn last_missing = end_.next_found > 0 ? end_.next_found - 1 : last_lost;
+  const Lsn last_missing =
+      end_.next_found > 0 ? std::max(end_.missing, end_.next_found - 1) : last_lost;
   std::string path = files_.empty() ? directory_ : files_.front().path;
   uint64_t offset = 0;
   if (end_.file != kNone) {
@@ -230,14 +235,13 @@ Status Recovery::JudgeEnd() {
       offset = 0;
     }
   }
-  return Status(StatusCode::kCorruption,
-                "read log " + path + " at offset " + std::to_string(offset) +
-                    ": the records with LSN " + std::to_string(end_.missing) + " to " +
-                    std::to_string(last_missing) +
-                    " are damaged or missing, though everything up to LSN " +
-                    std::to_string(last_lost) +
-                    " was durable; restore the file, or run `basalt repair " + directory_ +
-                    "` to keep what lies before them");
+  return Status(
+      StatusCode::kCorruption,
+      "read log " + path + " at offset " + std::to_string(offset) + ": the records with LSN " +
+          std::to_string(end_.missing) + " to " + std::to_string(last_missing) +
+          " are damaged or missing, though everything up to LSN " + std::to_string(last_lost) +
+          " was durable; restore the file, or run `basalt repair " + directory_ +
+          "` to keep what lies before them");
 }
 
 Status Recovery::Replay(const std::function<Status(const RecordView&)>& replay) {
@@ -280,8 +284,8 @@ Status Recovery::ReplaySegment(const Segment& segment,
   return {};
 }
 
-// First the end file is shortened, then later files go: until the last step the hole stays visible, so
-// that a crash in between changes no verdict.
+// First the end file is shortened, then later files go: until the last step the hole stays visible,
+// so that a crash in between changes no verdict.
 Status Recovery::CutTail() {
   BASALT_RETURN_IF_ERROR(TruncateEndFile());
   BASALT_RETURN_IF_ERROR(RemoveLaterFiles());
@@ -343,8 +347,7 @@ void Recovery::FillStart() {
     start.previous_running_hash = file.scan.running_hash;
     is_closed = run.is_closed() && end_.file + 1 == files_.size();
   }
-  start.closed_cleanly = is_closed && result_.tail_bytes_cut == 0 &&
-                         result_.first_lsn_lost == 0;
+  start.closed_cleanly = is_closed && result_.tail_bytes_cut == 0 && result_.first_lsn_lost == 0;
   result_.closed_cleanly = start.closed_cleanly;
 }
 

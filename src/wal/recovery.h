@@ -12,10 +12,12 @@
 
 // Reads back what a log holds, as far as it goes without a hole. docs/log.md states the rules:
 //
-//   * Replay starts behind the flushed LSN and goes on while each record follows the one before it, in
-//     the file or in the next file of the chain that headers form. What is replayed is always a prefix
-//     of what was written.
-//   * The first LSN that is missing is where the log ends. If anything names it as durable (a record,
+//   * Replay starts behind the flushed LSN and goes on while each record follows the one before it,
+//   in
+//     the file or in the next file of the chain that headers form. What is replayed is always a
+//     prefix of what was written.
+//   * The first LSN that is missing is where the log ends. If anything names it as durable (a
+//   record,
 //     a file header, the manifest), that is corruption and refused. Otherwise it is the tail that a
 //     power cut tears: it is cut, kept in `lost/`, and reported.
 //
@@ -32,20 +34,22 @@ struct RecordView {
 };
 
 enum class RecoveryMode : uint8_t {
-  kOpen,    ///< Cuts an unacknowledged tail (to lost/), fails on a gap at or below the greatest durable LSN.
+  kOpen,    ///< Cuts an unacknowledged tail (to lost/), fails on a gap at or below the greatest
+            ///< durable LSN.
   kCheck,   ///< As kOpen, but writes nothing: only reports what would be cut.
   kRepair,  ///< Cuts at any gap, to lost/.
 };
 
 struct RecoveryResult {
-  LogStart start;                ///< What a new Log continues with.
-  bool closed_cleanly = false;   ///< The last record is the closing one (or there is no log at all).
-  Lsn greatest_durable_lsn = 0;  ///< That any valid record, header or the manifest names, or is flushed.
-  uint64_t records = 0;          ///< Replayed.
-  uint64_t log_bytes = 0;        ///< Of the replayed records, with their headers.
-  uint64_t last_sequence = 0;    ///< Of the replayed records; 0: none.
-  /// The tail that was cut, or would be (kCheck): the non-zero bytes behind the last good record, in
-  /// its file and in all later files; where it begins. The file is a path; empty: no tail.
+  LogStart start;               ///< What a new Log continues with.
+  bool closed_cleanly = false;  ///< The last record is the closing one (or there is no log at all).
+  Lsn greatest_durable_lsn =
+      0;                   ///< That any valid record, header or the manifest names, or is flushed.
+  uint64_t records = 0;    ///< Replayed.
+  uint64_t log_bytes = 0;  ///< Of the replayed records, with their headers.
+  uint64_t last_sequence = 0;  ///< Of the replayed records; 0: none.
+  /// The tail that was cut, or would be (kCheck): the non-zero bytes behind the last good record,
+  /// in its file and in all later files; where it begins. The file is a path; empty: no tail.
   uint64_t tail_bytes_cut = 0;
   std::string tail_file;
   uint64_t tail_offset = 0;
@@ -58,11 +62,12 @@ struct RecoveryResult {
 /// Calls `replay` for each record with LSN > flushed_lsn, in LSN order; an error of `replay` is
 /// returned, and nothing is cut then.
 ///
-/// Corruption: a record that is known to be durable is damaged or missing; the message has file, offset
-/// and the lost LSNs. Unsupported: a newer format. IoError and others: of the file system, as they are.
+/// Corruption: a record that is known to be durable is damaged or missing; the message has file,
+/// offset and the lost LSNs. Unsupported: a newer format. IoError and others: of the file system,
+/// as they are.
 ///
-/// kRepair leaves a log that ends before `durable_lsn_in_manifest`: the caller must lower the manifest's
-/// to `start.durable_lsn` before the next recovery.
+/// kRepair leaves a log that ends before `durable_lsn_in_manifest`: the caller must lower the
+/// manifest's to `start.durable_lsn` before the next recovery.
 Result<RecoveryResult> Recover(io::FileSystem* fs, const std::string& directory, Lsn flushed_lsn,
                                Lsn durable_lsn_in_manifest, RecoveryMode mode,
                                const std::function<Status(const RecordView&)>& replay);

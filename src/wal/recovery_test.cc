@@ -138,7 +138,8 @@ TEST(Recovery, TornTailIsCutKeptAndReportedAtEveryLength) {
   for (uint64_t size = last.begin; size < last.end; ++size) {
     const auto fs = whole->Clone();
     Truncate(fs.get(), last.file, size);
-    const std::string tail = io::ReadWholeFile(fs.get(), last.file, 1 << 20).value().substr(last.begin);
+    const std::string tail =
+        io::ReadWholeFile(fs.get(), last.file, 1 << 20).value().substr(last.begin);
     const Recovered recovered = RecoverAll(fs.get());
     ASSERT_TRUE(recovered.status.ok()) << recovered.status.ToString();
     // Padding is no part of a record: what is cut within it is whole.
@@ -217,8 +218,8 @@ TEST(Recovery, FlippedBitIsNeverSilentlyWrong) {
         ASSERT_EQ(recovered.status.code(), StatusCode::kCorruption) << file << " " << byte;
         ASSERT_TRUE(Mentions(recovered.status, file)) << recovered.status.ToString();
         ASSERT_TRUE(Mentions(recovered.status, "offset " + std::to_string(damaged->begin)));
-        ASSERT_TRUE(Mentions(recovered.status, "LSN " + std::to_string(lsn) + " to " +
-                                                   std::to_string(lsn)))
+        ASSERT_TRUE(
+            Mentions(recovered.status, "LSN " + std::to_string(lsn) + " to " + std::to_string(lsn)))
             << recovered.status.ToString();
         ASSERT_TRUE(Mentions(recovered.status, "basalt repair /db"));
       } else {
@@ -267,8 +268,8 @@ TEST(Recovery, MissingFileIsCorruptionWhereItHeldDurableRecords) {
     }
     EXPECT_EQ(recovered.status.code(), StatusCode::kCorruption) << number;
     const Lsn first = (number - 1) * 4 + 1;
-    EXPECT_TRUE(Mentions(recovered.status, "LSN " + std::to_string(first) + " to " +
-                                               std::to_string(first + 3)))
+    EXPECT_TRUE(Mentions(recovered.status,
+                         "LSN " + std::to_string(first) + " to " + std::to_string(first + 3)))
         << recovered.status.ToString();
     EXPECT_TRUE(RecoverAll(fs.get(), number * 4, 0).status.ok()) << "unless tables hold them";
   }
@@ -277,14 +278,15 @@ TEST(Recovery, MissingFileIsCorruptionWhereItHeldDurableRecords) {
 TEST(Recovery, FileCutExactlyBetweenRecordsIsNoticed) {
   const auto whole = ThreeFiles();
   const Layout layout = ReadLayout(whole.get());
-  for (const Lsn lsn : {2, 3, 4, 6, 7, 8}) {  // The first that is gone; the file's last is a multiple of 4.
+  for (const Lsn lsn :
+       {2, 3, 4, 6, 7, 8}) {  // The first that is gone; the file's last is a multiple of 4.
     const auto fs = whole->Clone();
     Truncate(fs.get(), layout.records[lsn - 1].file, layout.records[lsn - 1].begin);
     const Recovered recovered = RecoverAll(fs.get());
     EXPECT_EQ(recovered.status.code(), StatusCode::kCorruption) << lsn;
     EXPECT_TRUE(Mentions(recovered.status, layout.records[lsn - 1].file));
-    EXPECT_TRUE(Mentions(recovered.status,
-                         "offset " + std::to_string(layout.records[lsn - 1].begin)));
+    EXPECT_TRUE(
+        Mentions(recovered.status, "offset " + std::to_string(layout.records[lsn - 1].begin)));
   }
 }
 
@@ -354,7 +356,15 @@ TEST(Recovery, CutSurvivesAPowerCut) {
 TEST(Recovery, FileThatIsNotTheOneTheNextHeaderNamesIsCorruption) {
   using Change = void (*)(FileHeader*);
   for (const Change change : {+[](FileHeader* h) { h->previous_running_hash ^= 1; },
-                              +[](FileHeader* h) { h->previous_file_id ^= 1; h->first_lsn = 6; },
+                              +[](FileHeader* h) {
+                                h->previous_file_id ^= 1;
+                                h->first_lsn = 6;
+                              },
+                              +[](FileHeader* h) { h->previous_file_id ^= 1; },
+                              +[](FileHeader* h) {
+                                h->previous_file_id ^= 1;
+                                h->first_lsn = 3;
+                              },
                               +[](FileHeader* h) { h->previous_length += 8; },
                               +[](FileHeader* h) { h->previous_last_lsn = 3; }}) {
     const auto fs = ThreeFiles();
@@ -435,11 +445,10 @@ TEST(Recovery, ErrorOfTheCallbackIsReturnedAndNothingIsCut) {
   const Layout layout = ReadLayout(fs.get());
   Truncate(fs.get(), layout.records.back().file, layout.records.back().end - 30);
   const std::string before = AllBytes(fs.get());
-  const auto result = Recover(fs.get(), kTestDirectory, 0, 0, RecoveryMode::kOpen,
-                              [](const RecordView& record) {
-                                return record.lsn == 4 ? Status(StatusCode::kResourceExhausted, "full")
-                                                       : Status();
-                              });
+  const auto result =
+      Recover(fs.get(), kTestDirectory, 0, 0, RecoveryMode::kOpen, [](const RecordView& record) {
+        return record.lsn == 4 ? Status(StatusCode::kResourceExhausted, "full") : Status();
+      });
   EXPECT_EQ(result.status().code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(AllBytes(fs.get()), before);
 }
@@ -465,7 +474,8 @@ TEST(Recovery, DurableFileThatLostBothHeaderCopiesIsNamed) {
   Overwrite(fs.get(), "/db/000002.log", 0, std::string(kRecordsOffset, 'x'));
   const Recovered recovered = RecoverAll(fs.get());
   EXPECT_EQ(recovered.status.code(), StatusCode::kCorruption);
-  EXPECT_TRUE(Mentions(recovered.status, "/db/000002.log at offset 0")) << recovered.status.ToString();
+  EXPECT_TRUE(Mentions(recovered.status, "/db/000002.log at offset 0"))
+      << recovered.status.ToString();
   EXPECT_TRUE(Mentions(recovered.status, "LSN 5 to 8"));
 }
 
@@ -495,8 +505,7 @@ TEST(Recovery, LostDirectoryIsBounded) {
   const auto fs = NewTestFileSystem();
   ASSERT_TRUE(fs->CreateDirectory("/db/lost").ok());
   for (uint64_t i = 1; i <= 100; ++i) {
-    ASSERT_TRUE(
-        io::ReplaceFile(fs.get(), io::JoinPath("/db/lost", LogFileName(i)), "old").ok());
+    ASSERT_TRUE(io::ReplaceFile(fs.get(), io::JoinPath("/db/lost", LogFileName(i)), "old").ok());
   }
   ASSERT_TRUE(io::ReplaceFile(fs.get(), "/db/lost/note.txt", "not ours").ok());
   ASSERT_TRUE(io::ReplaceFile(fs.get(), "/db/000101.log", "torn").ok());

@@ -26,14 +26,14 @@ inline Recovered RecoverAll(io::FileSystem* fs, Lsn flushed = 0, Lsn manifest_du
                             RecoveryMode mode = RecoveryMode::kOpen) {
   Recovered recovered;
   Lsn next = flushed + 1;
-  auto result = Recover(fs, kTestDirectory, flushed, manifest_durable, mode,
-                        [&](const RecordView& record) {
-                          if (record.lsn != next++) {
-                            return Status(StatusCode::kAborted, "not contiguous");
-                          }
-                          recovered.payloads.emplace_back(record.payload);
-                          return Status();
-                        });
+  auto result =
+      Recover(fs, kTestDirectory, flushed, manifest_durable, mode, [&](const RecordView& record) {
+        if (record.lsn != next++) {
+          return Status(StatusCode::kAborted, "not contiguous");
+        }
+        recovered.payloads.emplace_back(record.payload);
+        return Status();
+      });
   recovered.status = result.status();
   if (result) recovered.result = std::move(*result);
   return recovered;
@@ -64,7 +64,8 @@ inline Status Append(Log* log, std::string_view payload, Lsn* lsn = nullptr) {
   return status;
 }
 
-/// The payload of the `i`-th record: of any length between 0 and 200, and different from all others.
+/// The payload of the `i`-th record: of any length between 0 and 200, and different from all
+/// others.
 inline std::string TestPayload(uint64_t i) {
   std::string payload = std::to_string(i);
   payload.append(i * 37 % 150, static_cast<char>('a' + i % 26));
