@@ -34,6 +34,7 @@ Layout ReadLayout(io::FileSystem* fs) {
     const std::string path = io::JoinPath(kTestDirectory, name);
     const std::string bytes = io::ReadWholeFile(fs, path, 1 << 20).value();
     const auto header = DecodeFileHeader(std::string_view(bytes).substr(0, kRecordsOffset), path);
+    if (!*header) continue;  // A torn creation.
     layout.header_claims.push_back((*header)->durable_lsn);
     for (uint64_t offset = kRecordsOffset;;) {
       const auto record = ReadRecord(bytes, offset, (*header)->file_id);

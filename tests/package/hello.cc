@@ -1,5 +1,5 @@
-// Opens a database in the directory that is its argument, writes, reads, and exits with 0 when it read
-// what it wrote.
+// Opens a database in the directory that is its argument, writes, reads, and exits with 0 when it
+// read what it wrote.
 
 #include <iostream>
 
