@@ -77,6 +77,10 @@ Status CheckHeader(std::string_view bytes, std::string_view path) {
                       std::to_string(version) + ", required features " + std::to_string(required) +
                       "); this one reads format 1: open it with that version");
   }
+  if (base::Load<uint32_t>(bytes.data() + 20) != 0 ||
+      base::Load<uint64_t>(bytes.data() + 48) != 0) {
+    return Corrupt(path, 20, "bytes of the header that must be zero are not");
+  }
   return {};
 }
 
@@ -138,8 +142,8 @@ Result<Manifest> DecodeManifest(std::string_view bytes, std::string_view path) {
     *field = in.Read<uint64_t>();
   }
   const auto count = in.Read<uint32_t>();
-  static_cast<void>(in.Read<uint32_t>());
-  if (!in.ok() || count > in.rest().size() / kTableFixedBytes) {
+  const auto zero = in.Read<uint32_t>();
+  if (!in.ok() || zero != 0 || count > in.rest().size() / kTableFixedBytes) {
     return Corrupt(path, kHeaderBytes, "the number of tables does not fit the file");
   }
   manifest.tables.reserve(count);
