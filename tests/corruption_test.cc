@@ -278,5 +278,31 @@ TEST_F(CorruptionTest, AManifestOfANewerVersionIsNamedAsSuch) {
   EXPECT_NE(db.error().message().find("newer version"), std::string_view::npos);
 }
 
+TEST_F(CorruptionTest, AReadOnlyDirectoryIsAClearErrorAndNothingIsChanged) {
+  MakeTables();
+  for (const int error : {EROFS, EACCES}) {
+    disk_.SetFault({.kind = io::Fault::Kind::kError,
+                    .at_call = 1,
+                    .error = error,
+                    .sticky = true,
+                    .matches = [](std::string_view operation, std::string_view) {
+                      return operation != "open" && operation != "read" && operation != "stat" &&
+                             operation != "list" && operation != "size";
+                    }});
+    const auto db = Open(&disk_);
+    ASSERT_FALSE(db);
+    EXPECT_EQ(db.error().code(), StatusCode::kIoError);
+    EXPECT_NE(db.error().message().find("/db/LOCK"), std::string_view::npos)
+        << db.error().ToString();
+    EXPECT_NE(db.error().message().find("permissions"), std::string_view::npos)
+        << db.error().ToString();
+    disk_.ClearFault();
+  }
+  Content content;
+  uint64_t bytes_cut = 0;
+  ASSERT_TRUE(ReadAll(&disk_, &content, &bytes_cut).ok());
+  EXPECT_TRUE(content == content_);
+}
+
 }  // namespace
 }  // namespace basalt

@@ -1,0 +1,90 @@
+#include "db/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "io/sim_file_system.h"
+
+namespace basalt::db {
+namespace {
+
+Manifest SampleManifest() {
+  Manifest manifest;
+  manifest.database_id = 0x1234;
+  manifest.next_table_number = 9;
+  manifest.flushed_lsn = 77;
+  manifest.durable_lsn = 78;
+  manifest.last_sequence = 500;
+  manifest.wall_ms = 1'770'000'000'000;
+  for (uint64_t number = 1; number <= 3; ++number) {
+    ManifestTable table;
+    table.number = number;
+    table.level = number == 1 ? 0 : 1;
+    table.properties.file_id = number * 1000;
+    table.properties.file_bytes = 4096;
+    table.properties.records = 10;
+    table.properties.smallest_sequence = number;
+    table.properties.largest_sequence = number * 2;
+    table.properties.smallest_key = std::string(number == 1 ? 0 : 1, static_cast<char>(number));
+    table.properties.largest_key = std::string(300 * number, static_cast<char>(number + 1));
+    manifest.tables.push_back(table);
+  }
+  return manifest;
+}
+
+TEST(Manifest, ComesBackAsItWasWritten) {
+  io::SimFileSystem fs;
+  ASSERT_TRUE(fs.CreateDirectory("/db").ok());
+  const Manifest written = SampleManifest();
+  ASSERT_TRUE(WriteManifest(&fs, "/db", written).ok());
+  const auto read = ReadManifest(&fs, "/db");
+  ASSERT_TRUE(read) << read.error().ToString();
+  EXPECT_EQ(EncodeManifest(*read), EncodeManifest(written));
+  EXPECT_EQ(read->tables[2].properties.largest_key, written.tables[2].properties.largest_key);
+}
+
+TEST(Manifest, IsAbsentAsNotFound) {
+  io::SimFileSystem fs;
+  ASSERT_TRUE(fs.CreateDirectory("/db").ok());
+  EXPECT_EQ(ReadManifest(&fs, "/db").error().code(), StatusCode::kNotFound);
+}
+
+TEST(Manifest, AReplacementThatAPowerCutInterruptsLeavesTheOldOrTheNew) {
+  const Manifest old_manifest = SampleManifest();
+  Manifest new_manifest = old_manifest;
+  new_manifest.flushed_lsn = 99;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    io::SimFileSystem fs;
+    ASSERT_TRUE(fs.CreateDirectory("/db").ok());
+    ASSERT_TRUE(fs.SyncDirectory("/").ok());
+    ASSERT_TRUE(WriteManifest(&fs, "/db", old_manifest).ok());
+    fs.ResetCalls();
+    fs.SetObserver([&](uint64_t call, std::string_view, std::string_view) {
+      if (call == 1 + seed % 8) fs.Crash(seed);
+    });
+    const Status replaced = WriteManifest(&fs, "/db", new_manifest);
+    fs.SetObserver({});
+    const auto read = ReadManifest(&fs, "/db");
+    ASSERT_TRUE(read) << "seed " << seed << ": " << read.error().ToString();
+    EXPECT_TRUE(read->flushed_lsn == 77 || read->flushed_lsn == 99) << "seed " << seed;
+    if (replaced.ok()) {
+      EXPECT_EQ(read->flushed_lsn, 99U) << "seed " << seed;
+    }
+  }
+}
+
+TEST(Manifest, EveryTruncationAndEveryFlippedBitIsRefused) {
+  const std::string bytes = EncodeManifest(SampleManifest());
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    ASSERT_FALSE(DecodeManifest(std::string_view(bytes).substr(0, size), "MANIFEST")) << size;
+  }
+  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    std::string flipped = bytes;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    ASSERT_FALSE(DecodeManifest(flipped, "MANIFEST")) << "bit " << bit;
+  }
+}
+
+}  // namespace
+}  // namespace basalt::db
