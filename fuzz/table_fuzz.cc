@@ -95,7 +95,7 @@ void CheckFile(const std::string& bytes) {
   BASALT_CHECK(fs->Open(kPath, basalt::io::OpenMode::kCreate).value()->WriteAt(0, bytes).ok());
   basalt::table::FileHeader header{};
   if (bytes.size() >= sizeof header) {
-    header = basalt::table::FromBytes<basalt::table::FileHeader>(bytes.data());
+    header = basalt::table::FromBytes<basalt::table::FileHeader>(bytes);
   }
   const auto table = Table::Open(fs->Open(kPath, basalt::io::OpenMode::kRead).value(),
                                  header.file_id, header.keyspace, bytes.size(),

@@ -226,5 +226,25 @@ INSTANTIATE_TEST_SUITE_P(
                     SweptFault{"ShortReadSticky", io::Fault::Kind::kShortRead, 0, true}),
     [](const testing::TestParamInfo<SweptFault>& info) { return info.param.name; });
 
+TEST(FailingLog, AMemtableToWhichEveryWriteFailsDoesNotGrowForEver) {
+  io::SimFileSystem disk;
+  io::SimClock clock;
+  io::ManualExecutor executor;
+  db::Environment environment;
+  environment.fs = &disk;
+  environment.clock = &clock;
+  environment.executor = &executor;
+  environment.memtable_bytes = 64 << 10;
+  auto db = db::OpenDatabase(kPath, {.memory_budget = uint64_t{2} << 20}, environment).value();
+  disk.SetFault({.kind = io::Fault::Kind::kError, .at_call = 1, .error = ENOSPC, .sticky = true});
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_EQ(db->Put("key", std::string(1000, 'v')).code(), StatusCode::kResourceExhausted);
+    ASSERT_LT(db->GetStats().memtable_bytes, 512U << 10) << "after " << i << " writes";
+  }
+  disk.ClearFault();
+  EXPECT_TRUE(db->Put("key", "value", {.durability = Durability::kPower}).ok());
+  EXPECT_EQ((*db->Get("key"))->view(), "value");
+}
+
 }  // namespace
 }  // namespace basalt

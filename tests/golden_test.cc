@@ -9,8 +9,8 @@
 #include <map>
 #include <string>
 
-#include "base/random.h"
 #include "basalt/db.h"
+#include "base/random.h"
 #include "db/environment.h"
 #include "tests/crash/write_history.h"
 

@@ -36,7 +36,7 @@ TEST(ChunkPool, BlocksAreAlignedToTheirSizeAndDisjoint) {
       taken.emplace(block, bytes);
     } else {
       auto victim = taken.begin();
-      std::advance(victim, static_cast<long>(random.Next() % taken.size()));
+      std::advance(victim, static_cast<ptrdiff_t>(random.Next() % taken.size()));
       pool.Give(victim->first, victim->second);
       taken.erase(victim);
     }

@@ -61,6 +61,16 @@ void Core::PublishState(std::shared_ptr<const ReadState> state) {
   changed_.notify_all();
 }  // the old state dies after the lock is released
 
+void Core::PublishVersion(std::shared_ptr<const Version> version,
+                          const std::shared_ptr<Generation>& flushed) {
+  std::shared_ptr<const ReadState> old;  // dies after the lock is released
+  const std::scoped_lock lock(mutex_);
+  auto sealed = state_->sealed == flushed ? nullptr : state_->sealed;
+  old = std::exchange(state_, std::make_shared<const ReadState>(ReadState{
+                                  state_->active, std::move(sealed), std::move(version)}));
+  changed_.notify_all();
+}
+
 void Core::Seal() {
   auto active = NewGeneration();
   std::shared_ptr<const ReadState> old;
@@ -143,6 +153,11 @@ void Core::FlushSealed() {
 }
 
 Status Core::FlushGeneration(const std::shared_ptr<Generation>& generation) {
+  if (generation->table->empty()) {  // every write to it failed
+    const std::scoped_lock install(install_mutex_);
+    PublishVersion(State()->version, generation);
+    return {};
+  }
   const uint64_t start = environment_.clock->MonotonicMicros();
   Edit edit{.level = 0, .added = {}, .removed = {}, .flushed = generation};
   NewTables outputs;
@@ -448,15 +463,7 @@ Status Core::Install(const Edit& edit) {
   manifest_ = next;
   flushed_lsn_.store(next.flushed_lsn, std::memory_order_release);
 
-  {
-    std::shared_ptr<const ReadState> state;
-    std::unique_lock lock(mutex_);
-    state = std::make_shared<const ReadState>(ReadState{
-        state_->active, state_->sealed == edit.flushed ? nullptr : state_->sealed, version});
-    state_.swap(state);
-    changed_.notify_all();
-    lock.unlock();
-  }
+  PublishVersion(std::move(version), edit.flushed);
   for (const std::shared_ptr<TableFile>& file : edit.removed) file->MarkObsolete();
   for (const std::shared_ptr<TableFile>& file : orphans_) file->MarkObsolete();
   orphans_.clear();

@@ -134,7 +134,15 @@ Status Core::WriteSequenced(std::string_view batch, size_t count,
       changed_.notify_all();  // a flush may wait for this
     }
     queue_->Finish(place);
-    BASALT_RETURN_IF_ERROR(logged);
+    if (!logged.ok()) {
+      // An empty memtable takes any batch, so that one to which every write fails has to go in
+      // time.
+      const memtable::MemTable& table = *generation->table;
+      if (table.empty() && table.memory_bytes() > memtable_bytes_) {
+        static_cast<void>(MakeRoom(generation));
+      }
+      return logged;
+    }
     return durability == Durability::kPower ? log_->Sync(ticket.lsn()) : Status();
   }
 }

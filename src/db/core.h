@@ -146,6 +146,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Makes an edit of the present version the new one: writes the manifest, then publishes it.
   Status Install(const Edit& edit);
   void PublishState(std::shared_ptr<const ReadState> state);
+  /// Under install_mutex_: `version` is the present one, and `flushed`, if sealed, is in it.
+  void PublishVersion(std::shared_ptr<const Version> version,
+                      const std::shared_ptr<Generation>& flushed);
   /// Waits on changed_ until `done()`, running background jobs here when the executor wants that.
   template <class Done>
   void WaitUntil(std::unique_lock<std::mutex>& lock, Done done) const {

@@ -415,7 +415,7 @@ TEST(SimFault, EveryCallCanFailAndDoesNothingThen) {
     fs.SetFault({.at_call = 1, .error = EIO, .sticky = true, .matches = Only(operation)});
     const Status status = call();
     EXPECT_EQ(status.code(), StatusCode::kIoError) << operation;
-    EXPECT_NE(status.message().find("/"), std::string_view::npos) << operation;
+    EXPECT_NE(status.message().find('/'), std::string_view::npos) << operation;
     EXPECT_TRUE(fs.FaultHappened()) << operation;
     fs.ClearFault();
   };

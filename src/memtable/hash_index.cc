@@ -71,8 +71,8 @@ bool HashIndex::Grow(size_t words_needed, bool within_limit) noexcept {
 
   if (old != nullptr) {
     budget_->Refund(old->bytes);
-    retired_->Retire(old.get(), old->bytes, &RetiredWords::Delete);
-    static_cast<void>(old.release());
+    const uint64_t bytes = old->bytes;
+    retired_->Retire(old.release(), bytes, &RetiredWords::Delete);
   }
   return true;
 }

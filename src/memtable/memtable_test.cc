@@ -382,7 +382,7 @@ class Model {
 
   void EndSomeBatch() {
     if (open_.empty()) return;
-    const auto chosen = open_.begin() + static_cast<long>(random_.Below(open_.size()));
+    const auto chosen = open_.begin() + static_cast<ptrdiff_t>(random_.Below(open_.size()));
     OpenBatch open = std::move(*chosen);
     open_.erase(chosen);
     if (open.dropped) {

@@ -103,14 +103,14 @@ TEST(MergingIterator, OfEqualRecordsTheEarlierChildsComesFirstBothWays) {
 }
 
 TEST(MergingIterator, AnErrorOfAnyChildEndsTheIteration) {
-  for (int broken = 0; broken < 3; ++broken) {
+  for (base::SequenceNumber broken = 1; broken <= 3; ++broken) {
     Children children;
     VectorIterator* victim = nullptr;
     for (int i = 0; i < 3; ++i) {
-      const auto sequence = static_cast<base::SequenceNumber>(i + 1);
+      const auto sequence = base::SequenceNumber{1} + static_cast<base::SequenceNumber>(i);
       auto child = std::make_unique<VectorIterator>(
           std::vector<Record>{Put("a", sequence, ""), Put("b", sequence, "")});
-      if (i == broken) victim = child.get();
+      if (sequence == broken) victim = child.get();
       children.push_back(std::move(child));
     }
     const auto it = NewMergingIterator(std::move(children));

@@ -157,7 +157,7 @@ Status Table::Verify(const std::function<bool(uint64_t bytes)>& on_block,
   const auto report = [&](uint64_t offset, Status fault) {
     if (on_fault) on_fault(offset, std::move(fault));
   };
-  const Status cancelled_status(StatusCode::kCancelled, "verify " + path() + ": cancelled");
+  Status cancelled_status(StatusCode::kCancelled, "verify " + path() + ": cancelled");
   const TableProperties& properties = metadata_->properties;
 
   MetadataReader reader(*file_, properties.file_id, properties.keyspace, properties.file_bytes);

@@ -88,13 +88,12 @@ class TableCorruption : public testing::Test {
   }
 
   SectionEntry Section(SectionKind kind) {
-    const auto trailer =
-        FromBytes<FileTrailer>(bytes_.data() + bytes_.size() - sizeof(FileTrailer));
+    const auto trailer = FromBytes<FileTrailer>(bytes_, bytes_.size() - sizeof(FileTrailer));
     SectionEntry entry{};
     for (uint32_t i = 0; i < trailer.section_count && entry.kind != static_cast<uint32_t>(kind);
          ++i) {
-      entry = FromBytes<SectionEntry>(bytes_.data() + trailer.section_table_offset +
-                                      i * sizeof(SectionEntry));
+      entry =
+          FromBytes<SectionEntry>(bytes_, trailer.section_table_offset + i * sizeof(SectionEntry));
     }
     EXPECT_EQ(entry.kind, static_cast<uint32_t>(kind));
     return entry;
@@ -114,22 +113,22 @@ class TableCorruption : public testing::Test {
   // Changes a copy of the file's fixed parts as `change` says, with their checksums made right.
   std::string Resealed(const std::function<void(FileHeader*, FileTrailer*)>& change) {
     std::string bytes = bytes_;
-    char* const trailer_at = bytes.data() + bytes.size() - sizeof(FileTrailer);
-    auto header = FromBytes<FileHeader>(bytes.data());
-    auto trailer = FromBytes<FileTrailer>(trailer_at);
+    const uint64_t trailer_offset = bytes.size() - sizeof(FileTrailer);
+    auto header = FromBytes<FileHeader>(bytes);
+    auto trailer = FromBytes<FileTrailer>(bytes, trailer_offset);
     change(&header, &trailer);
     header.checksum = base::Checksum(header.file_id, 0, BytesOf(header).substr(0, 56));
     trailer.checksum = base::Checksum(trailer.file_id, bytes.size() - sizeof(FileTrailer),
                                       BytesOf(trailer).substr(0, kTrailerChecksummedBytes));
     std::memcpy(bytes.data(), &header, sizeof header);
-    std::memcpy(trailer_at, &trailer, sizeof trailer);
+    std::memcpy(bytes.data() + trailer_offset, &trailer, sizeof trailer);
     return bytes;
   }
 
   // Adds a section of an unknown kind in front of the section table.
   std::string WithForeignSection(uint32_t flags) {
-    const auto header = FromBytes<FileHeader>(bytes_.data());
-    auto trailer = FromBytes<FileTrailer>(bytes_.data() + bytes_.size() - sizeof(FileTrailer));
+    const auto header = FromBytes<FileHeader>(bytes_);
+    auto trailer = FromBytes<FileTrailer>(bytes_, bytes_.size() - sizeof(FileTrailer));
     std::string bytes = bytes_.substr(0, trailer.section_table_offset);
     std::string entries =
         bytes_.substr(trailer.section_table_offset, trailer.section_count * sizeof(SectionEntry));
@@ -317,7 +316,7 @@ TEST_F(TableCorruption, TwoBlocksOfOneTableThatChangedPlacesAreCaught) {
 TEST_F(TableCorruption, VerifyHoldsThePropertiesAgainstTheRecords) {
   const SectionEntry properties = Section(SectionKind::kProperties);
   // All numbers but the expiry times, which no record has yet, and the reserved bytes.
-  for (const uint64_t field : {0, 8, 16, 24, 32, 40}) {
+  for (const uint64_t field : {0u, 8u, 16u, 24u, 32u, 40u}) {
     std::string changed = bytes_;
     char& byte = changed[properties.offset + field];
     byte = static_cast<char>(byte + 1);

@@ -79,17 +79,17 @@ struct BlockHandle {
 };
 static_assert(sizeof(BlockHandle) == 16 && std::has_unique_object_representations_v<BlockHandle>);
 
-/// The bytes of a struct as they stand in the file, and back.
+/// The bytes of a struct as they stand in the file, and back; `bytes` must hold all of it.
 template <class T>
 std::string_view BytesOf(const T& fields) noexcept {
   static_assert(std::is_trivially_copyable_v<T>);
   return {reinterpret_cast<const char*>(&fields), sizeof fields};
 }
 template <class T>
-T FromBytes(const char* at) noexcept {
+T FromBytes(std::string_view bytes, size_t offset = 0) noexcept {
   static_assert(std::is_trivially_copyable_v<T>);
   T fields;
-  __builtin_memcpy(&fields, at, sizeof fields);
+  __builtin_memcpy(&fields, bytes.data() + offset, sizeof fields);
   return fields;
 }
 

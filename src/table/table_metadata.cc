@@ -91,7 +91,7 @@ Result<std::unique_ptr<TableMetadata>> MetadataReader::Read() {
   std::string entries;
   BASALT_RETURN_IF_ERROR(ReadSectionTable(&entries));
   for (size_t at = 0; at < entries.size(); at += sizeof(SectionEntry)) {
-    BASALT_RETURN_IF_ERROR(ReadSection(FromBytes<SectionEntry>(entries.data() + at)));
+    BASALT_RETURN_IF_ERROR(ReadSection(FromBytes<SectionEntry>(entries, at)));
   }
   BASALT_RETURN_IF_ERROR(CheckWhole());
   return std::move(metadata_);
@@ -102,7 +102,7 @@ Status MetadataReader::ReadHeader() {
   BASALT_ASSIGN_OR_RETURN(const uint64_t file_bytes, file_.Size());
   char bytes[sizeof(FileHeader)] = {};
   BASALT_ASSIGN_OR_RETURN(const size_t read, file_.ReadAt(0, bytes));
-  header_ = FromBytes<FileHeader>(bytes);
+  header_ = FromBytes<FileHeader>({bytes, sizeof bytes});
   if (read >= sizeof kTableMagic &&
       std::memcmp(header_.magic, kTableMagic, sizeof kTableMagic) != 0) {
     return Corrupt("it is not a Basalt table; another file lies in its place");
@@ -143,7 +143,7 @@ Status MetadataReader::ReadTrailer() {
   Enter("trailer", offset);
   char bytes[sizeof(FileTrailer)];
   BASALT_RETURN_IF_ERROR(file_.ReadExactAt(offset, bytes));
-  trailer_ = FromBytes<FileTrailer>(bytes);
+  trailer_ = FromBytes<FileTrailer>({bytes, sizeof bytes});
   if (std::memcmp(trailer_.magic, kTableMagic, sizeof kTableMagic) != 0) {
     return Corrupt("it does not end as a Basalt table; the file was cut or overwritten");
   }
@@ -180,7 +180,7 @@ Status MetadataReader::ReadSectionTable(std::string* entries) {
   // From the last to the first: each section must end where the one after it begins.
   uint64_t end = part_offset_;
   for (size_t i = trailer_.section_count; i-- > 0;) {
-    const auto entry = FromBytes<SectionEntry>(entries->data() + i * sizeof(SectionEntry));
+    const auto entry = FromBytes<SectionEntry>(*entries, i * sizeof(SectionEntry));
     if (entry.offset < sizeof(FileHeader) || entry.offset > end ||
         entry.size != end - entry.offset) {
       return Corrupt("section " + std::to_string(i) + " does not lie between its neighbours");
@@ -265,7 +265,7 @@ Status MetadataReader::ReadProperties(const SectionEntry& entry) {
   if (entry.size < sizeof(PropertiesFields)) return Corrupt("it is too short");
   std::string bytes(entry.size, '\0');
   BASALT_RETURN_IF_ERROR(ReadChecked(entry, bytes));
-  const auto fields = FromBytes<PropertiesFields>(bytes.data());
+  const auto fields = FromBytes<PropertiesFields>(bytes);
   if (bytes.size() != sizeof fields + fields.smallest_key_bytes + fields.largest_key_bytes ||
       fields.reserved != 0) {
     return Corrupt("its size is not that of its fields and keys");

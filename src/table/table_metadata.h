@@ -25,7 +25,7 @@ struct TableMetadata {
 
   /// The handle of data block `i` < index->count().
   BlockHandle handle(size_t i) const noexcept {
-    return FromBytes<BlockHandle>(index->value(static_cast<uint32_t>(i)).data());
+    return FromBytes<BlockHandle>(index->value(static_cast<uint32_t>(i)));
   }
 };
 

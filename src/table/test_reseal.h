@@ -21,8 +21,8 @@ inline void ResealTable(std::string* bytes) {
     std::memcpy(bytes->data() + offset, &fields, sizeof fields);
   };
   const uint64_t trailer_offset = bytes->size() - sizeof(FileTrailer);
-  auto header = FromBytes<FileHeader>(bytes->data());
-  auto trailer = FromBytes<FileTrailer>(bytes->data() + trailer_offset);
+  auto header = FromBytes<FileHeader>(*bytes);
+  auto trailer = FromBytes<FileTrailer>(*bytes, trailer_offset);
   const auto checksum = [&](uint64_t offset, uint64_t size) {
     return base::Checksum(header.file_id, offset, {bytes->data() + offset, size});
   };
@@ -32,7 +32,7 @@ inline void ResealTable(std::string* bytes) {
     const auto index = Block::Parse(std::move(buffer), Block::Content::kIndex);
     if (!index) return;
     for (uint32_t i = 0; i < (*index)->count(); ++i) {
-      const auto handle = FromBytes<BlockHandle>((*index)->value(i).data());
+      const auto handle = FromBytes<BlockHandle>((*index)->value(i));
       if (!within(handle.offset, handle.payload_bytes) ||
           !within(handle.offset + handle.payload_bytes, kBlockTrailerBytes)) {
         continue;
@@ -48,7 +48,7 @@ inline void ResealTable(std::string* bytes) {
   if (within(trailer.section_table_offset, table_bytes)) {
     for (uint64_t at = 0; at < table_bytes; at += sizeof(SectionEntry)) {
       const uint64_t entry_offset = trailer.section_table_offset + at;
-      auto entry = FromBytes<SectionEntry>(bytes->data() + entry_offset);
+      auto entry = FromBytes<SectionEntry>(*bytes, entry_offset);
       if (!within(entry.offset, entry.size)) continue;
       if (entry.kind == static_cast<uint32_t>(SectionKind::kIndex)) reseal_blocks(entry);
       entry.checksum = checksum(entry.offset, entry.size);

@@ -12,7 +12,7 @@
 namespace basalt::wal {
 namespace {
 
-io::Fault FailingCall(std::string operation, int error = EIO, uint64_t at_call = 1,
+io::Fault FailingCall(const std::string& operation, int error = EIO, uint64_t at_call = 1,
                       bool sticky = false) {
   return {.at_call = at_call,
           .error = error,

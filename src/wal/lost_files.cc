@@ -64,7 +64,7 @@ Result<uint64_t> LostFiles::GreatestNumber() {
 
 Status LostFiles::MakeDirectory() {
   if (is_made_) return {};
-  const Status made = fs_->CreateDirectory(directory_);
+  Status made = fs_->CreateDirectory(directory_);
   if (!made.ok() && made.code() != StatusCode::kAlreadyExists) return made;
   BASALT_RETURN_IF_ERROR(fs_->SyncDirectory(database_directory_));
   is_made_ = true;

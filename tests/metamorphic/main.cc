@@ -133,11 +133,7 @@ int RunMany(const Arguments& arguments) {
   return kPassed;
 }
 
-}  // namespace
-}  // namespace basalt::metamorphic
-
-int main(int argc, char** argv) {
-  using namespace basalt::metamorphic;
+int Main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Compares a database with a map over random operations.", "basalt_metamorphic");
   app.add_option("--operations", arguments.operations, "How many operations to run")
@@ -156,3 +152,8 @@ int main(int argc, char** argv) {
   }
   return arguments.replay.empty() ? RunMany(arguments) : Replay(arguments.replay);
 }
+
+}  // namespace
+}  // namespace basalt::metamorphic
+
+int main(int argc, char** argv) { return basalt::metamorphic::Main(argc, argv); }
