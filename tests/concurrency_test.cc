@@ -172,6 +172,21 @@ TEST(HandleLifetime, IteratorsSnapshotsAndValuesOutliveTheHandle) {
   EXPECT_EQ((*value)->view(), large);
 }
 
+TEST(HandleLifetime, ADatabaseCanBeReopenedAsSoonAsItsHandleIsGone) {
+  auto environment = db::Environment::System(2);
+  ASSERT_TRUE(environment) << environment.error().ToString();
+  environment->owned_fs = io::NewMemoryFileSystem();
+  environment->fs = environment->owned_fs.get();
+  environment->memtable_bytes = 32 << 10;
+  for (int round = 0; round < 20; ++round) {
+    auto db = db::OpenDatabase("/db", {.memory_budget = uint64_t{4} << 20}, *environment);
+    ASSERT_TRUE(db) << "round " << round << ": " << db.error().ToString();
+    for (int i = 0; i < 300; ++i) {  // flushes and compactions are under way when it ends
+      ASSERT_TRUE((*db)->Put("key" + std::to_string(i), std::string(500, 'v')).ok());
+    }
+  }
+}
+
 TEST(HandleLifetime, CloseEndsIteratorsAndSnapshotsWithAClearError) {
   const auto db = OpenSmall();
   ASSERT_TRUE(db->Put("key", "value").ok());

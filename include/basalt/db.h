@@ -59,9 +59,9 @@ using ProgressFunction = std::function<bool(uint64_t done_bytes, uint64_t total_
 ///
 /// Thread-safe. One process at a time has a database open, and one handle in it; a second opener
 /// gets Busy with the holder's name. A handle used in a child after fork() answers
-/// FailedPrecondition. Destroying the handle never invalidates iterators, snapshots or values:
-/// files and lock are let go when the last of them dies. `Close` ends it all at once and reports
-/// what could not be saved.
+/// FailedPrecondition. Destroying the handle waits for a flush that is under way and stops a
+/// compaction; it never invalidates iterators, snapshots or values: files and lock are let go when
+/// the last of them dies. `Close` ends it all at once and reports what could not be saved.
 class DB : public Store {
  public:
   /// Opens the database in directory `path`, or makes one; recovers what the log holds. ":memory:"

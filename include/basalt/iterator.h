@@ -34,7 +34,7 @@ class Iterator {
   virtual void Seek(std::string_view target) = 0;
   /// To the last key <= `target` (clamped to the bounds).
   virtual void SeekForPrev(std::string_view target) = 0;
-  /// Only when Valid(). Amortised O(1) plus the records hidden between the two keys.
+  /// Nothing when not Valid(). Amortised O(1) plus the records hidden between the two keys.
   virtual void Next() = 0;
   virtual void Prev() = 0;
 

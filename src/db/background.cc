@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/fork_generation.h"
 #include "base/random.h"
 #include "db/core.h"
 #include "db/file_names.h"
@@ -21,6 +22,9 @@ namespace {
 
 constexpr size_t kLevel0Trigger = 4;
 constexpr uint64_t kRecordsBetweenPauses = 1024;
+
+/// Whose job this thread is running.
+thread_local const Core* job_of = nullptr;
 
 }  // namespace
 
@@ -84,19 +88,31 @@ void Core::Seal() {
 }
 
 bool Core::Schedule(void (Core::*job)()) {
-  ++jobs_;
+  jobs_->Begin();
   try {
-    environment_.executor->Schedule([self = shared_from_this(), job] {
+    environment_.executor->Schedule([self = shared_from_this(), jobs = jobs_, job]() mutable {
+      const Core* const outer = std::exchange(job_of, self.get());
       ((*self).*job)();
-      const std::scoped_lock lock(self->mutex_);
-      --self->jobs_;
-      self->changed_.notify_all();
+      job_of = outer;
+      // Whoever waits for this job's end may count on its reference being gone.
+      self.reset();
+      jobs->End();
     });
   } catch (const std::bad_alloc&) {
-    --jobs_;
+    jobs_->End();
     return false;
   }
   return true;
+}
+
+void Core::LetGo() {
+  if (fork_generation_ != base::ForkGeneration() || job_of == this) return;
+  handle_gone_.store(true, std::memory_order_release);
+  jobs_->WaitForAll(environment_.executor);
+}
+
+bool Core::Ending() const noexcept {
+  return closed_.load(std::memory_order_acquire) || handle_gone_.load(std::memory_order_acquire);
 }
 
 void Core::ScheduleFlush() {
@@ -105,7 +121,7 @@ void Core::ScheduleFlush() {
 }
 
 void Core::ScheduleCompaction() {
-  if (compaction_scheduled_ || compacting_ || closed_.load(std::memory_order_acquire)) return;
+  if (compaction_scheduled_ || compacting_ || Ending()) return;
   if (state_->version->level(0).size() < kLevel0Trigger) return;
   compaction_scheduled_ = Schedule(&Core::CompactionJob);
 }
@@ -257,7 +273,7 @@ void Core::CompactionJob() {
   {
     const std::scoped_lock lock(mutex_);
     compaction_scheduled_ = false;
-    if (compacting_ || closed_.load(std::memory_order_acquire)) return;
+    if (compacting_ || Ending()) return;
     const TableFiles& level0 = state_->version->level(0);
     if (level0.size() < kLevel0Trigger) return;
     compacting_ = true;
@@ -362,7 +378,7 @@ Status Core::WriteTables(base::RecordIterator* source, bool compaction, NewTable
     uint64_t seen = 0;
     for (; source->Valid(); source->Next()) {
       if (compaction && ++seen % kRecordsBetweenPauses == 0) {
-        if (closed_.load(std::memory_order_acquire)) {
+        if (Ending()) {
           return Status(StatusCode::kCancelled, "the database is being closed");
         }
         FlushSealed();

@@ -223,8 +223,9 @@ Status Core::Close() {
   {
     std::unique_lock lock(mutex_);
     changed_.notify_all();
-    WaitUntil(lock, [&] { return jobs_ == 0 && !flushing_ && !compacting_; });
+    WaitUntil(lock, [&] { return !flushing_ && !compacting_; });
   }
+  jobs_->WaitForAll(environment_.executor);
   Status closed = log_->Close();
   lock_.reset();
   return closed;

@@ -17,6 +17,7 @@
 #include "cache/block_cache.h"
 #include "db/commit_queue.h"
 #include "db/environment.h"
+#include "db/job_count.h"
 #include "db/manifest.h"
 #include "db/version.h"
 #include "memtable/memtable.h"
@@ -81,6 +82,9 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<base::SequenceNumber> SnapshotSequence(const Snapshot& snapshot) const;
   Status Sync();
   Status Close();
+  /// The handle is being destroyed: background work ends, and is waited for, unless this is called
+  /// by it.
+  void LetGo();
   DBStats GetStats() const;
 
   std::shared_ptr<const ReadState> State() const;
@@ -124,6 +128,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Generation> NewGeneration() const;
   /// Under commit_mutex_, when nothing is sealed: a new memtable and log file from here on.
   void Seal();
+  /// No new compaction begins, and a running one stops.
+  bool Ending() const noexcept;
   /// These three under mutex_. Jobs keep the core alive until they end.
   void ScheduleFlush();
   void ScheduleCompaction();
@@ -173,6 +179,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::unique_ptr<wal::Log> log_;
   std::unique_ptr<CommitQueue> queue_;
   std::atomic<bool> closed_{false};
+  std::atomic<bool> handle_gone_{false};
 
   mutable std::mutex commit_mutex_;
   base::SequenceNumber last_sequence_ = 0;  // given out
@@ -193,12 +200,13 @@ class Core : public std::enable_shared_from_this<Core> {
   bool flush_scheduled_ = false;
   bool compacting_ = false;
   bool compaction_scheduled_ = false;
-  uint32_t jobs_ = 0;            // scheduled or running
   uint64_t flush_attempts_ = 0;  // ended, with either outcome
   Status flush_error_;           // of the last attempt
   Status background_error_;
   std::multiset<base::SequenceNumber> snapshots_;
   DBStats counters_;  // those of background work and recovery
+
+  const std::shared_ptr<JobCount> jobs_ = std::make_shared<JobCount>();
 
   mutable std::mutex event_mutex_;
 };

@@ -23,6 +23,7 @@ Status OutOfMemory() { return Status(StatusCode::kResourceExhausted, "out of mem
 class DatabaseHandle final : public DB {
  public:
   explicit DatabaseHandle(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+  ~DatabaseHandle() override { core_->LetGo(); }
 
   Status Put(std::string_view key, std::string_view value, const WriteOptions& options) override {
     return WriteOne([&](WriteBatch* batch) { batch->Put(key, value); }, options);

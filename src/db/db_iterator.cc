@@ -90,7 +90,7 @@ class DBIterator final : public Iterator {
   }
 
   void Next() override {
-    BASALT_CHECK(valid_);
+    if (!valid_) return;
     Move([&] {
       if (backward_) {
         source_->Seek(found_key_, 0);
@@ -103,7 +103,7 @@ class DBIterator final : public Iterator {
   }
 
   void Prev() override {
-    BASALT_CHECK(valid_);
+    if (!valid_) return;
     Move([&] {
       // found_key_ is the present key in both directions.
       if (!backward_) source_->SeekForPrev(found_key_, base::kNewestTag);

@@ -57,6 +57,10 @@ class Round {
     operations_ = random_.Between(20, kMaxOperations);
   }
 
+  ~Round() { disk_->SetObserver({}); }
+  Round(const Round&) = delete;
+  Round& operator=(const Round&) = delete;
+
   /// The number of states tried; an error is the first wrong one.
   Result<uint64_t> Run() {
     Observe();

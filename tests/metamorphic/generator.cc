@@ -56,9 +56,9 @@ class Generator {
   }
 
  private:
-  template <class T, size_t size>
-  T OneOf(const std::array<T, size>& choices) {
-    return choices[random_.Below(size)];
+  template <class T, size_t Size>
+  T OneOf(const std::array<T, Size>& choices) {
+    return choices[random_.Below(Size)];
   }
 
   void ChooseSettings() {

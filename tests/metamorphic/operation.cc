@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -22,8 +23,8 @@ constexpr std::array<std::string_view, 5> kActionNames = {"set", "append", "remo
 constexpr std::array<std::string_view, 6> kModeNames = {"random", "none",      "all",
                                                         "prefix", "torn_tail", "subset"};
 
-template <class Enum, size_t size>
-std::string_view NameOf(const std::array<std::string_view, size>& names, Enum value) {
+template <class Enum>
+std::string_view NameOf(std::span<const std::string_view> names, Enum value) {
   return names[static_cast<size_t>(value)];
 }
 
@@ -142,9 +143,9 @@ class LineReader {
     return true;
   }
   /// Takes the next word if it is one of a table's.
-  template <class Enum, size_t size>
-  bool TakeName(const std::array<std::string_view, size>& names, Enum* value) {
-    for (size_t i = 0; i < size; ++i) {
+  template <class Enum>
+  bool TakeName(std::span<const std::string_view> names, Enum* value) {
+    for (size_t i = 0; i < names.size(); ++i) {
       if (Take(names[i])) {
         *value = static_cast<Enum>(i);
         return true;
