@@ -118,7 +118,7 @@ Status Core::WriteSequenced(std::string_view batch, size_t count,
     bytes_written_ += batch.size() - count * base::kBatchRecordHeaderBytes;
     commit.unlock();
 
-    const Status logged = log_->Wait(ticket);
+    Status logged = log_->Wait(ticket);
     if (logged.ok()) {
       generation->table->Insert(std::move(*reservation), first);
       wal::Lsn last = generation->last_lsn.load(std::memory_order_relaxed);

@@ -130,8 +130,8 @@ class Log {
   void Rotate();
   /// Tables now hold every LSN <= lsn durably: unsynced files up to there no longer matter.
   void SetFlushed(Lsn lsn);
-  /// Removes log files all of whose LSNs are <= lsn (never the current one). Files that could not
-  /// be removed are tried again by the next call.
+  /// Removes log files all of whose LSNs are <= lsn, the present one only after Rotate. Files that
+  /// could not be removed are tried again by the next call.
   Status RemoveObsolete(Lsn lsn);
   /// Syncs, appends the closing record, syncs. No Stage and no Wait may overlap or follow; what
   /// `flush_through` does may. Again: the same answer.

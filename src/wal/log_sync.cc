@@ -141,8 +141,12 @@ Status Log::RemoveObsolete(Lsn lsn) {
   std::vector<std::shared_ptr<LogFile>> obsolete;
   {
     const Lock lock(mutex_);
+    // The present file may go too once nothing more can be written to it: what the next header
+    // names of it is still known, and recovery does not look behind the flushed LSN.
+    const bool has_ended =
+        rotate_ && front_ == nullptr && !writing_.load(std::memory_order_relaxed);
     const auto kept = std::find_if(files_.begin(), files_.end(), [&](const auto& file) {
-      return file == current_ || file->last_lsn > lsn;
+      return (file == current_ && !has_ended) || file->last_lsn > lsn;
     });
     obsolete.assign(files_.begin(), kept);
     files_.erase(files_.begin(), kept);
