@@ -159,7 +159,7 @@ TEST(WriteBatch, CopiesAreApartAndMovesLeaveEmpty) {
   EXPECT_EQ(Texts(copy), (std::vector<std::string>{"c=3"}));
   batch = std::move(moved);
   EXPECT_EQ(Texts(batch), (std::vector<std::string>{"a=1", "b=2"}));
-  EXPECT_EQ(moved.byte_size(), 0u);  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(moved.byte_size(), 0u);  // NOLINT(bugprone-use-after-move): as above.
 }
 
 TEST(WriteBatch, ParseGivesTheSameBatch) {

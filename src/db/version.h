@@ -73,7 +73,7 @@ class Version {
   /// Level 1's tables with keys in [smallest, largest], both inclusive; unset: open.
   TableFiles OverlappingLevel1(std::optional<std::string_view> smallest,
                                std::optional<std::string_view> largest) const;
-  /// InvalidArgument-free check of the rules above; Corruption names the two tables.
+  /// Whether the rules above hold; Corruption names the two tables that break them.
   Status CheckOrder() const;
 
  private:
