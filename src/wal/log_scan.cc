@@ -80,6 +80,8 @@ Result<FileScan> ScanFile(std::string_view file, const FileHeader& header, std::
           scan.running_hash = ExtendRunningHash(scan.running_hash, record->checksum);
         }
       }
+    } else if (is_close && record->lsn == run.last_lsn) {
+      // No record is missing before it, and it holds none: the log ends before the damage.
     } else {  // The first one behind damage.
       const Lsn first = is_close ? record->lsn + 1 : record->lsn;
       scan.runs.push_back({.first_lsn = first,

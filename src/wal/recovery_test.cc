@@ -501,6 +501,34 @@ TEST(Recovery, UnknownRecordTypeIsUnsupportedInEveryMode) {
   EXPECT_EQ(AllBytes(fs.get()), before);
 }
 
+TEST(Recovery, ClosingRecordBehindDamageThatHitNoRecordIsPartOfTheTail) {
+  const auto fs = NewTestFileSystem();
+  const auto log = StartLog(fs.get());
+  for (uint64_t i = 1; i <= 3; ++i) ASSERT_TRUE(Append(log.get(), TestPayload(i)).ok());
+  ASSERT_TRUE(log->Close().ok());
+  const Layout::Record close = ReadLayout(fs.get()).records.at(3);
+  std::string bytes = io::ReadWholeFile(fs.get(), close.file, 1 << 20).value();
+  const uint64_t file_id = base::Load<uint64_t>(bytes.data() + offsetof(FileHeader, file_id));
+  const uint64_t shifted = close.begin + 16;
+  bytes.replace(shifted, sizeof(RecordHeader), bytes.substr(close.begin, sizeof(RecordHeader)));
+  bytes.replace(close.begin, 16, "sixteen bytes...");
+  base::Store(bytes.data() + shifted, RecordChecksum(file_id, shifted, &bytes[shifted]));
+  ASSERT_TRUE(io::ReplaceFile(fs.get(), close.file, bytes).ok());
+
+  const Recovered recovered = RecoverAll(fs.get());
+  ASSERT_TRUE(recovered.status.ok()) << recovered.status.ToString();
+  EXPECT_EQ(recovered.payloads, TestPayloads(1, 3));
+  EXPECT_EQ(recovered.result.tail_offset, close.begin);
+  EXPECT_EQ(recovered.result.tail_bytes_cut, shifted + sizeof(RecordHeader) - 3 - close.begin)
+      << "the record ends with zeros";
+  EXPECT_FALSE(recovered.result.closed_cleanly);
+
+  ASSERT_TRUE(Append(StartLog(fs.get(), recovered.result.start).get(), TestPayload(4)).ok());
+  const Recovered extended = RecoverAll(fs.get());
+  ASSERT_TRUE(extended.status.ok()) << extended.status.ToString();
+  EXPECT_EQ(extended.payloads, TestPayloads(1, 4));
+}
+
 TEST(Recovery, LostDirectoryIsBounded) {
   const auto fs = NewTestFileSystem();
   ASSERT_TRUE(fs->CreateDirectory("/db/lost").ok());
