@@ -62,7 +62,8 @@ Result<std::optional<FileHeader>> DecodeFileHeader(std::string_view first_bytes,
                         std::to_string(kKnownRequiredFeatures) +
                         ": use the newer program that wrote it");
     }
-    if (header.first_lsn == 0 || header.first_lsn > kMaxLsn) continue;
+    // No writer of ours names such LSNs.
+    if (header.first_lsn > kMaxLsn || header.previous_last_lsn >= header.first_lsn) continue;
     return std::optional<FileHeader>(header);
   }
   return std::optional<FileHeader>();

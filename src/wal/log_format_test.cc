@@ -30,6 +30,17 @@ void Overwrite(std::string* bytes, size_t field, uint32_t value) {
   }
 }
 
+TEST(LogFormat, HeaderWhoseLsnsContradictEachOtherIsNoHeader) {
+  FileHeader header = SampleHeader();
+  header.previous_last_lsn = header.first_lsn;
+  auto decoded = DecodeFileHeader(EncodeFileHeader(header), "x.log");
+  EXPECT_TRUE(decoded && !*decoded);
+  header.first_lsn = 0;
+  header.previous_last_lsn = 0;
+  decoded = DecodeFileHeader(EncodeFileHeader(header), "x.log");
+  EXPECT_TRUE(decoded && !*decoded);
+}
+
 TEST(LogFormat, EitherHeaderCopyServes) {
   const std::string bytes = EncodeFileHeader(SampleHeader());
   ASSERT_EQ(bytes.size(), kRecordsOffset);
