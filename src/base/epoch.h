@@ -88,6 +88,13 @@ class BasicEpochDomain {
     return true;
   }
 
+  // What retire lists are made of (see the operations above).
+
+  /// The present epoch, to be noted with what was unlinked before this call.
+  uint64_t Now() const noexcept { return now_.load(std::memory_order_seq_cst); }
+  /// Advances the epoch; no reader can see what was noted with an epoch below the result.
+  uint64_t AdvanceAndScan() noexcept;
+
  private:
   friend class BasicRetireList<Atomic>;
 
@@ -107,10 +114,6 @@ class BasicEpochDomain {
     Retired* next;
   };
   using Stack = Atomic<Retired*>;
-
-  uint64_t Now() const noexcept { return now_.load(std::memory_order_seq_cst); }
-  /// Advances the epoch; no reader can see what was retired in an epoch below the result.
-  uint64_t AdvanceAndScan() noexcept;
 
   static void Push(Stack* stack, Retired* first, Retired* last) noexcept;
   /// Frees what was retired in an epoch below `bound`, puts the rest back; gives the bytes freed.

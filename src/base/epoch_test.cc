@@ -5,12 +5,15 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <functional>
+#include <memory>
 #include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/deterministic_scheduler.h"
 #include "base/random.h"
 
 namespace basalt::base {
@@ -371,6 +374,64 @@ TEST(EpochStress, NoReaderMeetsAFreedNodeWhenThreadsYieldAnywhere) {
     if (random.OneIn(32)) std::this_thread::yield();
   };
   StressReaders<HookedAtomic>(3, 2, 20'000);
+}
+
+/// A reader and two writers of one place, for a scheduler that decides how they interleave. A freed
+/// node stays in memory, marked: meeting it is no undefined behaviour.
+struct ScheduledReaders {
+  using Domain = BasicEpochDomain<ScheduledAtomic>;
+  Domain domain;
+  Domain::Slot* slot = domain.TakeSlot();
+  BasicRetireList<ScheduledAtomic> list{&domain};
+  std::deque<Node> nodes{Node()};
+  ScheduledAtomic<Node*> place{&nodes.front()};
+  bool met_a_freed_node = false;
+
+  static void MarkFreed(void* object) { static_cast<Node*>(object)->state = kPoison; }
+
+  void Read() {
+    for (int i = 0; i < 3; ++i) {
+      domain.Enter(slot);
+      const Node* node = place.load();
+      DeterministicScheduler::Point();
+      if (node->state != kAlive) met_a_freed_node = true;
+      domain.Leave(slot);
+    }
+  }
+  /// Retires what it replaces, or frees it at once, as would be wrong.
+  void Write(bool waits_for_readers) {
+    for (int i = 0; i < 2; ++i) {
+      Node* old = place.exchange(&nodes.emplace_back());
+      if (waits_for_readers) {
+        list.Retire(old, sizeof(Node), MarkFreed);
+        list.Collect();
+      } else {
+        MarkFreed(old);
+      }
+    }
+  }
+  static MakeBodies Bodies(std::unique_ptr<ScheduledReaders>* state, bool waits_for_readers) {
+    return [=] {
+      *state = std::make_unique<ScheduledReaders>();
+      const auto write = [=] { (*state)->Write(waits_for_readers); };
+      return std::vector<std::function<void()>>{[=] { (*state)->Read(); }, write, write};
+    };
+  }
+};
+
+TEST(EpochInterleavings, NoReaderMeetsAFreedNode) {
+  std::unique_ptr<ScheduledReaders> state;
+  ExploreInterleavings(2000, 0, ScheduledReaders::Bodies(&state, true), [&] {
+    EXPECT_FALSE(state->met_a_freed_node);
+    state->list.Collect();
+    EXPECT_EQ(state->list.bytes(), 0u);
+  });
+}
+
+TEST(EpochInterleavings, AWriterThatDoesNotWaitForReadersIsCaught) {
+  std::unique_ptr<ScheduledReaders> state;
+  EXPECT_TRUE(FindInterleaving(100, 0, ScheduledReaders::Bodies(&state, false),
+                               [&] { return state->met_a_freed_node; }));
 }
 
 }  // namespace

@@ -9,9 +9,9 @@
 #include "base/batch_cursor.h"
 #include "base/epoch.h"
 #include "base/internal_key.h"
+#include "base/spin_lock.h"
 #include "memtable/hash_index.h"
 #include "memtable/record.h"
-#include "memtable/spin_lock.h"
 
 namespace basalt::memtable {
 
@@ -68,7 +68,7 @@ class Shard {
     return reinterpret_cast<const OrderEntry*>(order_.At(base::Arena::kFirstPosition + i));
   }
 
-  SpinLock lock_;
+  base::SpinLock lock_;
   uint32_t pending_ = 0;  // taken, neither finished nor abandoned; under lock_
   base::Arena records_;   // Allocate under lock_
   base::Arena order_;     // Allocate under lock_; entry i lies at kFirstPosition + i

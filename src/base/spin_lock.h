@@ -9,11 +9,12 @@
 #include <immintrin.h>
 #endif
 
-namespace basalt::memtable {
+namespace basalt::base {
 
 /// One word, for critical sections of some tens of nanoseconds. Waiters look without writing,
 /// pause, and after a while give the processor away, since the holder may have been preempted.
-class SpinLock {
+template <template <class> class Atomic>
+class BasicSpinLock {
  public:
   void lock() noexcept {
     while (locked_.exchange(1, std::memory_order_acquire) != 0) Wait();
@@ -34,7 +35,9 @@ class SpinLock {
     }
   }
 
-  std::atomic<uint32_t> locked_{0};
+  Atomic<uint32_t> locked_{0};
 };
 
-}  // namespace basalt::memtable
+using SpinLock = BasicSpinLock<std::atomic>;
+
+}  // namespace basalt::base
