@@ -60,10 +60,16 @@ class BasicEpochDomain {
  public:
   /// A thread's place. Taken, entered, left and returned by one thread at a time.
   class alignas(64) Slot {
+   public:
+    /// Below any that is not taken, so small; no other thread that holds a slot has it.
+    uint32_t number() const noexcept { return number_; }
+
+   private:
     friend class BasicEpochDomain;
     Atomic<uint64_t> entered_epoch_{0};
     Atomic<bool> taken_{false};
     uint32_t depth_ = 0;
+    uint32_t number_ = 0;
   };
 
   constexpr BasicEpochDomain() noexcept = default;
@@ -168,12 +174,15 @@ BasicEpochDomain<Atomic>::~BasicEpochDomain() {
 
 template <template <class> class Atomic>
 auto BasicEpochDomain<Atomic>::TakeSlot() -> Slot* {
+  uint32_t number = 0;
   for (Block* block = &first_block_;;) {
     for (Slot& slot : block->slots) {
       if (!slot.taken_.load(std::memory_order_relaxed) &&
           !slot.taken_.exchange(true, std::memory_order_acquire)) {
+        slot.number_ = number;
         return &slot;
       }
+      ++number;
     }
     Block* next = block->next.load(std::memory_order_seq_cst);
     if (next == nullptr) {
@@ -312,6 +321,8 @@ class EpochGuard {
       internal::ReturnThreadSlot();
     }
   }
+  /// Of the thread's slot: see EpochDomain::Slot.
+  uint32_t thread_number() const noexcept { return internal::thread_epoch_slot.slot->number(); }
   EpochGuard(const EpochGuard&) = delete;
   EpochGuard& operator=(const EpochGuard&) = delete;
 };

@@ -339,9 +339,9 @@ DBStats Core::GetStats() const {
   stats.memory_budget = memory_budget_;
   stats.memtable_bytes = state->active->table->memory_bytes() +
                          (state->sealed ? state->sealed->table->memory_bytes() : 0);
-  const cache::BlockCacheStats cache = cache_->stats();
+  const CacheStats cache = cache_->GetStats();
   stats.cache_bytes = cache.bytes;
-  stats.cache_capacity = cache.capacity;
+  stats.cache_capacity = cache.capacity_bytes;
   stats.cache_hits = cache.hits;
   stats.cache_misses = cache.misses;
   for (size_t level = 0; level < Version::kLevels; ++level) {

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "basalt/cache.h"
 #include "basalt/db.h"
 #include "base/internal_key.h"
-#include "cache/block_cache.h"
 #include "db/commit_queue.h"
 #include "db/environment.h"
 #include "db/job_count.h"
@@ -175,7 +175,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const uint64_t memtable_bytes_;
   const uint64_t table_bytes_;
   std::unique_ptr<io::FileLock> lock_;
-  std::shared_ptr<cache::BlockCache> cache_;
+  std::shared_ptr<Cache> cache_;
   std::unique_ptr<wal::Log> log_;
   std::unique_ptr<CommitQueue> queue_;
   std::atomic<bool> closed_{false};

@@ -83,9 +83,7 @@ Core::Core(std::string path, const DBOptions& options, const Environment& enviro
       memory_budget_(DerivedBudget(options)),
       memtable_bytes_(environment.memtable_bytes != 0 ? environment.memtable_bytes
                                                       : MemtablesBytes(memory_budget_) / 2),
-      table_bytes_(environment.table_bytes != 0 ? environment.table_bytes : kDefaultTableBytes),
-      cache_(std::make_shared<cache::BlockCache>(memory_budget_ - MemtablesBytes(memory_budget_))) {
-}
+      table_bytes_(environment.table_bytes != 0 ? environment.table_bytes : kDefaultTableBytes) {}
 
 Core::~Core() = default;
 
@@ -97,6 +95,9 @@ Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& opti
                   "the database path is empty: name a directory, or \":memory:\"");
   }
   std::shared_ptr<Core> core(new Core(std::move(path), options, environment));
+  BASALT_ASSIGN_OR_RETURN(core->cache_,
+                          Cache::Create({.capacity_bytes = core->memory_budget_ -
+                                                           MemtablesBytes(core->memory_budget_)}));
   BASALT_RETURN_IF_ERROR(core->LockDirectory());
   BASALT_RETURN_IF_ERROR(core->LoadManifest());
   BASALT_RETURN_IF_ERROR(core->ReplayLog());

@@ -9,7 +9,7 @@
 namespace basalt::db {
 
 TableFile::TableFile(io::FileSystem* fs, std::string path, uint64_t number,
-                     table::TableProperties properties, std::shared_ptr<cache::BlockCache> cache)
+                     table::TableProperties properties, std::shared_ptr<Cache> cache)
     : fs_(fs),
       path_(std::move(path)),
       number_(number),

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "basalt/cache.h"
 #include "basalt/status.h"
-#include "cache/block_cache.h"
 #include "io/file_system.h"
 #include "table/table.h"
 
@@ -22,7 +22,7 @@ namespace basalt::db {
 class TableFile {
  public:
   TableFile(io::FileSystem* fs, std::string path, uint64_t number,
-            table::TableProperties properties, std::shared_ptr<cache::BlockCache> cache);
+            table::TableProperties properties, std::shared_ptr<Cache> cache);
   ~TableFile();
   TableFile(const TableFile&) = delete;
   TableFile& operator=(const TableFile&) = delete;
@@ -49,7 +49,7 @@ class TableFile {
   const uint64_t number_;
   const uint64_t fork_generation_;
   const table::TableProperties properties_;
-  std::shared_ptr<cache::BlockCache> cache_;
+  std::shared_ptr<Cache> cache_;
   std::atomic<bool> obsolete_{false};
   mutable std::mutex mutex_;
   mutable std::shared_ptr<table::Table> table_;

@@ -64,14 +64,48 @@ uint32_t FirstNotBelow(const uint64_t* numbers, uint32_t n, uint64_t target) noe
 
 }  // namespace
 
-struct Block::PrivateKey {};
+namespace {
 
-Block::Block(const PrivateKey&, BlockBuffer buffer) noexcept
-    : size_(buffer.size), buffer_(std::move(buffer.bytes)) {}
+/// A block and its bytes.
+struct OwnedBlock : Block {
+  OwnedBlock(Block block, BlockBuffer kept) noexcept : Block(block), buffer(std::move(kept)) {}
+  BlockBuffer buffer;
+};
+
+}  // namespace
 
 Result<std::shared_ptr<const Block>> Block::Parse(BlockBuffer buffer, Content content) {
-  if (buffer.size < kHeaderBytes) return Corrupt("the block is shorter than its header");
-  const char* at = buffer.bytes.get();
+  BASALT_ASSIGN_OR_RETURN(const Block block, Parse({buffer.bytes.get(), buffer.size}, content));
+  return std::shared_ptr<const Block>(std::make_shared<OwnedBlock>(block, std::move(buffer)));
+}
+
+void Block::FindColumns(std::string_view raw) noexcept {
+  const char* const at = raw.data();
+  size_ = raw.size();
+  count_ = base::Load<uint32_t>(at);
+  wide_ = (base::Load<uint32_t>(at + 4) & kFlagWide) != 0;
+  shared_bytes_ = base::Load<uint16_t>(at + 8);
+  const size_t end_bytes = wide_ ? 4 : 2;
+  prefixes_ = reinterpret_cast<const uint64_t*>(at + kHeaderBytes);
+  tags_ = prefixes_ + count_;
+  rest_ends_ = reinterpret_cast<const char*>(tags_ + count_);
+  value_ends_ = rest_ends_ + count_ * end_bytes;
+  prefix_bytes_ = reinterpret_cast<const uint8_t*>(value_ends_ + count_ * end_bytes);
+  shared_ = reinterpret_cast<const char*>(prefix_bytes_ + count_);
+  rests_ = shared_ + shared_bytes_;
+  values_ = rests_ + End(rest_ends_, count_ - 1);
+}
+
+Block Block::Attach(std::string_view raw, size_t key_bytes_max) noexcept {
+  Block block;
+  block.FindColumns(raw);
+  block.key_bytes_max_ = key_bytes_max;
+  return block;
+}
+
+Result<Block> Block::Parse(std::string_view raw, Content content) {
+  if (raw.size() < kHeaderBytes) return Corrupt("the block is shorter than its header");
+  const char* const at = raw.data();
   const auto count = base::Load<uint32_t>(at);
   const auto flags = base::Load<uint32_t>(at + 4);
   if ((flags & ~kFlagWide) != 0) {
@@ -82,34 +116,21 @@ Result<std::shared_ptr<const Block>> Block::Parse(BlockBuffer buffer, Content co
   if (base::Load<uint16_t>(at + 10) != 0 || base::Load<uint32_t>(at + 12) != 0) {
     return Corrupt("the block's reserved bytes are not zero");
   }
-  auto block = std::make_shared<Block>(PrivateKey{}, std::move(buffer));
-  block->count_ = count;
-  block->wide_ = (flags & kFlagWide) != 0;
-  block->shared_bytes_ = base::Load<uint16_t>(at + 8);
-  const uint64_t columns = kHeaderBytes + uint64_t{count} * RecordBytes(block->wide_);
-  if (count == 0 || columns + block->shared_bytes_ > block->size_) {
+  const uint64_t columns = kHeaderBytes + uint64_t{count} * RecordBytes((flags & kFlagWide) != 0);
+  if (count == 0 || columns + base::Load<uint16_t>(at + 8) > raw.size()) {
     return Corrupt("the block says that it has " + std::to_string(count) + " records, in " +
-                   std::to_string(block->size_) + " bytes");
+                   std::to_string(raw.size()) + " bytes");
   }
-
-  const size_t end_bytes = block->wide_ ? 4 : 2;
-  block->prefixes_ = reinterpret_cast<const uint64_t*>(at + kHeaderBytes);
-  block->tags_ = block->prefixes_ + count;
-  block->rest_ends_ = reinterpret_cast<const char*>(block->tags_ + count);
-  block->value_ends_ = block->rest_ends_ + count * end_bytes;
-  block->prefix_bytes_ = reinterpret_cast<const uint8_t*>(block->value_ends_ + count * end_bytes);
-  block->shared_ = at + columns;
-  block->rests_ = block->shared_ + block->shared_bytes_;
-  const uint64_t rest_bytes = block->End(block->rest_ends_, count - 1);
-  const uint64_t value_bytes = block->End(block->value_ends_, count - 1);
-  if (columns + block->shared_bytes_ + rest_bytes + value_bytes != block->size_) {
-    return Corrupt("the block's columns do not fill its " + std::to_string(block->size_) +
-                   " bytes");
+  Block block;
+  block.FindColumns(raw);
+  const uint64_t rest_bytes = block.End(block.rest_ends_, count - 1);
+  const uint64_t value_bytes = block.End(block.value_ends_, count - 1);
+  if (columns + block.shared_bytes_ + rest_bytes + value_bytes != raw.size()) {
+    return Corrupt("the block's columns do not fill its " + std::to_string(raw.size()) + " bytes");
   }
-  block->values_ = block->rests_ + rest_bytes;
-  BASALT_RETURN_IF_ERROR(block->wide_ ? block->Validate<uint32_t>(content)
-                                      : block->Validate<uint16_t>(content));
-  return std::shared_ptr<const Block>(std::move(block));
+  BASALT_RETURN_IF_ERROR(block.wide_ ? block.Validate<uint32_t>(content)
+                                     : block.Validate<uint16_t>(content));
+  return block;
 }
 
 template <class EndType>

@@ -49,23 +49,30 @@ struct BlockBuffer {
 ///
 /// Cost of a search, in cache misses: log2(8n / 64) lines of the prefix column (2-3 for a 16 KiB
 /// block), then tag, ends and rest of the record: 1 each. Immutable, so thread-safe.
+///
+/// A Block is a view: the bytes, with BlockBuffer::kSlackBytes behind them, outlive it.
 class Block {
  public:
   enum class Content : uint8_t { kData, kIndex };
-  struct PrivateKey;  // only Parse constructs
 
   static constexpr size_t kHeaderBytes = 16;
   static constexpr uint32_t kFlagWide = 1;
   /// What a record takes besides its key rest and its value.
   static constexpr size_t RecordBytes(bool wide) noexcept { return wide ? 25 : 21; }
 
-  /// Takes the raw form; O(n). Corruption: the bytes are no block; Unsupported: flags or kinds of
+  /// Of no bytes; for nothing but to be assigned to.
+  Block() noexcept = default;
+  /// Checks the raw form; O(n). Corruption: the bytes are no block; Unsupported: flags or kinds of
   /// records that this version does not read, named. The message says what, but not in which file.
+  static Result<Block> Parse(std::string_view raw, Content content);
+  /// The same, keeping the bytes.
   static Result<std::shared_ptr<const Block>> Parse(BlockBuffer buffer, Content content);
-  Block(const PrivateKey&, BlockBuffer buffer) noexcept;
+  /// What Parse has checked before, and found to have this key_bytes_max(); O(1).
+  static Block Attach(std::string_view raw, size_t key_bytes_max) noexcept;
 
   uint32_t count() const noexcept { return count_; }
-  size_t memory_bytes() const noexcept { return sizeof(Block) + size_ + BlockBuffer::kSlackBytes; }
+  /// Of the raw form.
+  size_t size() const noexcept { return size_; }
 
   /// The first record at or after (key, tag) in internal order; count() when there is none.
   uint32_t LowerBound(std::string_view key, base::Tag tag) const noexcept;
@@ -88,6 +95,8 @@ class Block {
  private:
   friend class BlockCursor;
 
+  /// Where the columns lie; the header's count and flags are good for them.
+  void FindColumns(std::string_view raw) noexcept;
   template <class End>
   Status Validate(Content content);
   int CompareAtEqualPrefix(uint32_t i, size_t prefix_bytes, std::string_view key_rest,
@@ -103,7 +112,7 @@ class Block {
   }
   std::string_view shared() const noexcept { return {shared_, shared_bytes_}; }
 
-  // Columns, all inside buffer_; what a search needs comes first.
+  // Columns, all inside the raw form; what a search needs comes first.
   const uint64_t* prefixes_ = nullptr;
   uint32_t count_ = 0;
   uint16_t shared_bytes_ = 0;
@@ -116,8 +125,7 @@ class Block {
   const char* value_ends_ = nullptr;
   const char* values_ = nullptr;
   size_t key_bytes_max_ = 0;
-  size_t size_;
-  std::unique_ptr<char[]> buffer_;
+  size_t size_ = 0;
 };
 
 /// Walks one block's records. Keeps the present key in a buffer of its own, of which a step

@@ -30,36 +30,6 @@ size_t TryLz4(std::string_view raw, char* out) noexcept {
   return size > 0 ? static_cast<size_t>(size) : 0;
 }
 
-Result<BlockBuffer> Unpack(BlockBuffer stored, size_t payload_bytes) {
-  const auto word = base::Load<uint64_t>(stored.bytes.get() + payload_bytes);
-  const uint64_t raw_bytes = word >> 8;
-  switch (static_cast<StoredAs>(word & 0xFF)) {
-    case StoredAs::kRaw: {
-      if (raw_bytes != payload_bytes) {
-        return Status(StatusCode::kCorruption, "the block's raw size is not its stored size");
-      }
-      stored.size = payload_bytes;  // the trailer becomes part of the slack
-      return stored;
-    }
-    case StoredAs::kLz4: {
-      if (raw_bytes > payload_bytes * kLz4RatioMax || raw_bytes > LZ4_MAX_INPUT_SIZE) {
-        return Status(StatusCode::kCorruption, "the block's raw size cannot be right");
-      }
-      BlockBuffer raw = BlockBuffer::Allocate(raw_bytes);
-      const int unpacked =
-          LZ4_decompress_safe(stored.bytes.get(), raw.bytes.get(), static_cast<int>(payload_bytes),
-                              static_cast<int>(raw_bytes));
-      if (unpacked < 0 || static_cast<uint64_t>(unpacked) != raw_bytes) {
-        return Status(StatusCode::kCorruption, "the block cannot be decompressed");
-      }
-      return raw;
-    }
-  }
-  return Status(StatusCode::kUnsupported,
-                "the block is compressed by method " + std::to_string(word & 0xFF) +
-                    ", which this version cannot read; open it with the version that wrote it");
-}
-
 }  // namespace
 
 size_t StoreBlock(std::string_view raw, bool compress, uint64_t file_id, uint64_t offset,
@@ -77,26 +47,50 @@ size_t StoreBlock(std::string_view raw, bool compress, uint64_t file_id, uint64_
   return payload_bytes;
 }
 
-Result<std::shared_ptr<const Block>> LoadBlock(const io::File& file, uint64_t file_id,
-                                               BlockHandle handle) {
+Result<StoredBlock> StoredBlock::Read(const io::File& file, uint64_t file_id, BlockHandle handle) {
+  const auto error = [&](StatusCode code, const std::string& what) {
+    return TableError(code, file.path(), "block", handle.offset, what);
+  };
   const size_t payload_bytes = handle.payload_bytes;
   BlockBuffer stored = BlockBuffer::Allocate(payload_bytes + kBlockTrailerBytes);
   BASALT_RETURN_IF_ERROR(file.ReadExactAt(handle.offset, {stored.bytes.get(), stored.size}));
   const std::string_view checked(stored.bytes.get(), payload_bytes + 8);
   if (base::Load<uint64_t>(checked.end()) != base::Checksum(file_id, handle.offset, checked)) {
-    return TableError(StatusCode::kCorruption, file.path(), "block", handle.offset,
-                      "its checksum is wrong: its " + std::to_string(stored.size) +
-                          " bytes are not those that were written here");
+    return error(StatusCode::kCorruption, "its checksum is wrong: its " +
+                                              std::to_string(stored.size) +
+                                              " bytes are not those that were written here");
   }
-  Result<std::shared_ptr<const Block>> block =
-      Unpack(std::move(stored), payload_bytes).and_then([](BlockBuffer raw) {
-        return Block::Parse(std::move(raw), Block::Content::kData);
-      });
-  if (!block) {
-    return TableError(block.error().code(), file.path(), "block", handle.offset,
-                      block.error().message());
+  const auto word = base::Load<uint64_t>(stored.bytes.get() + payload_bytes);
+  const uint64_t raw_bytes = word >> 8;
+  switch (static_cast<StoredAs>(word & 0xFF)) {
+    case StoredAs::kRaw:
+      if (raw_bytes != payload_bytes) {
+        return error(StatusCode::kCorruption, "the block's raw size is not its stored size");
+      }
+      return StoredBlock(std::move(stored), payload_bytes, false, raw_bytes);
+    case StoredAs::kLz4:
+      if (raw_bytes > payload_bytes * kLz4RatioMax || raw_bytes > LZ4_MAX_INPUT_SIZE) {
+        return error(StatusCode::kCorruption, "the block's raw size cannot be right");
+      }
+      return StoredBlock(std::move(stored), payload_bytes, true, raw_bytes);
   }
-  return block;
+  return error(StatusCode::kUnsupported,
+               "the block is compressed by method " + std::to_string(word & 0xFF) +
+                   ", which this version cannot read; open it with the version that wrote it");
+}
+
+Result<Block> StoredBlock::UnpackTo(std::span<char> raw) const {
+  if (is_compressed_) {
+    const int unpacked =
+        LZ4_decompress_safe(bytes_.bytes.get(), raw.data(), static_cast<int>(payload_bytes_),
+                            static_cast<int>(raw.size()));
+    if (unpacked < 0 || static_cast<uint64_t>(unpacked) != raw.size()) {
+      return Status(StatusCode::kCorruption, "the block cannot be decompressed");
+    }
+  } else if (!raw.empty()) {
+    std::memcpy(raw.data(), bytes_.bytes.get(), raw.size());
+  }
+  return Block::Parse({raw.data(), raw.size()}, Block::Content::kData);
 }
 
 }  // namespace basalt::table

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include "basalt/status.h"
 #include "io/file_system.h"
@@ -31,9 +33,29 @@ constexpr size_t StoredBytesMax(size_t raw_bytes) noexcept {
 size_t StoreBlock(std::string_view raw, bool compress, uint64_t file_id, uint64_t offset,
                   char* out) noexcept;
 
-/// Reads, checks and unpacks a stored block. `handle` must lie within the file: it bounds what is
-/// allocated. Errors name file and offset.
-Result<std::shared_ptr<const Block>> LoadBlock(const io::File& file, uint64_t file_id,
-                                               BlockHandle handle);
+/// A stored block in memory, its checksum found right.
+class StoredBlock {
+ public:
+  /// `handle` must lie within the file: it bounds what is allocated. Errors name file and offset.
+  static Result<StoredBlock> Read(const io::File& file, uint64_t file_id, BlockHandle handle);
+
+  /// Of the raw form.
+  size_t raw_bytes() const noexcept { return raw_bytes_; }
+  /// Writes the raw form to `raw`, which has BlockBuffer::kSlackBytes of room behind it, and checks
+  /// it as a data block. Errors say what, but not in which file.
+  Result<Block> UnpackTo(std::span<char> raw) const;
+
+ private:
+  StoredBlock(BlockBuffer bytes, size_t payload_bytes, bool is_compressed, size_t raw_bytes)
+      : bytes_(std::move(bytes)),
+        payload_bytes_(payload_bytes),
+        is_compressed_(is_compressed),
+        raw_bytes_(raw_bytes) {}
+
+  BlockBuffer bytes_;
+  size_t payload_bytes_;
+  bool is_compressed_;
+  size_t raw_bytes_;
+};
 
 }  // namespace basalt::table

@@ -1,11 +1,15 @@
 #include "table/table.h"
 
+#include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "base/coding.h"
 #include "base/hash.h"
 #include "table/block.h"
+#include "table/block_ref.h"
 #include "table/stored_block.h"
 #include "table/table_iterator.h"
 #include "table/table_metadata.h"
@@ -15,12 +19,21 @@ namespace {
 
 // Keeps a block alive for a value that lies in it.
 struct BlockPin : Value::Pin {
-  BlockPin(std::shared_ptr<const Block> pinned, std::string_view value)
+  BlockPin(BlockRef pinned, std::string_view value)
       : Value::Pin{.data = value.data(), .release = &Release}, block(std::move(pinned)) {}
 
   static void Release(Value::Pin* pin) noexcept { delete static_cast<BlockPin*>(pin); }
 
-  std::shared_ptr<const Block> block;
+  BlockRef block;
+};
+
+// A block's key in the cache.
+struct BlockKey {
+  uint64_t file_id;
+  uint64_t offset;
+  std::string_view view() const noexcept {
+    return {reinterpret_cast<const char*>(this), sizeof *this};
+  }
 };
 
 // Block `i` must hold exactly what lies between the index's entries for it and its predecessor.
@@ -48,12 +61,37 @@ Status CheckPlace(const io::File& file, const TableMetadata& metadata, size_t i,
   return Status();
 }
 
-Result<std::shared_ptr<const Block>> LoadCheckedBlock(const io::File& file,
-                                                      const TableMetadata& metadata, size_t i) {
-  BASALT_ASSIGN_OR_RETURN(std::shared_ptr<const Block> block,
-                          LoadBlock(file, metadata.properties.file_id, metadata.handle(i)));
+// Reads block `i` straight into the cache's memory, or into its own where there is no cache, or no
+// room in it.
+Result<BlockRef> LoadCheckedBlock(const io::File& file, const TableMetadata& metadata, size_t i,
+                                  Cache* cache) {
+  const BlockHandle handle = metadata.handle(i);
+  const uint64_t file_id = metadata.properties.file_id;
+  BASALT_ASSIGN_OR_RETURN(const StoredBlock stored, StoredBlock::Read(file, file_id, handle));
+  const size_t size = BlockRef::MemoryBytes(stored.raw_bytes());
+  std::optional<CacheAllocation> in_cache;
+  Value own;
+  char* bytes = nullptr;
+  if (cache != nullptr) {
+    auto allocation = cache->Allocate(BlockKey{file_id, handle.offset}.view(), size);
+    if (allocation) in_cache.emplace(std::move(*allocation));
+  }
+  if (in_cache) {
+    bytes = in_cache->bytes().data();
+  } else {
+    own = AllocateBlockMemory(size, &bytes);
+  }
+  char* const raw = bytes + BlockRef::kHeaderBytes;
+  const Result<Block> block = stored.UnpackTo({raw, stored.raw_bytes()});
+  if (!block) {
+    return TableError(block.error().code(), file.path(), "block", handle.offset,
+                      block.error().message());
+  }
   BASALT_RETURN_IF_ERROR(CheckPlace(file, metadata, i, *block));
-  return block;
+  base::Store(bytes, uint64_t{stored.raw_bytes()});
+  base::Store(bytes + 8, uint64_t{block->key_bytes_max()});
+  std::memset(raw + stored.raw_bytes(), 0, size - BlockRef::kHeaderBytes - stored.raw_bytes());
+  return BlockRef(in_cache ? std::move(*in_cache).Publish() : std::move(own));
 }
 
 // Counts what blocks hold, to be held against the properties.
@@ -84,15 +122,14 @@ struct Census {
 }  // namespace
 
 Table::Table(std::unique_ptr<io::File> file, std::unique_ptr<const TableMetadata> metadata,
-             std::shared_ptr<cache::BlockCache> cache)
+             std::shared_ptr<Cache> cache)
     : file_(std::move(file)), metadata_(std::move(metadata)), cache_(std::move(cache)) {}
 
 Table::~Table() = default;
 
 Result<std::shared_ptr<Table>> Table::Open(std::unique_ptr<io::File> file,
                                            uint64_t expected_file_id, uint32_t expected_keyspace,
-                                           uint64_t expected_bytes,
-                                           std::shared_ptr<cache::BlockCache> cache) {
+                                           uint64_t expected_bytes, std::shared_ptr<Cache> cache) {
   MetadataReader reader(*file, expected_file_id, expected_keyspace, expected_bytes);
   BASALT_ASSIGN_OR_RETURN(std::unique_ptr<const TableMetadata> metadata, reader.Read());
   return std::shared_ptr<Table>(new Table(std::move(file), std::move(metadata), std::move(cache)));
@@ -103,28 +140,19 @@ const TableProperties& Table::properties() const { return metadata_->properties;
 const std::string& Table::path() const { return file_->path(); }
 
 uint64_t Table::metadata_bytes() const {
-  return sizeof(TableMetadata) + metadata_->index->memory_bytes() +
-         metadata_->filter.bytes().size();
+  return sizeof(TableMetadata) + metadata_->index->size() + metadata_->filter.bytes().size();
 }
 
 size_t Table::FindBlock(std::string_view key, base::Tag tag) const {
   return metadata_->index->LowerBound(key, tag);
 }
 
-Result<std::shared_ptr<const Block>> Table::ReadBlock(size_t index, bool fill_cache) const {
-  const uint64_t file_id = metadata_->properties.file_id;
-  const uint64_t offset = metadata_->handle(index).offset;
+Result<BlockRef> Table::ReadBlock(size_t index, bool fill_cache) const {
   if (cache_ != nullptr) {
-    if (auto cached = std::static_pointer_cast<const Block>(cache_->Lookup(file_id, offset))) {
-      return cached;
-    }
+    const BlockKey key{metadata_->properties.file_id, metadata_->handle(index).offset};
+    if (MaybeValue cached = cache_->Get(key.view())) return BlockRef(std::move(*cached));
   }
-  BASALT_ASSIGN_OR_RETURN(std::shared_ptr<const Block> block,
-                          LoadCheckedBlock(*file_, *metadata_, index));
-  if (cache_ != nullptr && fill_cache) {
-    cache_->Insert(file_id, offset, block, block->memory_bytes());
-  }
-  return block;
+  return LoadCheckedBlock(*file_, *metadata_, index, fill_cache ? cache_.get() : nullptr);
 }
 
 Result<bool> Table::Get(std::string_view key, uint64_t hash, base::SequenceNumber at,
@@ -133,7 +161,7 @@ Result<bool> Table::Get(std::string_view key, uint64_t hash, base::SequenceNumbe
   const base::Tag seek_tag = base::SeekTag(at);
   const size_t index = FindBlock(key, seek_tag);
   if (index == block_count()) return false;
-  BASALT_ASSIGN_OR_RETURN(std::shared_ptr<const Block> block, ReadBlock(index, fill_cache));
+  BASALT_ASSIGN_OR_RETURN(BlockRef block, ReadBlock(index, fill_cache));
   // The block ends at or after the target, so the first record from there on is in it.
   const uint32_t record = block->LowerBound(key, seek_tag);
   if (record == block->count() || !block->KeyEquals(record, key)) return false;
@@ -171,7 +199,7 @@ Status Table::Verify(const std::function<bool(uint64_t bytes)>& on_block,
   BlockCursor cursor;
   for (size_t i = 0; i < block_count(); ++i) {
     const BlockHandle handle = metadata_->handle(i);
-    const auto block = LoadCheckedBlock(*file_, *metadata_, i);
+    const auto block = LoadCheckedBlock(*file_, *metadata_, i, nullptr);
     if (!block) {
       report(handle.offset, block.error());
       whole = false;

@@ -5,17 +5,17 @@
 #include <memory>
 #include <string_view>
 
+#include "basalt/cache.h"
 #include "basalt/status.h"
 #include "basalt/value.h"
 #include "base/internal_key.h"
 #include "base/record_iterator.h"
-#include "cache/block_cache.h"
 #include "io/file_system.h"
 #include "table/table_builder.h"
 
 namespace basalt::table {
 
-class Block;
+class BlockRef;
 struct TableMetadata;
 
 /// What a lookup in a table found.
@@ -42,8 +42,7 @@ class Table : public std::enable_shared_from_this<Table> {
   /// this table, or damaged; Unsupported: written by a newer version. Both name file and offset.
   static Result<std::shared_ptr<Table>> Open(std::unique_ptr<io::File> file,
                                              uint64_t expected_file_id, uint32_t expected_keyspace,
-                                             uint64_t expected_bytes,
-                                             std::shared_ptr<cache::BlockCache> cache);
+                                             uint64_t expected_bytes, std::shared_ptr<Cache> cache);
   ~Table();
 
   /// The newest version of `key` with a sequence <= `at`. False: none here. `hash` is
@@ -72,15 +71,15 @@ class Table : public std::enable_shared_from_this<Table> {
   /// The block that holds the first record at or after (key, tag); block_count() when none does.
   size_t FindBlock(std::string_view key, base::Tag tag) const;
   /// Block `index` (< block_count()), from the cache or the file.
-  Result<std::shared_ptr<const Block>> ReadBlock(size_t index, bool fill_cache) const;
+  Result<BlockRef> ReadBlock(size_t index, bool fill_cache) const;
 
  private:
   Table(std::unique_ptr<io::File> file, std::unique_ptr<const TableMetadata> metadata,
-        std::shared_ptr<cache::BlockCache> cache);
+        std::shared_ptr<Cache> cache);
 
   std::unique_ptr<io::File> file_;
   std::unique_ptr<const TableMetadata> metadata_;
-  std::shared_ptr<cache::BlockCache> cache_;
+  std::shared_ptr<Cache> cache_;
 };
 
 }  // namespace basalt::table

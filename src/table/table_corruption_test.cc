@@ -182,7 +182,7 @@ TEST_F(TableCorruption, AFlippedBitAtAnyByteGivesAnErrorOrTheRightAnswer) {
 
 TEST_F(TableCorruption, VerifyReportsDamageToMetadataBehindAnOpenTable) {
   const auto file = fs_->Open(spot_.path, io::OpenMode::kReadWrite).value();
-  const auto table = OpenTable(spot_, std::make_shared<cache::BlockCache>(1 << 20)).value();
+  const auto table = OpenTable(spot_, NewCache(1 << 20)).value();
   ASSERT_FALSE(ReadAll(*table));
   for (size_t at = 0; at < bytes_.size(); ++at) {
     const char changed = static_cast<char>(bytes_[at] ^ 0x10);

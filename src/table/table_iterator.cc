@@ -4,8 +4,8 @@ namespace basalt::table {
 
 bool TableIterator::OpenBlock(size_t index) {
   status_ = Status();
-  if (block_ != nullptr && block_index_ == index) return true;
-  Result<std::shared_ptr<const Block>> block = table_->ReadBlock(index, fill_cache_);
+  if (block_ && block_index_ == index) return true;
+  Result<BlockRef> block = table_->ReadBlock(index, fill_cache_);
   if (!block) {
     status_ = block.error();
     valid_ = false;

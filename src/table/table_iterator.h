@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/record_iterator.h"
-#include "table/block.h"
+#include "table/block_ref.h"
 #include "table/table.h"
 
 namespace basalt::table {
@@ -47,8 +47,8 @@ class TableIterator final : public base::RecordIterator {
 
   std::shared_ptr<const Table> table_;
   const bool fill_cache_;
-  std::shared_ptr<const Block> block_;
-  size_t block_index_ = 0;  // of block_, unless that is null
+  BlockRef block_;
+  size_t block_index_ = 0;  // of block_, unless that is empty
   BlockCursor cursor_;
   bool cursor_is_stale_ = false;  // the cursor knows nothing of block_ yet
 };

@@ -134,7 +134,7 @@ void ExpectRoundTrip(std::vector<Record> records, Compression compression = Comp
   const auto written = WriteTable(spot, records);
   ASSERT_TRUE(written) << written.error().ToString();
   for (const uint64_t capacity : {uint64_t{0}, uint64_t{64} << 10, uint64_t{64} << 20}) {
-    const auto table = OpenTable(spot, std::make_shared<cache::BlockCache>(capacity));
+    const auto table = OpenTable(spot, NewCache(capacity));
     ASSERT_TRUE(table) << table.error().ToString();
     ExpectSameProperties((*table)->properties(), *written);
     EXPECT_EQ(written->smallest_key, records.front().key);
@@ -234,7 +234,7 @@ TEST(Table, LargeValuesPinTheirBlockBeyondTheTablesLife) {
   TableRead found_large;
   TableRead found_small;
   {
-    const auto table = OpenTable(spot, std::make_shared<cache::BlockCache>(1 << 20)).value();
+    const auto table = OpenTable(spot, NewCache(1 << 20)).value();
     ASSERT_TRUE(table->Get("large", base::Hash("large"), kEver, true, &found_large).value());
     ASSERT_TRUE(table->Get("small", base::Hash("small"), kEver, true, &found_small).value());
   }
@@ -260,15 +260,15 @@ TEST(Table, BlocksStayInTheCacheOnlyWhenAskedTo) {
   std::vector<Record> records = RandomRecords(&random, 2000, 20, 200);
   Sort(&records);
   ASSERT_TRUE(WriteTable(spot, records));
-  const auto cache = std::make_shared<cache::BlockCache>(64 << 20);
+  const auto cache = NewCache(64 << 20);
   const auto table = OpenTable(spot, cache).value();
   ExpectIteration(table->NewIterator(false).get(), records);
-  EXPECT_EQ(cache->stats().entries, 0u);
+  EXPECT_EQ(cache->GetStats().entries, 0u);
   ExpectIteration(table->NewIterator(true).get(), records);
-  EXPECT_EQ(cache->stats().entries, table->block_count());
-  const uint64_t misses = cache->stats().misses;
+  EXPECT_EQ(cache->GetStats().entries, table->block_count());
+  const uint64_t misses = cache->GetStats().misses;
   ExpectIteration(table->NewIterator(false).get(), records);
-  EXPECT_EQ(cache->stats().misses, misses);
+  EXPECT_EQ(cache->GetStats().misses, misses);
 }
 
 TEST(Table, TheFilterKeepsAbsentKeysFromBlocks) {
@@ -278,14 +278,14 @@ TEST(Table, TheFilterKeepsAbsentKeysFromBlocks) {
   for (uint64_t i = 0; i < 10'000; ++i) records.push_back(Put(Numbered("key", i), 1, "v"));
   Sort(&records);
   ASSERT_TRUE(WriteTable(spot, records));
-  const auto cache = std::make_shared<cache::BlockCache>(64 << 20);
+  const auto cache = NewCache(64 << 20);
   const auto table = OpenTable(spot, cache).value();
   for (uint64_t i = 0; i < 10'000; ++i) {
     const std::string key = Numbered("kez", i);
     TableRead found;
     ASSERT_FALSE(table->Get(key, base::Hash(key), kEver, true, &found).value());
   }
-  const auto stats = cache->stats();
+  const auto stats = cache->GetStats();
   EXPECT_LT(stats.hits + stats.misses, 200u);
 }
 
@@ -340,7 +340,7 @@ TEST(Table, ASeekToAnIteratorsOwnKeyFindsIt) {
   ASSERT_TRUE(WriteTable(low, {records.begin(), middle}));
   ASSERT_TRUE(WriteTable(high, {middle, records.end()}));
   ASSERT_TRUE(WriteTable(whole, records));
-  const auto cache = std::make_shared<cache::BlockCache>(1 << 20);
+  const auto cache = NewCache(1 << 20);
   const std::vector<std::shared_ptr<const Table>> run = {OpenTable(low, cache).value(),
                                                          OpenTable(high, cache).value()};
   std::vector<std::unique_ptr<base::RecordIterator>> children;
@@ -371,7 +371,7 @@ TEST(Table, ManyThreadsReadOneTableThroughASmallCache) {
   std::vector<Record> records = RandomRecords(&random, 3000, 20, 300);
   Sort(&records);
   ASSERT_TRUE(WriteTable(spot, records));
-  const auto table = OpenTable(spot, std::make_shared<cache::BlockCache>(200 << 10)).value();
+  const auto table = OpenTable(spot, NewCache(200 << 10)).value();
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
   for (uint64_t seed = 1; seed <= 4; ++seed) {

@@ -124,9 +124,15 @@ inline Result<TableProperties> WriteTable(const TableSpot& spot,
   return builder.properties();
 }
 
+/// A cache for blocks; 0: none.
+inline std::shared_ptr<Cache> NewCache(uint64_t capacity_bytes) {
+  if (capacity_bytes == 0) return nullptr;
+  return Cache::Create({.capacity_bytes = capacity_bytes}).value();
+}
+
 /// Opens what lies there; the file's own size stands for the manifest's unless another is given.
 inline Result<std::shared_ptr<Table>> OpenTable(const TableSpot& spot,
-                                                std::shared_ptr<cache::BlockCache> cache = nullptr,
+                                                std::shared_ptr<Cache> cache = nullptr,
                                                 uint64_t expected_bytes = 0) {
   if (expected_bytes == 0) {
     BASALT_ASSIGN_OR_RETURN(expected_bytes, spot.fs->FileSize(spot.path));

@@ -1,0 +1,263 @@
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "basalt/cache.h"
+#include "base/random.h"
+#include "cache/test_cache.h"
+
+// The budget: never passed, never stuck.
+
+namespace basalt::cache {
+namespace {
+
+/// Sizes from 10 bytes to 100 KiB, each order of magnitude as often.
+size_t MixedSize(base::Random* random) {
+  const uint64_t magnitude = uint64_t{10} << random->Below(14);
+  return std::min<size_t>(random->Between(magnitude, 2 * magnitude), 100 << 10);
+}
+
+TEST(CacheBudget, IsExceededByNoMoreThanOneEntryAThreadAtAnyMoment) {
+  constexpr uint64_t kThreads = 3;
+  constexpr uint64_t kEntryMax = (100 << 10) + 4096;
+  for (const Eviction eviction : {Eviction::kClock, Eviction::kS3Fifo}) {
+    const auto cache = NewCache({.capacity_bytes = 4 << 20, .shards = 4, .eviction = eviction});
+    std::atomic<bool> done = false;
+    uint64_t bytes_max = 0;
+    std::thread sampler([&] {
+      while (!done.load(std::memory_order_relaxed)) {
+        bytes_max = std::max(bytes_max, cache->GetStats().bytes);
+      }
+    });
+    std::vector<std::thread> writers;
+    for (uint64_t t = 0; t < kThreads; ++t) {
+      writers.emplace_back([&, t] {
+        base::Random random(t);
+        const std::string value(100 << 10, 'v');
+        for (int i = 0; i < 20'000; ++i) {
+          const std::string key = std::to_string(random.Below(10'000));
+          const Status put = cache->Put(key, std::string_view(value).substr(0, MixedSize(&random)));
+          if (!put.ok()) {
+            ASSERT_EQ(put.code(), StatusCode::kResourceExhausted) << "seed " << t;
+          }
+          cache->Get(std::to_string(random.Below(10'000)));
+        }
+      });
+    }
+    for (std::thread& writer : writers) writer.join();
+    done.store(true);
+    sampler.join();
+    EXPECT_LE(bytes_max, (4 << 20) + kThreads * kEntryMax);
+    EXPECT_GT(bytes_max, 3u << 20);
+    EXPECT_LE(cache->GetStats().bytes, 4u << 20);
+    // Only while a reader stands still inside a read, and what was removed cannot be freed.
+    EXPECT_LT(cache->GetStats().refused, kThreads * 20'000 / 50);
+  }
+}
+
+TEST(CacheBudget, WithEveryEntryPinnedPutsAreRefusedAtOnceAndWorkAgainAfterwards) {
+  for (const uint32_t shards : {1, 16}) {
+    for (const size_t size : {200, 5000}) {
+      const auto cache = NewCache({.capacity_bytes = 2 << 20, .shards = shards});
+      std::vector<std::pair<std::string, Value>> held;
+      const std::string value(size, 'v');
+      int refused = 0;
+      for (int i = 0; refused < 200; ++i) {
+        ASSERT_LT(i, 100'000);
+        std::string key = "held" + std::to_string(i);
+        Result<CacheAllocation> room = cache->Allocate(key, size);
+        if (!room) {
+          ASSERT_EQ(room.error().code(), StatusCode::kResourceExhausted);
+          ++refused;
+          continue;
+        }
+        std::memset(room->bytes().data(), 'v', size);
+        held.emplace_back(std::move(key), std::move(*room).Publish());
+      }
+      EXPECT_GT(held.size() * size, 1u << 20);
+      EXPECT_LE(cache->GetStats().bytes, 2u << 20);
+
+      // Whatever is put now finds no room, and that is told soon.
+      const std::string large(100'000, 'v');
+      const auto before = std::chrono::steady_clock::now();
+      uint64_t erased = 0;
+      for (const auto& [key, one] : held) {
+        if (!cache->Peek(key)) continue;
+        ASSERT_EQ(cache->Put(key, large).code(), StatusCode::kResourceExhausted);
+        ASSERT_FALSE(cache->Peek(key)) << "what could not be replaced is erased";
+        if (++erased == 100) break;
+      }
+      EXPECT_EQ(erased, 100u);
+      EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(10));
+      EXPECT_EQ(cache->GetStats().refused, 100u);
+      for (const auto& [key, one] : held) ASSERT_TRUE(one.view() == value);
+
+      held.clear();
+      for (int i = 0; i < 2000; ++i) {
+        ASSERT_TRUE(cache->Put("new" + std::to_string(i), value).ok()) << i;
+      }
+      ASSERT_TRUE(cache->Put("large", std::string(100'000, 'v')).ok());
+      EXPECT_EQ(cache->GetStats().pinned_bytes, 0u);
+    }
+  }
+}
+
+TEST(CacheBudget, AFewHeldValuesDoNotKeepTheRestFromMakingRoom) {
+  const auto cache = NewCache({.capacity_bytes = 2 << 20, .shards = 2});
+  // One in thirty is held: they stand in nearly every slab.
+  std::vector<Value> held;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string key = "small" + std::to_string(i);
+    ASSERT_TRUE(cache->Put(key, std::string(120, 'v')).ok());
+    if (i < 9000 && i % 30 == 0) {
+      if (MaybeValue got = cache->Get(key)) held.push_back(std::move(*got));
+    }
+  }
+  ASSERT_GT(held.size(), 200u);
+  for (const size_t size : {400, 4096, 50'000}) {
+    for (int i = 0; i < 1000; ++i) {
+      const Status put = cache->Put("other" + std::to_string(i), std::string(size, 'v'));
+      ASSERT_TRUE(put.ok()) << size << ", put " << i << ": " << put.ToString();
+    }
+  }
+}
+
+TEST(CacheBudget, PutsAreNotRefusedWhereEverythingIsReadAllTheTime) {
+  for (const size_t size : {20, 1000}) {
+    const auto cache = NewCache({.capacity_bytes = 8 << 20, .shards = 1});
+    const int count = static_cast<int>((16 << 20) / (size + 60));
+    const auto put_and_read = [&](int i) {
+      const std::string key = "key" + std::to_string(i);
+      ASSERT_TRUE(cache->Put(key, std::string(size, 'v')).ok()) << size << ", put " << i;
+      for (int read = 0; read < 3; ++read) cache->Get(key);
+    };
+    for (int i = 0; i < count; ++i) put_and_read(i);
+    EXPECT_GT(cache->GetStats().evicted, static_cast<uint64_t>(count) / 10);
+  }
+}
+
+TEST(CacheBudget, AChangeOfTheSizesKeepsTheMemoryInUse) {
+  for (const Eviction eviction : {Eviction::kClock, Eviction::kS3Fifo}) {
+    for (const uint32_t shards : {1, 8}) {
+      constexpr uint64_t kCapacity = 4 << 20;
+      const auto cache =
+          NewCache({.capacity_bytes = kCapacity, .shards = shards, .eviction = eviction});
+      int next = 0;
+      for (const size_t size : {32, 400, 4096, 32, 4096, 400, 32}) {
+        SCOPED_TRACE(std::to_string(size) + " bytes, shards " + std::to_string(shards));
+        // Enough to fill it three times.
+        const std::string value(size, 'v');
+        const uint64_t count = 3 * kCapacity / (size + 48);
+        const int first = next;
+        for (uint64_t i = 0; i < count; ++i) {
+          const std::string key = std::to_string(next++);
+          ASSERT_TRUE(cache->Put(key, value).ok()) << i;
+          cache->Get(key);  // Else S3-FIFO would rather keep what it had before.
+        }
+        uint64_t payload = 0;
+        for (int i = first; i < next; ++i) {
+          const std::string key = std::to_string(i);
+          if (cache->Peek(key)) payload += key.size() + size + (size > 112 ? 40 : 16);
+        }
+        // The index stays as large as the smallest values needed it.
+        const CacheStats stats = cache->GetStats();
+        EXPECT_LE(stats.bytes, kCapacity);
+        EXPECT_LE(stats.index_bytes, kCapacity * 45 / 100);
+        EXPECT_GE(payload, (kCapacity - stats.index_bytes) * 75 / 100);
+      }
+    }
+  }
+}
+
+TEST(CacheBudget, ManySmallShardsShareWhatThereIs) {
+  const auto cache = NewCache({.capacity_bytes = 1 << 20, .shards = 64});
+  int found = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string key = std::to_string(i);
+    ASSERT_TRUE(cache->Put(key, std::string(50 + i % 400, 'v')).ok()) << i;
+    if (cache->Get(key)) ++found;
+  }
+  EXPECT_GT(found, 15'000);
+  EXPECT_LE(cache->GetStats().bytes, 1u << 20);
+}
+
+// ---- The system's memory ----
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define BASALT_CACHE_LIMITS_ADDRESS_SPACE 0
+#else
+#define BASALT_CACHE_LIMITS_ADDRESS_SPACE 1
+#endif
+
+#if BASALT_CACHE_LIMITS_ADDRESS_SPACE
+// In a process of its own: fills a cache whose budget is larger than the memory that there is. Says
+// what went wrong.
+const char* FillBeyondTheSystemsMemory() {
+  constexpr int kPuts = 400'000;
+  const std::unique_ptr<Cache> cache = NewCache({.capacity_bytes = uint64_t{4} << 30});
+  std::string key = "key-0000000";
+  const std::string small(60, 's');
+  const std::string large(20'000, 'l');
+  const rlimit limit{.rlim_cur = 320 << 20, .rlim_max = 320 << 20};
+  if (setrlimit(RLIMIT_AS, &limit) != 0) return "setrlimit";
+  for (int i = 0; i < kPuts; ++i) {
+    std::snprintf(key.data(), key.size() + 1, "key-%07d", i);
+    const Status put = cache->Put(key, i % 16 == 0 ? large : small);
+    if (put.ok()) continue;
+    if (put.code() != StatusCode::kResourceExhausted) return "a put failed otherwise";
+    if (cache->Get(key)) return "a refused value is there";
+  }
+  const CacheStats stats = cache->GetStats();
+  if (stats.evicted + stats.refused == 0) return "the limit did not bite";
+  int found = 0;
+  for (int i = 0; i < kPuts; ++i) {
+    std::snprintf(key.data(), key.size() + 1, "key-%07d", i);
+    const MaybeValue value = cache->Get(key);
+    if (!value) continue;
+    if (value->view() != (i % 16 == 0 ? large : small)) return "a value is damaged";
+    ++found;
+  }
+  if (found < kPuts / 10) return "hardly anything is left";
+  cache->Clear();
+  for (int i = 0; i < 1000; ++i) {
+    std::snprintf(key.data(), key.size() + 1, "key-%07d", i);
+    if (!cache->Put(key, large).ok()) return "it does not work again after Clear";
+  }
+  return nullptr;
+}
+#endif
+
+TEST(CacheBudget, TheEndOfTheSystemsMemoryIsSurvived) {
+#if BASALT_CACHE_LIMITS_ADDRESS_SPACE
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const char* const error = FillBeyondTheSystemsMemory();
+    if (error != nullptr) std::fprintf(stderr, "%s\n", error);
+    _exit(error == nullptr ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "it died of signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+#else
+  GTEST_SKIP() << "sanitizers need more address space than the test leaves";
+#endif
+}
+
+}  // namespace
+}  // namespace basalt::cache

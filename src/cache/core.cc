@@ -1,0 +1,688 @@
+#include "cache/core.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <string>
+#include <thread>
+
+#include "base/check.h"
+#include "base/random.h"
+#include "cache/flight.h"
+
+namespace basalt::cache {
+namespace {
+
+constexpr uint64_t kCapacityMin = uint64_t{64} << 10;
+constexpr uint32_t kShardsMax = 128;
+constexpr uint32_t kShardsDerivedMax = 64;
+constexpr uint64_t kShardBytes = uint64_t{2} << 20;
+constexpr size_t kKeyBytesMax = UINT16_MAX;
+
+uint32_t DerivedShards(uint64_t capacity_bytes) noexcept {
+  const uint64_t wanted = std::clamp<uint64_t>(capacity_bytes / kShardBytes, 1, kShardsDerivedMax);
+  return static_cast<uint32_t>(std::bit_floor(wanted));
+}
+
+Status NoRoom(std::string_view what, uint64_t bytes, const MemoryBudget& budget) {
+  return Status(StatusCode::kResourceExhausted,
+                std::string(what) + ": no room for " + std::to_string(bytes) +
+                    " bytes in a cache of " + std::to_string(budget.capacity_bytes()) +
+                    " bytes; release values that are held, or raise capacity_bytes");
+}
+
+Status NoMemory(std::string_view what) {
+  return Status(StatusCode::kResourceExhausted,
+                std::string(what) + ": the system has no memory left");
+}
+
+}  // namespace
+
+// ---- Handles ----
+
+Value EntryRef::ToValue() && {
+  if (!entry_->has_pin_part()) return Value::Copy(entry_->value_view());
+  Entry* const entry = Release();
+  return Value::Pinned(entry->pin_part(), entry->value_bytes);
+}
+
+NewEntry::~NewEntry() {
+  if (entry_ == nullptr) return;
+  if (is_constructed_) {
+    shard_->Free(entry_);
+  } else {
+    shard_->FreeUnconstructed(entry_);
+  }
+}
+
+Flight::~Flight() {
+  if (entry != nullptr) shard->Unpin(entry);
+}
+
+// ---- Life ----
+
+CacheCore::CacheCore(CacheOptions options, void (*destroy)(void*) noexcept, io::Clock* clock,
+                     uint32_t shards)
+    : options_(std::move(options)),
+      budget_(options_.capacity_bytes),
+      clock_(clock),
+      common_{.core = this,
+              .budget = &budget_,
+              .clock = &clock_,
+              .eviction = options_.eviction,
+              .notifies = static_cast<bool>(options_.on_remove),
+              .destroy = destroy,
+              .hash_seed = base::RandomSeed(),
+              .shard_bits = std::countr_zero(shards),
+              .retired_bytes_max =
+                  std::max<uint64_t>(options_.capacity_bytes / shards / 8, uint64_t{16} << 10)} {}
+
+CacheCore::~CacheCore() = default;
+
+void FreeShards::operator()(Shard* shards) const noexcept {
+  std::destroy_n(shards, count);
+  std::allocator<Shard>().deallocate(shards, capacity);
+}
+
+Result<std::shared_ptr<CacheCore>> CacheCore::Create(CacheOptions options,
+                                                     void (*destroy)(void*) noexcept,
+                                                     io::Clock* clock) {
+  const auto invalid = [](const std::string& what) {
+    return Status(StatusCode::kInvalidArgument, "create a cache: " + what);
+  };
+  if (options.capacity_bytes < kCapacityMin) {
+    return invalid("capacity_bytes is " + std::to_string(options.capacity_bytes) +
+                   ", and must be at least 65536");
+  }
+  if (options.shards > kShardsMax || (options.shards & (options.shards - 1)) != 0) {
+    return invalid("shards is " + std::to_string(options.shards) +
+                   ", and must be a power of two up to 128, or 0 to derive it");
+  }
+  if (options.default_ttl.count() < 0) return invalid("default_ttl is negative");
+  const uint32_t shards =
+      options.shards != 0 ? options.shards : DerivedShards(options.capacity_bytes);
+  try {
+    std::shared_ptr<CacheCore> core(new CacheCore(std::move(options), destroy, clock, shards),
+                                    [](CacheCore* core) { core->DropReference(); });
+    core->shards_ = {std::allocator<Shard>().allocate(shards), {.count = 0, .capacity = shards}};
+    for (size_t& made = core->shards_.get_deleter().count; made < shards; ++made) {
+      auto* const shard = new (&core->shards_[made]) Shard(core->common_);
+      if (shard->index().Start()) continue;
+      ++made;
+      throw std::bad_alloc();
+    }
+    if (core->budget_.IsWithin(0)) {
+      return invalid("capacity_bytes is too small for " + std::to_string(shards) + " shards");
+    }
+    return core;
+  } catch (const std::bad_alloc&) {
+    return NoMemory("create a cache");
+  }
+}
+
+void CacheCore::Close() noexcept {
+  for (Shard& shard : shards()) {
+    Aftermath after;
+    {
+      const std::lock_guard guard(shard.lock());
+      shard.Drain(&after);
+    }
+    shard.Finish(&after);
+  }
+}
+
+void CacheCore::DropReference() noexcept {
+  if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+// ---- Reads ----
+
+uint64_t CacheCore::HashOf(std::string_view key) const noexcept {
+  return base::Hash(key, common_.hash_seed);
+}
+
+Shard& CacheCore::ShardOf(uint64_t hash) noexcept {
+  return shards_[(hash >> 1) >> (63 - common_.shard_bits)];
+}
+
+void CacheCore::Count(const base::EpochGuard& guard, uint64_t hits, uint64_t misses) noexcept {
+  const uint32_t thread = guard.thread_number();
+  Lookups& lookups = lookups_[std::min<size_t>(thread, kOwnLookups)];
+  const auto add = [&](std::atomic<uint64_t>& counter, uint64_t count) {
+    if (thread < kOwnLookups) {  // No one else writes it: a locked instruction is not needed.
+      counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+    } else {
+      counter.fetch_add(count, std::memory_order_relaxed);
+    }
+  };
+  if (hits != 0) add(lookups.hits, hits);
+  if (misses != 0) add(lookups.misses, misses);
+}
+
+Index::Found CacheCore::FindAlive(Shard& shard, uint64_t hash, std::string_view key,
+                                  bool counts) noexcept {
+  for (;;) {
+    const Index::Found found = shard.index().Find(hash, key);
+    if (!found) return found;
+    if ((found.word & Word::kExpires) != 0) {
+      uint64_t deadline_ms = 0;
+      // It was unlinked after we found it: what is there now decides.
+      if (!found.entry->state.ReadDeadline(&deadline_ms)) continue;
+      if (deadline_ms != 0 && clock_.HasCome(deadline_ms, clock_.CoarseMillis())) return {};
+    }
+    if (counts) Index::RaiseFrequency(found);
+    return found;
+  }
+}
+
+bool CacheCore::Read(Shard& shard, uint64_t hash, std::string_view key, bool counts,
+                     MaybeValue* value) {
+  const Index::Found found = FindAlive(shard, hash, key, counts);
+  if (!found) return false;
+  Entry* const entry = found.entry;
+  if (entry->has_pin_part() && shard.TryPin(entry)) {
+    value->emplace(Value::Pinned(entry->pin_part(), entry->value_bytes));
+  } else {
+    value->emplace(Value::Copy(entry->value_view()));
+  }
+  return true;
+}
+
+MaybeValue CacheCore::Get(std::string_view key, bool counts) noexcept {
+  const uint64_t hash = HashOf(key);
+  MaybeValue value;
+  try {
+    const base::EpochGuard guard;
+    const bool is_hit = Read(ShardOf(hash), hash, key, counts, &value);
+    if (counts) Count(guard, is_hit ? 1 : 0, is_hit ? 0 : 1);
+  } catch (const std::bad_alloc&) {
+    value.reset();  // A cache may always miss.
+  }
+  return value;
+}
+
+Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<MaybeValue> values) {
+  if (keys.size() != values.size()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "multi-get from a cache: " + std::to_string(keys.size()) +
+                      " keys, but room for " + std::to_string(values.size()) + " values");
+  }
+  constexpr size_t kGroup = 16;
+  std::array<uint64_t, kGroup> hashes;
+  for (size_t first = 0; first < keys.size(); first += kGroup) {
+    const size_t count = std::min(kGroup, keys.size() - first);
+    try {
+      const base::EpochGuard guard;
+      for (size_t i = 0; i < count; ++i) {
+        hashes[i] = HashOf(keys[first + i]);
+        __builtin_prefetch(&ShardOf(hashes[i]).index().Home(hashes[i]));
+      }
+      for (size_t i = 0; i < count; ++i) {
+        __builtin_prefetch(ShardOf(hashes[i]).index().FirstCandidate(hashes[i]));
+      }
+      uint64_t hits = 0;
+      for (size_t i = 0; i < count; ++i) {
+        MaybeValue* const value = &values[first + i];
+        value->reset();
+        hits += Read(ShardOf(hashes[i]), hashes[i], keys[first + i], true, value) ? 1 : 0;
+      }
+      Count(guard, hits, count - hits);
+    } catch (const std::bad_alloc&) {
+      return NoMemory("multi-get from a cache");
+    }
+  }
+  return {};
+}
+
+EntryRef CacheCore::Find(std::string_view key, bool counts) noexcept {
+  const uint64_t hash = HashOf(key);
+  Shard& shard = ShardOf(hash);
+  EntryRef ref;
+  try {
+    const base::EpochGuard guard;
+    const Index::Found found = FindAlive(shard, hash, key, counts);
+    if (found && shard.TryPin(found.entry)) ref = EntryRef(&shard, found.entry);
+    if (counts) Count(guard, ref ? 1 : 0, ref ? 0 : 1);
+  } catch (const std::bad_alloc&) {  // As for Get.
+  }
+  return ref;
+}
+
+// ---- Writes ----
+
+Result<uint64_t> CacheCore::DeadlineOf(Ttl ttl) const {
+  const int64_t ms = ttl.value_or(options_.default_ttl).count();
+  if (ms < 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  "put into a cache: the ttl is " + std::to_string(ms) +
+                      " ms, and must not be negative; zero means that it does not expire");
+  }
+  if (ms == 0) return uint64_t{0};
+  constexpr uint64_t kMax = decltype(Entry::state)::kDeadlineMax;
+  return std::min(clock_.DeadlineAfter(std::min(static_cast<uint64_t>(ms), kMax)), kMax);
+}
+
+Entry* CacheCore::AllocateWithin(Shard* own, std::string_view key, size_t value_bytes) {
+  const bool has_pin_part = common_.destroy != nullptr || value_bytes > Value::kInlineBytes;
+  const size_t bytes = Entry::ValueOffset(key.size(), has_pin_part) + value_bytes;
+  if (bytes > budget_.capacity_bytes()) return nullptr;
+  {
+    ShardGuard guard(own);
+    if (Entry* const entry = own->Allocate(key, value_bytes, true)) return entry;
+    const uint8_t size_class = SlabAllocator::ClassOf(bytes);
+    own->MakeRoom(bytes, size_class, guard.after());
+    if (Entry* const entry = own->Allocate(key, value_bytes, true)) return entry;
+  }
+  // What the own shard does not give in one go, all of them give in turn.
+  Asking asking{.next = next_giver_.fetch_add(1, std::memory_order_relaxed)};
+  while (AskNext(&asking)) {
+    ShardGuard guard(own);
+    if (Entry* const entry = own->Allocate(key, value_bytes, true)) return entry;
+  }
+  return nullptr;
+}
+
+bool CacheCore::MakeRoomFor(uint64_t bytes) {
+  Asking asking{.next = next_giver_.fetch_add(1, std::memory_order_relaxed)};
+  while (budget_.IsWithin(bytes) && AskNext(&asking)) {
+  }
+  return !budget_.IsWithin(bytes);
+}
+
+// In small pieces, so that all give alike. A reader may have lost its processor in the middle of a
+// read, so what waits for readers is worth some patience; but one may also be stopped for good.
+bool CacheCore::AskNext(Asking* asking) {
+  constexpr int kWaitsMax = 64;
+  if (asking->refusals > shards().size()) {
+    if (!asking->waits_for_readers || ++asking->waits > kWaitsMax) return false;
+    std::this_thread::yield();
+    asking->refusals = 0;
+    asking->waits_for_readers = false;
+  }
+  Shard* const giver = &shards()[asking->next++ % shards().size()];
+  ShardGuard guard(giver);
+  const Gave gave = giver->GiveBack(guard.after());
+  asking->refusals = gave == Gave::kSome ? 0 : asking->refusals + 1;
+  asking->waits_for_readers |= gave == Gave::kLater;
+  return true;
+}
+
+Result<NewEntry> CacheCore::Allocate(std::string_view key, size_t value_bytes, Ttl ttl,
+                                     uint64_t weight, bool beyond_budget) {
+  if (key.size() > kKeyBytesMax) {
+    return Status(StatusCode::kInvalidArgument, "put into a cache: a key of " +
+                                                    std::to_string(key.size()) +
+                                                    " bytes; keys have at most 65535");
+  }
+  if (value_bytes > UINT32_MAX) {
+    return Status(StatusCode::kInvalidArgument, "put into a cache: a value of " +
+                                                    std::to_string(value_bytes) +
+                                                    " bytes; values have at most 4294967295");
+  }
+  BASALT_ASSIGN_OR_RETURN(const uint64_t deadline_ms, DeadlineOf(ttl));
+  const uint64_t hash = HashOf(key);
+  Shard& shard = ShardOf(hash);
+  if (beyond_budget) {
+    budget_.Charge(weight);
+  } else if (weight != 0) {
+    if (weight > budget_.capacity_bytes() ||
+        (!budget_.TryCharge(weight) && (!MakeRoomFor(weight) || !budget_.TryCharge(weight)))) {
+      return NoRoom("put into a cache", weight, budget_);
+    }
+  }
+  Entry* entry = nullptr;
+  if (beyond_budget) {
+    const std::lock_guard guard(shard.lock());
+    entry = shard.Allocate(key, value_bytes, false);
+  } else {
+    entry = AllocateWithin(&shard, key, value_bytes);
+  }
+  if (entry == nullptr) {
+    budget_.Refund(weight);
+    return NoRoom("put into a cache", key.size() + value_bytes, budget_);
+  }
+  if (common_.destroy != nullptr) base::Store(entry->value(), weight);
+  entry->state.SetDeadline(deadline_ms);
+  return NewEntry(&shard, entry, hash);
+}
+
+bool CacheCore::Link(NewEntry entry, Condition condition, const Entry* expected) {
+  ShardGuard guard(entry.shard());
+  if (!entry.shard()->Link(entry.get(), entry.hash(), condition, expected, guard.after())) {
+    return false;
+  }
+  entry.Release();
+  return true;
+}
+
+EntryRef CacheCore::LinkPinned(NewEntry entry, Condition condition) {
+  BASALT_CHECK(entry.shard()->TryPin(entry.get()));
+  EntryRef ref(entry.shard(), entry.get());
+  Shard* const shard = entry.shard();
+  bool is_linked = false;
+  {
+    ShardGuard guard(shard);
+    is_linked = shard->Link(entry.get(), entry.hash(), condition, nullptr, guard.after());
+  }
+  Entry* const unlinked = entry.Release();
+  if (!is_linked) shard->Orphan(unlinked);
+  return ref;
+}
+
+void CacheCore::Refuse(std::string_view key) {
+  const uint64_t hash = HashOf(key);
+  Shard& shard = ShardOf(hash);
+  {
+    const std::lock_guard guard(shard.lock());
+    shard.CountRefused();
+  }
+  Erase(key);
+}
+
+Result<bool> CacheCore::PutBytes(std::string_view key, std::string_view value, Ttl ttl,
+                                 Condition condition) {
+  Result<NewEntry> entry = Allocate(key, value.size(), ttl);
+  if (!entry) {
+    if (entry.error().code() == StatusCode::kResourceExhausted) {
+      if (condition == Condition::kIfAbsent && Find(key, false)) return false;
+      Refuse(key);
+    }
+    return entry.error();
+  }
+  std::memcpy((*entry)->value(), value.data(), value.size());
+  return Link(std::move(*entry), condition);
+}
+
+Result<NewEntry> CacheCore::NewBytes(std::string_view key, std::string_view value, Ttl ttl) {
+  Result<NewEntry> entry = Allocate(key, value.size(), ttl);
+  if (!entry && entry.error().code() == StatusCode::kResourceExhausted) {
+    entry = Allocate(key, value.size(), ttl, 0, /*beyond_budget=*/true);
+  }
+  if (entry) std::memcpy((*entry)->value(), value.data(), value.size());
+  return entry;
+}
+
+EntryRef CacheCore::Take(std::string_view key) {
+  const uint64_t hash = HashOf(key);
+  Shard& shard = ShardOf(hash);
+  ShardGuard guard(&shard);
+  const Index::Found found = shard.Find(hash, key, guard.after());
+  shard.BeatFlight(hash, key);
+  if (!found) return {};
+  EntryRef ref;
+  if (shard.TryPin(found.entry)) ref = EntryRef(&shard, found.entry);
+  shard.Unlink(found, Removal::kErased, guard.after());
+  return ref;
+}
+
+bool CacheCore::Erase(std::string_view key) {
+  const uint64_t hash = HashOf(key);
+  Shard& shard = ShardOf(hash);
+  ShardGuard guard(&shard);
+  const Index::Found found = shard.Find(hash, key, guard.after());
+  shard.BeatFlight(hash, key);
+  if (found) shard.Unlink(found, Removal::kErased, guard.after());
+  return static_cast<bool>(found);
+}
+
+bool CacheCore::EraseIf(uint64_t hash, std::string_view key, const Entry* expected) {
+  Shard& shard = ShardOf(hash);
+  ShardGuard guard(&shard);
+  const Index::Found found = shard.Find(hash, key, guard.after());
+  if (found.entry != expected) return false;
+  shard.BeatFlight(hash, key);
+  if (found) shard.Unlink(found, Removal::kErased, guard.after());
+  return true;
+}
+
+bool CacheCore::Touch(std::string_view key, std::chrono::milliseconds ttl) {
+  const Result<uint64_t> deadline_ms = DeadlineOf(ttl);
+  if (!deadline_ms) return false;
+  const uint64_t hash = HashOf(key);
+  Shard& shard = ShardOf(hash);
+  ShardGuard guard(&shard);
+  const Index::Found found = shard.Find(hash, key, guard.after());
+  if (found) shard.SetDeadline(found, hash, *deadline_ms);
+  return static_cast<bool>(found);
+}
+
+Status CacheCore::Update(std::string_view key, const UpdateFunction& fn) {
+  const uint64_t hash = HashOf(key);
+  for (;;) {
+    const EntryRef present = Find(key, false);
+    std::optional<std::string_view> before;
+    if (present) before = present->value_view();
+    Result<std::optional<std::string>> after = fn(before);
+    if (!after) return after.error();
+    if (!*after) {
+      if (EraseIf(hash, key, present.get())) return {};
+      continue;
+    }
+    BASALT_ASSIGN_OR_RETURN(NewEntry entry, Allocate(key, (*after)->size(), {}));
+    std::memcpy(entry->value(), (*after)->data(), (*after)->size());
+    if (Link(std::move(entry), Condition::kIfUnchanged, present.get())) return {};
+  }
+}
+
+// ---- One computation a key ----
+
+EntryRef CacheCore::FindPinnedLocked(Shard& shard, uint64_t hash, std::string_view key,
+                                     Aftermath* after) {
+  const Index::Found found = shard.Find(hash, key, after);
+  if (!found || !shard.TryPin(found.entry)) return {};
+  Index::RaiseFrequency(found);
+  return EntryRef(&shard, found.entry);
+}
+
+Result<EntryRef> CacheCore::Await(Flight* flight) {
+  std::unique_lock lock(flight->mutex);
+  flight->ended.wait(lock, [&] { return flight->state != Flight::State::kComputing; });
+  if (flight->state == Flight::State::kThrew) return EntryRef();
+  if (!flight->error.ok()) return flight->error;
+  if (!flight->shard->TryPin(flight->entry)) {
+    return Status(StatusCode::kResourceExhausted,
+                  "get or compute: too many handles hold the value already");
+  }
+  return EntryRef(flight->shard, flight->entry);
+}
+
+Result<EntryRef> CacheCore::Compute(const std::shared_ptr<Flight>& flight,
+                                    const std::function<Result<NewEntry>()>& compute) {
+  Shard* const shard = flight->shard;
+  Result<EntryRef> result{Status(StatusCode::kAborted, "get or compute: the function threw")};
+  // Also when the function throws.
+  struct Ending {
+    Flight* flight;
+    Flight::State state = Flight::State::kThrew;
+    ~Ending() {
+      {
+        const std::lock_guard guard(flight->shard->lock());
+        std::erase_if(flight->shard->flights(),
+                      [&](const auto& listed) { return listed.get() == flight; });
+      }
+      {
+        const std::lock_guard guard(flight->mutex);
+        flight->state = state;
+      }
+      flight->ended.notify_all();
+    }
+  } ending{.flight = flight.get()};
+
+  computed_.fetch_add(1, std::memory_order_relaxed);
+  Result<NewEntry> computed = compute();
+  ending.state = Flight::State::kDone;
+  if (!computed) {
+    flight->error = computed.error();
+    return computed.error();
+  }
+  NewEntry entry = std::move(*computed);
+  BASALT_CHECK(shard->TryPin(entry.get()));
+  BASALT_CHECK(shard->TryPin(entry.get()));
+  EntryRef ref(shard, entry.get());
+  flight->entry = entry.get();
+  bool is_kept = false;
+  {
+    ShardGuard guard(shard);
+    // Out of the list before it is linked, so that its own link does not beat it.
+    std::erase(shard->flights(), flight);
+    is_kept = !flight->is_beaten && !budget_.IsWithin(0) &&
+              shard->Link(entry.get(), entry.hash(), Condition::kAlways, nullptr, guard.after());
+  }
+  Entry* const unlinked = entry.Release();
+  if (!is_kept) shard->Orphan(unlinked);
+  return ref;
+}
+
+Result<EntryRef> CacheCore::GetOrCompute(std::string_view key,
+                                         const std::function<Result<NewEntry>()>& compute) {
+  const uint64_t hash = HashOf(key);
+  Shard& shard = ShardOf(hash);
+  if (EntryRef ref = Find(key, true)) return ref;
+  for (;;) {
+    std::shared_ptr<Flight> flight;
+    bool computes = false;
+    try {
+      // Made before the lock: under it nothing is allocated but the list's growth.
+      auto fresh = std::make_shared<Flight>(hash, std::string(key), &shard);
+      ShardGuard guard(&shard);
+      if (EntryRef ref = FindPinnedLocked(shard, hash, key, guard.after())) return ref;
+      for (const std::shared_ptr<Flight>& listed : shard.flights()) {
+        if (listed->hash == hash && listed->key == key) flight = listed;
+      }
+      if (flight == nullptr) {
+        shard.flights().push_back(fresh);
+        flight = std::move(fresh);
+        computes = true;
+      }
+    } catch (const std::bad_alloc&) {
+      return NoMemory("get or compute");
+    }
+    if (computes) return Compute(flight, compute);
+    if (flight->computer == std::this_thread::get_id()) {
+      return Status(StatusCode::kFailedPrecondition,
+                    "get or compute: the function asks for the key that it computes");
+    }
+    Result<EntryRef> awaited = Await(flight.get());
+    if (!awaited || *awaited) return awaited;
+  }
+}
+
+// ---- The whole ----
+
+Status CacheCore::ForEach(const std::function<bool(const Entry&)>& visit) {
+  std::vector<EntryRef> batch;
+  for (Shard& shard : shards()) {
+    Index::Cursor cursor;
+    for (bool more = true; more;) {
+      try {
+        batch.clear();
+        batch.reserve(Index::kBuckets * Index::kSlots);
+        const std::lock_guard guard(shard.lock());
+        const uint64_t coarse_ms = clock_.CoarseMillis();
+        Index::Cursor bucket = cursor;
+        do {
+          for (Index::AtomicWord& slot : shard.index().At(bucket)->slots) {
+            const uint64_t word = slot.load(std::memory_order_relaxed);
+            if (!Word::IsLive(word)) continue;
+            Entry* const entry = Index::EntryOf(word);
+            if (shard.HasExpired({entry, &slot, word}, coarse_ms)) continue;
+            if (!shard.TryPin(entry)) {
+              return Status(StatusCode::kResourceExhausted,
+                            "visit a cache: too many handles hold one of its values");
+            }
+            batch.emplace_back(&shard, entry);
+          }
+        } while (++bucket.bucket < Index::kBuckets);
+        more = shard.index().AdvanceSegment(&cursor);
+      } catch (const std::bad_alloc&) {
+        return NoMemory("visit a cache");
+      }
+      for (const EntryRef& ref : batch) {
+        if (!visit(*ref.get())) return {};
+      }
+    }
+  }
+  return {};
+}
+
+void CacheCore::Clear() {
+  for (Shard& shard : shards()) {
+    Index::Cursor cursor;
+    for (bool more = true; more;) {
+      ShardGuard guard(&shard);
+      more = shard.UnlinkFrom(&cursor, Removal::kErased, guard.after());
+    }
+  }
+}
+
+Status CacheCore::SetCapacity(uint64_t capacity_bytes) {
+  if (capacity_bytes < kCapacityMin) {
+    return Status(StatusCode::kInvalidArgument,
+                  "set a cache's capacity: " + std::to_string(capacity_bytes) +
+                      " bytes, and it must be at least 65536");
+  }
+  budget_.set_capacity_bytes(capacity_bytes);
+  if (!budget_.IsWithin(0) || MakeRoomFor(0)) return {};
+  return Status(StatusCode::kResourceExhausted,
+                "set a cache's capacity to " + std::to_string(capacity_bytes) +
+                    " bytes: what is held takes " + std::to_string(budget_.used_bytes()) +
+                    "; it shrinks when that is released");
+}
+
+Status CacheCore::Reserve(uint64_t bytes) {
+  if (bytes > budget_.capacity_bytes() ||
+      (!budget_.TryCharge(bytes) && (!MakeRoomFor(bytes) || !budget_.TryCharge(bytes)))) {
+    return NoRoom("reserve in a cache", bytes, budget_);
+  }
+  reserved_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  return {};
+}
+
+void CacheCore::Unreserve(uint64_t bytes) noexcept {
+  reserved_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  budget_.Refund(bytes);
+}
+
+CacheStats CacheCore::GetStats() {
+  CacheStats stats;
+  for (const Lookups& lookups : lookups_) {
+    stats.hits += lookups.hits.load(std::memory_order_relaxed);
+    stats.misses += lookups.misses.load(std::memory_order_relaxed);
+  }
+  for (Shard& shard : shards()) {
+    const std::lock_guard guard(shard.lock());
+    const Shard::Counts counts = shard.counts();
+    const auto removals = [&](Removal reason) {
+      return counts.removals[static_cast<size_t>(reason)];
+    };
+    stats.inserts += counts.inserts;
+    stats.refused += counts.refused;
+    stats.evicted += removals(Removal::kEvicted);
+    stats.expired += removals(Removal::kExpired);
+    stats.replaced += removals(Removal::kReplaced);
+    stats.erased += removals(Removal::kErased);
+    stats.entries += shard.entries();
+    stats.index_bytes += shard.index_bytes();
+    stats.retired_bytes += shard.retired_bytes();
+    stats.pinned_bytes += shard.pinned_bytes();
+    stats.pinned_entries += shard.pins();
+  }
+  stats.computed = computed_.load(std::memory_order_relaxed);
+  stats.reserved_bytes = reserved_bytes_.load(std::memory_order_relaxed);
+  stats.capacity_bytes = budget_.capacity_bytes();
+  stats.bytes = budget_.used_bytes();
+  const uint64_t others =
+      stats.index_bytes + stats.retired_bytes + stats.pinned_bytes + stats.reserved_bytes;
+  stats.entry_bytes = stats.bytes > others ? stats.bytes - others : 0;
+  stats.shards = static_cast<uint32_t>(shards().size());
+  return stats;
+}
+
+void CacheCore::Notify(const Entry& entry, Removal reason) const {
+  options_.on_remove(entry.key(),
+                     common_.destroy == nullptr ? entry.value_view() : std::string_view(), reason);
+}
+
+}  // namespace basalt::cache

@@ -1,0 +1,199 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "basalt/cache.h"
+#include "cache/shard.h"
+
+namespace basalt::cache {
+
+/// An entry that cannot go away: holds one pin of it. Move-only.
+class EntryRef {
+ public:
+  EntryRef() noexcept = default;
+  /// Takes over one pin.
+  EntryRef(Shard* shard, Entry* entry) noexcept : shard_(shard), entry_(entry) {}
+  EntryRef(EntryRef&& other) noexcept
+      : shard_(other.shard_), entry_(std::exchange(other.entry_, nullptr)) {}
+  EntryRef& operator=(EntryRef&& other) noexcept {
+    std::swap(shard_, other.shard_);
+    std::swap(entry_, other.entry_);
+    return *this;
+  }
+  ~EntryRef() {
+    if (entry_ != nullptr) shard_->Unpin(entry_);
+  }
+
+  explicit operator bool() const noexcept { return entry_ != nullptr; }
+  Entry* operator->() const noexcept { return entry_; }
+  Entry* get() const noexcept { return entry_; }
+  Shard* shard() const noexcept { return shard_; }
+  /// Gives the pin away.
+  Entry* Release() noexcept { return std::exchange(entry_, nullptr); }
+  /// A Value of it; throws std::bad_alloc only when it has too many pins.
+  Value ToValue() &&;
+
+ private:
+  Shard* shard_ = nullptr;
+  Entry* entry_ = nullptr;
+};
+
+/// An entry on its way into a cache: freed unless it is linked. Move-only.
+class NewEntry {
+ public:
+  NewEntry(Shard* shard, Entry* entry, uint64_t hash) noexcept
+      : shard_(shard), entry_(entry), hash_(hash) {}
+  NewEntry(NewEntry&& other) noexcept
+      : shard_(other.shard_),
+        entry_(std::exchange(other.entry_, nullptr)),
+        hash_(other.hash_),
+        is_constructed_(other.is_constructed_) {}
+  NewEntry& operator=(NewEntry&& other) noexcept {
+    std::swap(shard_, other.shard_);
+    std::swap(entry_, other.entry_);
+    std::swap(hash_, other.hash_);
+    std::swap(is_constructed_, other.is_constructed_);
+    return *this;
+  }
+  ~NewEntry();
+
+  Entry* operator->() const noexcept { return entry_; }
+  Entry* get() const noexcept { return entry_; }
+  Shard* shard() const noexcept { return shard_; }
+  uint64_t hash() const noexcept { return hash_; }
+  Entry* Release() noexcept { return std::exchange(entry_, nullptr); }
+  /// An object is in it: from now on it is destroyed with the entry.
+  void SetConstructed() noexcept { is_constructed_ = true; }
+
+ private:
+  Shard* shard_;
+  Entry* entry_;
+  uint64_t hash_;
+  bool is_constructed_ = false;
+};
+
+/// Ends an array of shards.
+struct FreeShards {
+  size_t count = 0;     ///< Made.
+  size_t capacity = 0;  ///< Allocated.
+  void operator()(Shard* shards) const noexcept;
+};
+
+/// What Cache and TypedCache stand on: entries with keys of bytes, and values of bytes or objects.
+///
+/// Lives until the handle that Create gave and all orphaned entries with pins are gone.
+class CacheCore {
+ public:
+  using Ttl = std::optional<std::chrono::milliseconds>;
+
+  /// `clock`: for tests; null: the machine's. `destroy`: see Common.
+  static Result<std::shared_ptr<CacheCore>> Create(CacheOptions options,
+                                                   void (*destroy)(void*) noexcept = nullptr,
+                                                   io::Clock* clock = nullptr);
+  ~CacheCore();
+  CacheCore(const CacheCore&) = delete;
+  CacheCore& operator=(const CacheCore&) = delete;
+
+  /// Frees all entries that are not pinned. Nothing else may be called afterwards.
+  void Close() noexcept;
+  void AddReference() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+  void DropReference() noexcept;
+
+  // Reads.
+  MaybeValue Get(std::string_view key, bool counts) noexcept;
+  Status MultiGet(std::span<const std::string_view> keys, std::span<MaybeValue> values);
+  EntryRef Find(std::string_view key, bool counts) noexcept;
+
+  // Writes.
+  /// Room for a value. InvalidArgument or ResourceExhausted, which says what is missing.
+  /// `beyond_budget`: only the system's memory can be missing.
+  Result<NewEntry> Allocate(std::string_view key, size_t value_bytes, Ttl ttl, uint64_t weight = 0,
+                            bool beyond_budget = false);
+  bool Link(NewEntry entry, Condition condition, const Entry* expected = nullptr);
+  /// Links under `condition`, and gives the entry, pinned, whether it was linked or not.
+  EntryRef LinkPinned(NewEntry entry, Condition condition);
+  /// Bytes, to be linked; beyond the budget where that has no room.
+  Result<NewEntry> NewBytes(std::string_view key, std::string_view value, Ttl ttl);
+  Result<bool> PutBytes(std::string_view key, std::string_view value, Ttl ttl, Condition condition);
+  bool Erase(std::string_view key);
+  EntryRef Take(std::string_view key);
+  bool Touch(std::string_view key, std::chrono::milliseconds ttl);
+  Status Update(std::string_view key, const UpdateFunction& fn);
+  /// `compute` gives an entry for the key.
+  Result<EntryRef> GetOrCompute(std::string_view key,
+                                const std::function<Result<NewEntry>()>& compute);
+  void Refuse(std::string_view key);
+
+  // The whole.
+  Status ForEach(const std::function<bool(const Entry&)>& visit);
+  void Clear();
+  Status SetCapacity(uint64_t capacity_bytes);
+  Status Reserve(uint64_t bytes);
+  void Unreserve(uint64_t bytes) noexcept;
+  CacheStats GetStats();
+
+  void Notify(const Entry& entry, Removal reason) const;
+  MemoryBudget* budget() noexcept { return &budget_; }
+
+ private:
+  /// Lookups of one thread, or of all that come late; a cache line.
+  struct alignas(64) Lookups {
+    std::atomic<uint64_t> hits{0};
+    std::atomic<uint64_t> misses{0};
+  };
+  /// Threads with a smaller number have one for themselves.
+  static constexpr size_t kOwnLookups = 63;
+
+  CacheCore(CacheOptions options, void (*destroy)(void*) noexcept, io::Clock* clock,
+            uint32_t shards);
+
+  uint64_t HashOf(std::string_view key) const noexcept;
+  Shard& ShardOf(uint64_t hash) noexcept;
+  std::span<Shard> shards() noexcept { return {shards_.get(), shards_.get_deleter().count}; }
+  /// Inside an epoch.
+  void Count(const base::EpochGuard& guard, uint64_t hits, uint64_t misses) noexcept;
+  /// Inside an epoch.
+  Index::Found FindAlive(Shard& shard, uint64_t hash, std::string_view key, bool counts) noexcept;
+  bool Read(Shard& shard, uint64_t hash, std::string_view key, bool counts, MaybeValue* value);
+  Result<uint64_t> DeadlineOf(Ttl ttl) const;
+  Entry* AllocateWithin(Shard* own, std::string_view key, size_t value_bytes);
+  bool MakeRoomFor(uint64_t bytes);
+  /// A round of the shards, which are asked to give back.
+  struct Asking {
+    uint32_t next;
+    size_t refusals = 0;  ///< One after the other.
+    bool waits_for_readers = false;
+    int waits = 0;
+  };
+  /// False: it leads nowhere.
+  bool AskNext(Asking* asking);
+  EntryRef FindPinnedLocked(Shard& shard, uint64_t hash, std::string_view key, Aftermath* after);
+  static Result<EntryRef> Await(Flight* flight);
+  Result<EntryRef> Compute(const std::shared_ptr<Flight>& flight,
+                           const std::function<Result<NewEntry>()>& compute);
+  bool EraseIf(uint64_t hash, std::string_view key, const Entry* expected);
+
+  const CacheOptions options_;
+  MemoryBudget budget_;
+  const ExpiryClock clock_;
+  Common common_;
+  std::unique_ptr<Shard[], FreeShards> shards_;
+  std::atomic<uint64_t> references_{1};
+  std::atomic<uint64_t> reserved_bytes_{0};
+  std::atomic<uint64_t> computed_{0};
+  std::atomic<uint32_t> next_giver_{0};
+  std::array<Lookups, kOwnLookups + 1> lookups_;
+};
+
+}  // namespace basalt::cache

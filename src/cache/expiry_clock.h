@@ -1,0 +1,61 @@
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+
+#include "io/clock.h"
+
+namespace basalt::cache {
+
+/// Milliseconds for deadlines: exact, but mostly read from the kernel's coarse clock, which costs a
+/// fifth. The coarse clock is late by a tick at most; the exact one is only asked when that could
+/// matter. Thread-safe.
+class ExpiryClock {
+ public:
+  /// `clock`: for tests; null: the machine's.
+  explicit ExpiryClock(io::Clock* clock) noexcept : clock_(clock) {
+    timespec resolution;
+    if (clock_ != nullptr || clock_getres(CLOCK_MONOTONIC_COARSE, &resolution) != 0) {
+      uses_coarse_ = false;
+    } else {
+      // Twice a tick, rounded up: 8 ms or so.
+      margin_ms_ = 2 * (static_cast<uint64_t>(resolution.tv_nsec) / 1'000'000 + 1) +
+                   static_cast<uint64_t>(resolution.tv_sec) * 2000;
+    }
+  }
+
+  /// The present time, or up to `margin_ms()` before it.
+  uint64_t CoarseMillis() const noexcept {
+    return uses_coarse_ ? Read(CLOCK_MONOTONIC_COARSE) / 1000 : ExactMicros() / 1000;
+  }
+  uint64_t margin_ms() const noexcept { return margin_ms_; }
+
+  /// The deadline of what is put now, rounded up.
+  uint64_t DeadlineAfter(uint64_t ttl_ms) const noexcept {
+    return (ExactMicros() + 999) / 1000 + ttl_ms;
+  }
+  /// Whether it has come; `coarse_ms` was read by the caller, for all that it asks about.
+  bool HasCome(uint64_t deadline_ms, uint64_t coarse_ms) const noexcept {
+    if (coarse_ms >= deadline_ms) return true;
+    if (coarse_ms + margin_ms_ < deadline_ms) return false;
+    return ExactMicros() >= deadline_ms * 1000;
+  }
+
+ private:
+  static uint64_t Read(clockid_t id) noexcept {
+    timespec now;
+    clock_gettime(id, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000 +
+           static_cast<uint64_t>(now.tv_nsec) / 1000;
+  }
+  uint64_t ExactMicros() const noexcept {
+    return clock_ != nullptr ? clock_->MonotonicMicros() : Read(CLOCK_MONOTONIC);
+  }
+
+  io::Clock* const clock_;
+  bool uses_coarse_ = true;
+  uint64_t margin_ms_ = 0;
+};
+
+}  // namespace basalt::cache

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "cache/memory_budget.h"
+
+namespace basalt::cache {
+
+/// A queue of hashes, first in, first out, in a ring that doubles, and
+/// halves when it is nearly empty. Not thread-safe.
+class HashQueue {
+ public:
+  explicit HashQueue(MemoryBudget* budget) noexcept : budget_(budget) {}
+  ~HashQueue() { budget_->Refund(bytes()); }
+  HashQueue(const HashQueue&) = delete;
+  HashQueue& operator=(const HashQueue&) = delete;
+
+  /// False: no memory, or no budget.
+  bool Push(uint64_t hash) noexcept {
+    if (count_ == capacity_ && !Grow()) return false;
+    ring_[(first_ + count_++) & (capacity_ - 1)] = hash;
+    return true;
+  }
+  /// The oldest; not when empty.
+  uint64_t Pop() noexcept {
+    const uint64_t hash = ring_[first_];
+    first_ = (first_ + 1) & (capacity_ - 1);
+    --count_;
+    if (capacity_ > kCapacityMin && count_ < capacity_ / 8) Resize(capacity_ / 2);
+    return hash;
+  }
+  bool empty() const noexcept { return count_ == 0; }
+  uint64_t bytes() const noexcept { return capacity_ * sizeof(uint64_t); }
+
+ private:
+  static constexpr size_t kCapacityMin = 64;
+
+  bool Grow() noexcept { return Resize(capacity_ == 0 ? kCapacityMin : 2 * capacity_); }
+  /// False: no memory, or no budget; all is as it was.
+  bool Resize(size_t capacity) noexcept {
+    if (!budget_->TryCharge(capacity * sizeof(uint64_t))) return false;
+    std::unique_ptr<uint64_t[]> ring(new (std::nothrow) uint64_t[capacity]);
+    if (ring == nullptr) {
+      budget_->Refund(capacity * sizeof(uint64_t));
+      return false;
+    }
+    for (size_t i = 0; i < count_; ++i) ring[i] = ring_[(first_ + i) & (capacity_ - 1)];
+    budget_->Refund(bytes());
+    ring_ = std::move(ring);
+    capacity_ = capacity;
+    first_ = 0;
+    return true;
+  }
+
+  MemoryBudget* const budget_;
+  std::unique_ptr<uint64_t[]> ring_;
+  size_t capacity_ = 0;  ///< A power of two, or 0.
+  size_t first_ = 0;
+  size_t count_ = 0;
+};
+
+}  // namespace basalt::cache

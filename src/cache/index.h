@@ -1,0 +1,541 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "base/arena.h"
+#include "base/epoch.h"
+#include "base/hash.h"
+#include "cache/memory_budget.h"
+
+// The index of one shard: an extendible hash table of tagged pointers, read without locks.
+//
+//   directory   2^depth words [segment pointer | its local depth in the low 7 bits]
+//   segment     64 buckets, 4 KiB, the unit of growth
+//   bucket      64 bytes, one cache line: a control word and 7 slots
+//   slot        tag 14 | frequency 2 | pointer 48, of which the low 3 bits are flags
+//
+//   hash        [shard][directory ....................][........ tag][bucket 6]
+//
+// A key's home is one bucket; when that is full it lies in the bucket's buddy, its neighbour in the
+// same 128 bytes. The control word counts the home's keys that are away, so that a lookup looks at
+// the buddy only where there are any.
+//
+// A slot is empty (0), live (its pointer is an entry), or a ghost: the tag of an entry that was
+// evicted, and instead of the pointer the number of the eviction. A ghost costs nothing: its slot
+// is free for whoever needs it, the oldest first. A key that comes back while its ghost is there
+// was evicted too early.
+//
+// Growth: when a key's two buckets are full of live slots, its segment is split. Two fresh segments
+// are filled from it and put into the directory, the old one is retired: whoever still reads it
+// sees it as it was at that moment, which lies within their read. Keys are hashed again, so a split
+// costs a cache miss for each of its entries, waited for together: some microseconds, for some 70
+// entries. The directory doubles when the segment was as deep as it: a copy of some KiB.
+//
+// Who may do what. Readers, inside an epoch: Find, and raising a frequency. All else under the
+// shard's lock. Loads and stores of words are sequentially consistent, as the epochs ask for.
+// Replacing a live slot is one store, so a reader sees the old entry or the new one.
+//
+// Cost of Find, in cache misses: the directory word (small, mostly cached), the bucket, the entry.
+
+namespace basalt::cache {
+
+/// The parts of a slot's word.
+struct Word {
+  static constexpr int kTagShift = 50;
+  static constexpr uint64_t kTagMask = ~uint64_t{0} << kTagShift;
+  static constexpr uint64_t kFrequencyOne = uint64_t{1} << 48;
+  static constexpr uint64_t kFrequencyMask = uint64_t{3} << 48;
+  static constexpr uint64_t kPointerMask = (uint64_t{1} << 48) - 8;
+  static constexpr uint64_t kExpires = 1;  ///< The entry has a deadline.
+  static constexpr uint64_t kGhost = 2;
+  static constexpr uint64_t kAway = 4;  ///< Its home is the buddy.
+  static constexpr int kGhostShift = 3;
+
+  static constexpr bool IsLive(uint64_t word) noexcept {
+    return (word & kPointerMask) != 0 && (word & kGhost) == 0;
+  }
+  static constexpr bool IsGhost(uint64_t word) noexcept { return (word & kGhost) != 0; }
+  static constexpr uint64_t Frequency(uint64_t word) noexcept {
+    return (word & kFrequencyMask) / kFrequencyOne;
+  }
+  static constexpr uint64_t GhostNumber(uint64_t word) noexcept {
+    return (word & kPointerMask) >> kGhostShift;
+  }
+};
+
+template <template <class> class Atomic, class Entry>
+class BasicIndex {
+ public:
+  using AtomicWord = Atomic<uint64_t>;
+  using EpochDomain = base::BasicEpochDomain<Atomic>;
+
+  static constexpr size_t kBuckets = 64;
+  static constexpr size_t kSlots = 7;
+
+  struct alignas(64) Bucket {
+    AtomicWord away{0};
+    std::array<AtomicWord, kSlots> slots{};
+  };
+  struct alignas(128) Segment {
+    std::array<Bucket, kBuckets> buckets;
+  };
+
+  /// A slot as it was found. Null: nothing was.
+  struct Found {
+    Entry* entry = nullptr;
+    AtomicWord* slot = nullptr;
+    uint64_t word = 0;
+    explicit operator bool() const noexcept { return entry != nullptr; }
+  };
+  /// A slot that a new key may take.
+  struct Room {
+    AtomicWord* slot = nullptr;  ///< Null: both buckets are full of live slots.
+    bool is_away = false;
+    /// The number of the key's own ghost, which was there; 0: none was.
+    uint64_t ghost_number = 0;
+  };
+  /// A place in the order of hashes: the buckets of one segment after another. Stays right when
+  /// segments split.
+  struct Cursor {
+    uint64_t hash = 0;  ///< Of the segment, without the shard's bits.
+    uint32_t bucket = 0;
+  };
+
+  /// `shard_bits`: how many of a hash's high bits are the same for all keys here.
+  BasicIndex(EpochDomain* epochs, MemoryBudget* budget, uint64_t hash_seed, int shard_bits) noexcept
+      : hash_seed_(hash_seed), shard_bits_(shard_bits), budget_(budget), retired_(epochs) {}
+  ~BasicIndex();
+  BasicIndex(const BasicIndex&) = delete;
+  BasicIndex& operator=(const BasicIndex&) = delete;
+
+  /// Makes the first segment. False: no memory.
+  bool Start() noexcept;
+
+  uint64_t HashOf(std::string_view key) const noexcept { return base::Hash(key, hash_seed_); }
+
+  // Of readers, inside an epoch, or under the lock.
+
+  const Bucket& Home(uint64_t hash) const noexcept {
+    return SegmentOf(hash)->buckets[hash % kBuckets];
+  }
+  Found Find(uint64_t hash, std::string_view key) const noexcept {
+    const Segment* const segment = SegmentOf(hash);
+    const Bucket& home = segment->buckets[hash % kBuckets];
+    if (const Found found = Probe(home, hash, key)) return found;
+    if (home.away.load(std::memory_order_seq_cst) == 0) return {};
+    return Probe(segment->buckets[(hash % kBuckets) ^ 1], hash, key);
+  }
+  /// The entry that Find would look at first; null: Find will give nothing or has to look further.
+  const void* FirstCandidate(uint64_t hash) const noexcept;
+  static void RaiseFrequency(const Found& found) noexcept {
+    if ((found.word & Word::kFrequencyMask) == Word::kFrequencyMask) return;
+    uint64_t expected = found.word;
+    found.slot->compare_exchange_strong(expected, found.word + Word::kFrequencyOne,
+                                        std::memory_order_seq_cst, std::memory_order_relaxed);
+  }
+
+  // Under the lock.
+
+  /// The live entry whose whole hash this is and that `is_it` accepts.
+  template <class Predicate>
+  Found FindHash(uint64_t hash, const Predicate& is_it) const noexcept;
+  /// Where a new key may go: on its ghost, else an empty slot, else the oldest ghost's.
+  Room FindRoom(uint64_t hash) noexcept;
+  void Fill(const Room& room, uint64_t hash, Entry* entry, bool expires,
+            uint64_t frequency) noexcept;
+  /// Another entry of the same key; its frequency stays.
+  void Replace(const Found& found, Entry* entry, bool expires) noexcept;
+  /// Sets or clears the mark that the entry has a deadline.
+  void MarkExpiring(const Found& found, bool expires) noexcept;
+  /// `ghost_number`: not 0 leaves a ghost.
+  void Remove(const Found& found, uint64_t ghost_number) noexcept;
+  /// Whether the segment of this hash is due for a split when the shard holds `entries`: each is at
+  /// a number of its own between `split_at` and twice that, as expected from its depth.
+  bool IsCrowded(uint64_t hash, uint64_t entries, uint64_t split_at) const noexcept {
+    const uint64_t directory_hash = DirectoryHash(hash);
+    const int depth = static_cast<int>(
+        DirectoryWord(directory_hash).load(std::memory_order_seq_cst) & kLocalDepthMask);
+    const uint64_t expected = entries >> depth;
+    if (expected < split_at) return false;
+    // The bits of the segment's place, mixed.
+    const uint64_t mixed = (Place(directory_hash, depth) * 0x9E3779B97F4A7C15) >> 32;
+    return expected >= split_at + (split_at * (mixed & 0xFFFF) >> 16);
+  }
+  /// Divides the segment of this hash. False: no memory, or too few live slots to be worth it
+  /// (`live_min`).
+  bool Split(uint64_t hash, size_t live_min) noexcept;
+  /// The two buckets of a hash, home first.
+  std::pair<Bucket*, Bucket*> BucketsOf(uint64_t hash) noexcept;
+
+  Bucket* At(const Cursor& cursor) const noexcept {
+    return &SegmentAt(cursor.hash)->buckets[cursor.bucket];
+  }
+  /// Goes to the next bucket; false: it began again at the first.
+  bool Advance(Cursor* cursor) const noexcept;
+  /// Goes to the first bucket of the next segment; false: it began again at the first.
+  bool AdvanceSegment(Cursor* cursor) const noexcept;
+
+  static Entry* EntryOf(uint64_t word) noexcept {
+    return reinterpret_cast<Entry*>(word & Word::kPointerMask);
+  }
+
+  /// Frees retired segments that nobody sees any more, if there are any.
+  void Collect() noexcept {
+    if (retired_.bytes() != 0) FreeRetired();
+  }
+  /// Charged, retired parts included.
+  uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  static constexpr int kDepthMax = 28;
+  static constexpr uint64_t kLocalDepthMask = 127;
+
+  /// 2^depth words. Known by one word, so that a lookup does not wait for the depth: the pointer,
+  /// and the depth in the low bits that its alignment leaves.
+  struct Directory {
+    explicit Directory(uint64_t packed) noexcept
+        : words(reinterpret_cast<AtomicWord*>(packed & ~kDepthMask)),
+          depth(static_cast<int>(packed & kDepthMask)) {}
+    Directory(AtomicWord* its_words, int its_depth) noexcept : words(its_words), depth(its_depth) {}
+    uint64_t packed() const noexcept {
+      return reinterpret_cast<uint64_t>(words) | static_cast<uint64_t>(depth);
+    }
+    void* handle() const noexcept { return reinterpret_cast<void*>(packed()); }
+    AtomicWord* words;
+    int depth;
+  };
+  static constexpr uint64_t kDepthMask = 31;
+  static constexpr std::align_val_t kDirectoryAlignment{64};
+
+  static uint64_t DirectoryBytes(int depth) noexcept { return sizeof(AtomicWord) << depth; }
+  Directory directory() const noexcept {
+    return Directory(directory_.load(std::memory_order_seq_cst));
+  }
+  static uint64_t TagBits(uint64_t hash) noexcept { return (hash / kBuckets) << Word::kTagShift; }
+  static Segment* SegmentIn(uint64_t word) noexcept {
+    return reinterpret_cast<Segment*>(word & ~kLocalDepthMask);
+  }
+  uint64_t DirectoryHash(uint64_t hash) const noexcept { return hash << shard_bits_; }
+  static size_t Place(uint64_t directory_hash, int depth) noexcept {
+    return depth == 0 ? 0 : directory_hash >> (64 - depth);
+  }
+  AtomicWord& DirectoryWord(uint64_t directory_hash) const noexcept {
+    const Directory present = directory();
+    return present.words[Place(directory_hash, present.depth)];
+  }
+  Segment* SegmentAt(uint64_t directory_hash) const noexcept {
+    return SegmentIn(DirectoryWord(directory_hash).load(std::memory_order_seq_cst));
+  }
+  Segment* SegmentOf(uint64_t hash) const noexcept { return SegmentAt(DirectoryHash(hash)); }
+
+  static Found Probe(const Bucket& bucket, uint64_t hash, std::string_view key) noexcept;
+  static size_t CountLive(const Segment& segment) noexcept;
+
+  Segment* NewSegment() noexcept;
+  /// Null: no memory.
+  static AtomicWord* NewDirectory(int depth) noexcept;
+  /// Makes the directory deep enough to divide a segment of `local_depth`. False: no memory.
+  bool Deepen(int local_depth) noexcept;
+  void Distribute(const Segment& from, int bit, Segment* zero, Segment* one) noexcept;
+  static void FreeSegment(void* segment) {
+    std::destroy_at(static_cast<Segment*>(segment));
+    base::ChunkPool::Process()->Give(static_cast<char*>(segment), sizeof(Segment));
+  }
+  static void FreeDirectory(void* handle) {
+    const Directory freed(reinterpret_cast<uint64_t>(handle));
+    std::destroy_n(freed.words, size_t{1} << freed.depth);
+    ::operator delete(freed.words, kDirectoryAlignment);
+  }
+  void FreeRetired() noexcept {
+    const uint64_t freed = retired_.Collect();
+    bytes_ -= freed;
+    budget_->Refund(freed);
+  }
+
+  // What readers need stands in one cache line, apart from what writers change.
+  alignas(64) AtomicWord directory_{0};
+  const uint64_t hash_seed_;
+  const int shard_bits_;
+  MemoryBudget* const budget_;
+  alignas(64) base::BasicRetireList<Atomic> retired_;
+  uint64_t bytes_ = 0;
+};
+
+template <template <class> class Atomic, class Entry>
+BasicIndex<Atomic, Entry>::~BasicIndex() {
+  if (directory_.load(std::memory_order_seq_cst) == 0) return;
+  Cursor cursor;
+  for (bool more = true; more;) {
+    Segment* const segment = SegmentAt(cursor.hash);
+    more = AdvanceSegment(&cursor);
+    FreeSegment(segment);
+  }
+  FreeDirectory(directory().handle());
+  budget_->Refund(bytes_);
+}
+
+template <template <class> class Atomic, class Entry>
+bool BasicIndex<Atomic, Entry>::Start() noexcept {
+  AtomicWord* const words = NewDirectory(0);
+  Segment* const segment = words == nullptr ? nullptr : NewSegment();
+  if (segment == nullptr) {
+    if (words != nullptr) FreeDirectory(Directory(words, 0).handle());
+    return false;
+  }
+  words[0].store(reinterpret_cast<uint64_t>(segment), std::memory_order_seq_cst);
+  directory_.store(Directory(words, 0).packed(), std::memory_order_seq_cst);
+  bytes_ = sizeof(Segment) + DirectoryBytes(0);
+  budget_->Charge(bytes_);
+  return true;
+}
+
+template <template <class> class Atomic, class Entry>
+auto BasicIndex<Atomic, Entry>::Probe(const Bucket& bucket, uint64_t hash,
+                                      std::string_view key) noexcept -> Found {
+  const uint64_t tag = TagBits(hash);
+  for (const AtomicWord& slot : bucket.slots) {
+    const uint64_t word = slot.load(std::memory_order_seq_cst);
+    if (((word ^ tag) & Word::kTagMask) != 0 || !Word::IsLive(word)) continue;
+    Entry* const entry = EntryOf(word);
+    if (entry->key() == key) return {entry, const_cast<AtomicWord*>(&slot), word};
+  }
+  return {};
+}
+
+template <template <class> class Atomic, class Entry>
+const void* BasicIndex<Atomic, Entry>::FirstCandidate(uint64_t hash) const noexcept {
+  const uint64_t tag = TagBits(hash);
+  for (const AtomicWord& slot : Home(hash).slots) {
+    const uint64_t word = slot.load(std::memory_order_seq_cst);
+    if (((word ^ tag) & Word::kTagMask) == 0 && Word::IsLive(word)) return EntryOf(word);
+  }
+  return nullptr;
+}
+
+template <template <class> class Atomic, class Entry>
+template <class Predicate>
+auto BasicIndex<Atomic, Entry>::FindHash(uint64_t hash, const Predicate& is_it) const noexcept
+    -> Found {
+  Segment* const segment = SegmentOf(hash);
+  for (const size_t i : {hash % kBuckets, (hash % kBuckets) ^ 1}) {
+    for (AtomicWord& slot : segment->buckets[i].slots) {
+      const uint64_t word = slot.load(std::memory_order_seq_cst);
+      if (((word ^ TagBits(hash)) & Word::kTagMask) != 0 || !Word::IsLive(word)) continue;
+      Entry* const entry = EntryOf(word);
+      if (is_it(*entry) && HashOf(entry->key()) == hash) return {entry, &slot, word};
+    }
+  }
+  return {};
+}
+
+template <template <class> class Atomic, class Entry>
+auto BasicIndex<Atomic, Entry>::BucketsOf(uint64_t hash) noexcept -> std::pair<Bucket*, Bucket*> {
+  Segment* const segment = SegmentOf(hash);
+  return {&segment->buckets[hash % kBuckets], &segment->buckets[(hash % kBuckets) ^ 1]};
+}
+
+template <template <class> class Atomic, class Entry>
+auto BasicIndex<Atomic, Entry>::FindRoom(uint64_t hash) noexcept -> Room {
+  Room empty;
+  Room oldest;
+  uint64_t oldest_number = UINT64_MAX;
+  const auto [home, buddy] = BucketsOf(hash);
+  for (Bucket* const bucket : {home, buddy}) {
+    const bool is_away = bucket == buddy;
+    for (AtomicWord& slot : bucket->slots) {
+      const uint64_t word = slot.load(std::memory_order_seq_cst);
+      if (Word::IsGhost(word)) {
+        const uint64_t number = Word::GhostNumber(word);
+        if (((word ^ TagBits(hash)) & Word::kTagMask) == 0) return {&slot, is_away, number};
+        if (number >= oldest_number) continue;
+        oldest_number = number;
+        oldest = {&slot, is_away, 0};
+      } else if (word == 0 && empty.slot == nullptr) {
+        empty = {&slot, is_away, 0};
+      }
+    }
+  }
+  return empty.slot != nullptr ? empty : oldest;
+}
+
+template <template <class> class Atomic, class Entry>
+void BasicIndex<Atomic, Entry>::Fill(const Room& room, uint64_t hash, Entry* entry, bool expires,
+                                     uint64_t frequency) noexcept {
+  if (room.is_away) {
+    // First the count: whoever sees the slot filled afterwards finds it.
+    BucketsOf(hash).first->away.fetch_add(1, std::memory_order_seq_cst);
+  }
+  room.slot->store(TagBits(hash) | frequency * Word::kFrequencyOne |
+                       reinterpret_cast<uintptr_t>(entry) | (expires ? Word::kExpires : 0) |
+                       (room.is_away ? Word::kAway : 0),
+                   std::memory_order_seq_cst);
+}
+
+template <template <class> class Atomic, class Entry>
+void BasicIndex<Atomic, Entry>::Replace(const Found& found, Entry* entry, bool expires) noexcept {
+  constexpr uint64_t kKept = Word::kTagMask | Word::kFrequencyMask | Word::kAway;
+  found.slot->exchange(
+      (found.word & kKept) | reinterpret_cast<uintptr_t>(entry) | (expires ? Word::kExpires : 0),
+      std::memory_order_seq_cst);
+}
+
+template <template <class> class Atomic, class Entry>
+void BasicIndex<Atomic, Entry>::MarkExpiring(const Found& found, bool expires) noexcept {
+  found.slot->exchange((found.word & ~Word::kExpires) | (expires ? Word::kExpires : 0),
+                       std::memory_order_seq_cst);
+}
+
+template <template <class> class Atomic, class Entry>
+void BasicIndex<Atomic, Entry>::Remove(const Found& found, uint64_t ghost_number) noexcept {
+  const uint64_t ghost = (found.word & Word::kTagMask) |
+                         ((ghost_number << Word::kGhostShift) & Word::kPointerMask) | Word::kGhost;
+  found.slot->exchange(ghost_number == 0 ? 0 : ghost, std::memory_order_seq_cst);
+  if ((found.word & Word::kAway) == 0) return;
+  // Buckets stand in pairs of 128 bytes: the home is the other one.
+  constexpr uintptr_t kPairMask = 2 * sizeof(Bucket) - 1;
+  const auto bucket = reinterpret_cast<uintptr_t>(found.slot) & ~(sizeof(Bucket) - 1);
+  auto* const home =
+      reinterpret_cast<Bucket*>((bucket & ~kPairMask) | ((bucket & kPairMask) ^ sizeof(Bucket)));
+  home->away.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+template <template <class> class Atomic, class Entry>
+size_t BasicIndex<Atomic, Entry>::CountLive(const Segment& segment) noexcept {
+  size_t live = 0;
+  for (const Bucket& bucket : segment.buckets) {
+    for (const AtomicWord& slot : bucket.slots) {
+      live += Word::IsLive(slot.load(std::memory_order_seq_cst)) ? 1 : 0;
+    }
+  }
+  return live;
+}
+
+template <template <class> class Atomic, class Entry>
+auto BasicIndex<Atomic, Entry>::NewSegment() noexcept -> Segment* {
+  static_assert(sizeof(Segment) == base::ChunkPool::kBlockBytesMin);
+  char* const memory = base::ChunkPool::Process()->Take(sizeof(Segment));
+  return memory == nullptr ? nullptr : new (memory) Segment;
+}
+
+template <template <class> class Atomic, class Entry>
+auto BasicIndex<Atomic, Entry>::NewDirectory(int depth) noexcept -> AtomicWord* {
+  void* const memory = ::operator new(DirectoryBytes(depth), kDirectoryAlignment, std::nothrow);
+  if (memory == nullptr) return nullptr;
+  auto* const words = static_cast<AtomicWord*>(memory);
+  for (size_t i = 0; i < size_t{1} << depth; ++i) new (words + i) AtomicWord(0);
+  return words;
+}
+
+template <template <class> class Atomic, class Entry>
+bool BasicIndex<Atomic, Entry>::Deepen(int local_depth) noexcept {
+  const Directory present = directory();
+  if (present.depth > local_depth) return true;
+  if (present.depth == kDepthMax) return false;
+  const uint64_t bytes = DirectoryBytes(present.depth + 1);
+  if (!budget_->TryCharge(bytes)) return false;
+  AtomicWord* const words = NewDirectory(present.depth + 1);
+  if (words == nullptr) {
+    budget_->Refund(bytes);
+    return false;
+  }
+  for (size_t i = 0; i < size_t{1} << present.depth; ++i) {
+    const uint64_t word = present.words[i].load(std::memory_order_seq_cst);
+    words[2 * i].store(word, std::memory_order_seq_cst);
+    words[2 * i + 1].store(word, std::memory_order_seq_cst);
+  }
+  directory_.store(Directory(words, present.depth + 1).packed(), std::memory_order_seq_cst);
+  bytes_ += bytes;
+  retired_.Retire(present.handle(), DirectoryBytes(present.depth), FreeDirectory);
+  return true;
+}
+
+template <template <class> class Atomic, class Entry>
+void BasicIndex<Atomic, Entry>::Distribute(const Segment& from, int bit, Segment* zero,
+                                           Segment* one) noexcept {
+  for (const Bucket& bucket : from.buckets) {
+    for (const AtomicWord& slot : bucket.slots) {
+      const uint64_t word = slot.load(std::memory_order_seq_cst);
+      if (Word::IsLive(word)) __builtin_prefetch(EntryOf(word));
+    }
+  }
+  for (size_t b = 0; b < kBuckets; ++b) {
+    for (size_t s = 0; s < kSlots; ++s) {
+      const uint64_t word = from.buckets[b].slots[s].load(std::memory_order_seq_cst);
+      if (Word::IsLive(word)) {
+        const uint64_t hash = DirectoryHash(HashOf(EntryOf(word)->key()));
+        Segment* const to = ((hash >> (63 - bit)) & 1) == 0 ? zero : one;
+        to->buckets[b].slots[s].store(word, std::memory_order_relaxed);
+        if ((word & Word::kAway) != 0) {
+          to->buckets[b ^ 1].away.fetch_add(1, std::memory_order_relaxed);
+        }
+      } else if (Word::IsGhost(word)) {
+        // Whose ghost it is cannot be told: it stays in both.
+        zero->buckets[b].slots[s].store(word, std::memory_order_relaxed);
+        one->buckets[b].slots[s].store(word, std::memory_order_relaxed);
+      }
+    }
+  }
+}
+
+template <template <class> class Atomic, class Entry>
+bool BasicIndex<Atomic, Entry>::Split(uint64_t hash, size_t live_min) noexcept {
+  const uint64_t directory_hash = DirectoryHash(hash);
+  const uint64_t word = DirectoryWord(directory_hash).load(std::memory_order_seq_cst);
+  Segment* const old = SegmentIn(word);
+  const int local_depth = static_cast<int>(word & kLocalDepthMask);
+  if (CountLive(*old) < live_min || local_depth == kDepthMax) return false;
+  if (!budget_->TryCharge(2 * sizeof(Segment))) return false;
+  Segment* const zero = NewSegment();
+  Segment* const one = zero == nullptr ? nullptr : NewSegment();
+  if (one == nullptr || !Deepen(local_depth)) {
+    if (zero != nullptr) FreeSegment(zero);
+    if (one != nullptr) FreeSegment(one);
+    budget_->Refund(2 * sizeof(Segment));
+    return false;
+  }
+  bytes_ += 2 * sizeof(Segment);
+  Distribute(*old, local_depth, zero, one);
+  const Directory present = directory();
+  const int below = present.depth - local_depth;  // 1 at least
+  const size_t first = Place(directory_hash, local_depth) << below;
+  const size_t half = size_t{1} << (below - 1);
+  for (size_t i = 0; i < 2 * half; ++i) {
+    const auto segment = reinterpret_cast<uint64_t>(i < half ? zero : one);
+    present.words[first + i].store(segment | static_cast<uint64_t>(local_depth + 1),
+                                   std::memory_order_seq_cst);
+  }
+  retired_.Retire(old, sizeof(Segment), FreeSegment);
+  FreeRetired();
+  return true;
+}
+
+template <template <class> class Atomic, class Entry>
+bool BasicIndex<Atomic, Entry>::Advance(Cursor* cursor) const noexcept {
+  if (++cursor->bucket < kBuckets) return true;
+  return AdvanceSegment(cursor);
+}
+
+template <template <class> class Atomic, class Entry>
+bool BasicIndex<Atomic, Entry>::AdvanceSegment(Cursor* cursor) const noexcept {
+  const uint64_t depth =
+      DirectoryWord(cursor->hash).load(std::memory_order_seq_cst) & kLocalDepthMask;
+  cursor->bucket = 0;
+  if (depth == 0) {
+    cursor->hash = 0;
+    return false;
+  }
+  const uint64_t step = uint64_t{1} << (64 - depth);
+  cursor->hash = (cursor->hash & ~(step - 1)) + step;
+  return cursor->hash != 0;
+}
+
+}  // namespace basalt::cache

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace basalt::cache {
+
+/// All bytes that a cache has taken, against its capacity. Charged in coarse pieces (slabs,
+/// segments, large entries), so that one shared word is no bottleneck. Thread-safe.
+class MemoryBudget {
+ public:
+  explicit MemoryBudget(uint64_t capacity_bytes) noexcept : capacity_bytes_(capacity_bytes) {}
+
+  /// Charges `bytes`, unless that would pass the capacity.
+  bool TryCharge(uint64_t bytes) noexcept {
+    const uint64_t before = used_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    if (before + bytes <= capacity_bytes()) return true;
+    Refund(bytes);
+    return false;
+  }
+  /// For what exists already.
+  void Charge(uint64_t bytes) noexcept { used_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  void Refund(uint64_t bytes) noexcept { used_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  uint64_t used_bytes() const noexcept { return used_bytes_.load(std::memory_order_relaxed); }
+  uint64_t capacity_bytes() const noexcept {
+    return capacity_bytes_.load(std::memory_order_relaxed);
+  }
+  void set_capacity_bytes(uint64_t bytes) noexcept {
+    capacity_bytes_.store(bytes, std::memory_order_relaxed);
+  }
+  /// Whether the last `bytes` of the capacity are taken.
+  bool IsWithin(uint64_t bytes) const noexcept { return used_bytes() + bytes > capacity_bytes(); }
+
+ private:
+  std::atomic<uint64_t> capacity_bytes_;
+  alignas(64) std::atomic<uint64_t> used_bytes_{0};
+};
+
+}  // namespace basalt::cache

@@ -1,0 +1,96 @@
+#include <string>
+#include <utility>
+
+#include "basalt/cache.h"
+#include "base/check.h"
+#include "cache/core.h"
+
+namespace basalt::cache {
+namespace {
+
+/// Moves the object into an entry for it.
+Result<NewEntry> EntryOf(CacheCore* core, std::string_view key, const auto& source,
+                         const CachePutOptions& options, bool beyond_budget) {
+  Result<NewEntry> entry =
+      core->Allocate(key, kWeightBytes + source.bytes, options.ttl, source.weight, beyond_budget);
+  if (entry) {
+    source.move((*entry)->value() + kWeightBytes, source.object);
+    entry->SetConstructed();
+  }
+  return entry;
+}
+
+}  // namespace
+
+ObjectPin::ObjectPin(Shard* shard, Entry* entry) noexcept
+    : shard_(shard), entry_(entry), object_(entry->value() + kWeightBytes) {}
+
+ObjectPin::~ObjectPin() {
+  if (entry_ != nullptr) shard_->Unpin(entry_);
+}
+
+ObjectCache::ObjectCache(std::shared_ptr<CacheCore> core) noexcept : core_(std::move(core)) {}
+ObjectCache::~ObjectCache() { core_->Close(); }
+
+Result<std::shared_ptr<CacheCore>> ObjectCache::CreateCore(CacheOptions options,
+                                                           void (*destroy)(void*) noexcept) {
+  return CacheCore::Create(std::move(options), destroy);
+}
+
+Result<bool> ObjectCache::PutObject(std::string_view key, const Source& source,
+                                    const CachePutOptions& options, When when) {
+  Result<NewEntry> entry = EntryOf(core_.get(), key, source, options, false);
+  if (!entry) {
+    if (entry.error().code() == StatusCode::kResourceExhausted) {
+      if (when == When::kIfAbsent && core_->Find(key, false)) return false;
+      core_->Refuse(key);
+    }
+    return entry.error();
+  }
+  return core_->Link(std::move(*entry), when == When::kAlways     ? Condition::kAlways
+                                        : when == When::kIfAbsent ? Condition::kIfAbsent
+                                                                  : Condition::kIfPresent);
+}
+
+ObjectPin ObjectCache::GetObject(std::string_view key, bool counts) const {
+  EntryRef ref = core_->Find(key, counts);
+  return ref ? ObjectPin(ref.shard(), ref.Release()) : ObjectPin();
+}
+
+ObjectPin ObjectCache::TakeObject(std::string_view key) {
+  EntryRef ref = core_->Take(key);
+  return ref ? ObjectPin(ref.shard(), ref.Release()) : ObjectPin();
+}
+
+bool ObjectCache::EraseObject(std::string_view key) { return core_->Erase(key); }
+
+bool ObjectCache::TouchObject(std::string_view key, std::chrono::milliseconds ttl) {
+  return core_->Touch(key, ttl);
+}
+
+Result<ObjectPin> ObjectCache::GetOrComputeObject(std::string_view key,
+                                                  const std::function<Result<Source>()>& compute,
+                                                  const CachePutOptions& options) {
+  const auto compute_entry = [&]() -> Result<NewEntry> {
+    BASALT_ASSIGN_OR_RETURN(const Source source, compute());
+    Result<NewEntry> entry = EntryOf(core_.get(), key, source, options, false);
+    if (entry || entry.error().code() != StatusCode::kResourceExhausted) return entry;
+    return EntryOf(core_.get(), key, source, options, true);
+  };
+  BASALT_ASSIGN_OR_RETURN(EntryRef ref, core_->GetOrCompute(key, compute_entry));
+  return ObjectPin(ref.shard(), ref.Release());
+}
+
+Status ObjectCache::ForEachObject(
+    const std::function<bool(std::string_view key, const void* object)>& visit) {
+  return core_->ForEach(
+      [&](const Entry& entry) { return visit(entry.key(), entry.value() + kWeightBytes); });
+}
+
+void ObjectCache::ClearObjects() { core_->Clear(); }
+Status ObjectCache::SetCapacityBytes(uint64_t capacity_bytes) {
+  return core_->SetCapacity(capacity_bytes);
+}
+CacheStats ObjectCache::Stats() const { return core_->GetStats(); }
+
+}  // namespace basalt::cache

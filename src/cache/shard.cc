@@ -1,0 +1,584 @@
+#include "cache/shard.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "cache/core.h"
+#include "cache/flight.h"
+
+namespace basalt::cache {
+namespace {
+
+// Where entries begin (docs/cache.md has what was measured): new ones at 0, or at 1 where recency
+// decides; keys that were evicted too early higher.
+constexpr uint64_t kFrequencyOfNew = 0;
+constexpr uint64_t kFrequencyOfRecent = 1;
+constexpr uint64_t kFrequencyAfterGhost = 3;
+constexpr uint64_t kFrequencyAfterGhostS3 = 1;
+/// S3-FIFO's small queue holds a tenth of the bytes.
+constexpr uint64_t kQueueShare = 10;
+
+/// A segment is split when it is expected to hold between this and twice as many entries, by a
+/// number of its own, so that segments split one after the other and not all at the same size. This
+/// leaves 1.2 ghosts or empty slots an entry.
+constexpr uint64_t kSplitAt = 200;
+/// Fewer than this are not worth a split: other keys' buckets would stay empty.
+constexpr size_t kSplitLiveMin = 88;
+
+constexpr size_t kCollectAt = 64;
+/// A full cache keeps this many objects of a size class free where it is in use.
+constexpr uint32_t kFreeObjectsMin = 32;
+/// At so many entries the hand looks for one eviction.
+constexpr uint64_t kHandLooksMax = 512;
+constexpr int kDueMax = 8;
+
+void ReleasePin(Value::Pin* pin) noexcept {
+  auto* const entry = static_cast<Entry*>(Entry::OfPinPart(pin));
+  static_cast<PinPart*>(pin)->shard->Unpin(entry);
+}
+
+}  // namespace
+
+Shard::Shard(const Common& common)
+    : index_(base::ProcessEpochs(), common.budget, common.hash_seed, common.shard_bits),
+      common_(common),
+      slabs_(common.budget),
+      retired_(base::ProcessEpochs()),
+      wheel_(common.budget, common.clock->CoarseMillis()),
+      queue_(common.budget) {}
+
+Shard::~Shard() = default;
+
+uint64_t Shard::entry_bytes() const noexcept { return slabs_.bytes() + linked_weight_; }
+uint64_t Shard::index_bytes() const noexcept {
+  return index_.bytes() + wheel_.bytes() + queue_.bytes();
+}
+
+uint64_t Shard::WeightOf(const Entry* entry) const noexcept {
+  return common_.destroy == nullptr ? 0 : base::Load<uint64_t>(entry->value());
+}
+
+uint64_t Shard::ChargedBytes(const Entry* entry) const noexcept {
+  return SlabAllocator::ChargedBytes(entry, entry->slab_class()) + WeightOf(entry);
+}
+
+Entry* Shard::Allocate(std::string_view key, size_t value_bytes, bool within_budget) noexcept {
+  const bool has_pin_part = common_.destroy != nullptr || value_bytes > Value::kInlineBytes;
+  const size_t bytes = Entry::ValueOffset(key.size(), has_pin_part) + value_bytes;
+  void* const memory = slabs_.Allocate(bytes, within_budget);
+  if (memory == nullptr) return nullptr;
+  auto* const entry = new (memory) Entry{};
+  entry->value_bytes = static_cast<uint32_t>(value_bytes);
+  entry->key_bytes = static_cast<uint16_t>(key.size());
+  entry->size_class = SlabAllocator::ClassOf(bytes) | (has_pin_part ? Entry::kHasPinPart : 0);
+  char* const key_at = const_cast<char*>(entry->key().data());
+  std::memcpy(key_at, key.data(), key.size());
+  if (has_pin_part) {
+    char* const value = entry->value();
+    std::memset(key_at + key.size(), 0, static_cast<size_t>(value - key_at) - key.size());
+    auto* const part = new (entry->pin_part()) PinPart;
+    part->data = value;
+    part->release = ReleasePin;
+    part->shard = this;
+  }
+  return entry;
+}
+
+// ---- Pins ----
+
+bool Shard::TryPin(Entry* entry) noexcept {
+  if (!entry->state.TryPin()) return false;
+  pins_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+void Shard::Unpin(Entry* entry) noexcept {
+  pins_.fetch_sub(1, std::memory_order_relaxed);
+  if (!entry->state.Unpin()) return;
+  pinned_bytes_.fetch_sub(ChargedBytes(entry), std::memory_order_relaxed);
+  CacheCore* const core = common_.core;
+  Free(entry);
+  core->DropReference();
+}
+
+void Shard::Orphan(Entry* entry) noexcept {
+  // Counted first: the last pin may go at any moment from then on.
+  const uint64_t bytes = ChargedBytes(entry);
+  common_.core->AddReference();
+  pinned_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (!entry->state.Orphan()) return;
+  pinned_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  CacheCore* const core = common_.core;
+  Free(entry);
+  core->DropReference();
+}
+
+void Shard::Free(Entry* entry) noexcept {
+  if (common_.destroy != nullptr) common_.destroy(entry->value() + kWeightBytes);
+  FreeUnconstructed(entry);
+}
+
+void Shard::FreeUnconstructed(Entry* entry) noexcept {
+  common_.budget->Refund(WeightOf(entry));
+  if (entry->slab_class() == 0) return slabs_.FreeOwn(entry);
+  const std::lock_guard guard(lock_);
+  slabs_.Free(entry, entry->slab_class());
+}
+
+// ---- Retiring ----
+
+void Shard::Retire(Entry* entry) noexcept {
+  retired_bytes_ += ChargedBytes(entry);
+  linked_weight_ -= WeightOf(entry);
+  linked_bytes_ -= ChargedBytes(entry);
+  retired_.Retire(entry);
+}
+
+// Objects are destroyed outside the lock, and large memory is given back there.
+void Shard::FreeOrDefer(Entry* entry, Aftermath* after) noexcept {
+  retired_bytes_ -= ChargedBytes(entry);
+  if (entry->state.is_pinned()) {
+    common_.core->AddReference();
+    pinned_bytes_.fetch_add(ChargedBytes(entry), std::memory_order_relaxed);
+    if (!entry->state.Orphan()) return;
+    pinned_bytes_.fetch_sub(ChargedBytes(entry), std::memory_order_relaxed);
+    common_.core->DropReference();  // Not the last: the caller has one.
+  }
+  constexpr size_t kQuickBytesMax = size_t{32} << 10;
+  if (common_.destroy == nullptr &&
+      (entry->slab_class() != 0 || entry->bytes() <= kQuickBytesMax)) {
+    slabs_.Free(entry, entry->slab_class());
+    return;
+  }
+  entry->state.SetNextRetired(after->free);
+  after->free = entry;
+}
+
+void Shard::Collect(Aftermath* after) noexcept {
+  index_.Collect();
+  if (retired_.empty()) return;
+  retired_.Collect([&](Entry* entry) { FreeOrDefer(entry, after); });
+}
+
+void Shard::Finish(Aftermath* after) {
+  for (size_t i = 0; i < after->removed_count; ++i) {
+    const auto [entry, reason] = after->removed[i];
+    common_.core->Notify(*entry, reason);
+    Unpin(entry);
+  }
+  while (after->free != nullptr) {
+    Entry* const entry = after->free;
+    after->free = static_cast<Entry*>(entry->state.next_retired());
+    Free(entry);
+  }
+}
+
+// ---- Expiry ----
+
+bool Shard::HasExpired(const Index::Found& found, uint64_t coarse_ms) const noexcept {
+  if ((found.word & Word::kExpires) == 0) return false;
+  uint64_t deadline_ms = 0;
+  found.entry->state.ReadDeadline(&deadline_ms);
+  return common_.clock->HasCome(deadline_ms, coarse_ms);
+}
+
+void Shard::File(Entry* entry, uint64_t hash, uint64_t deadline_ms) noexcept {
+  if ((entry->marks & Entry::kFiled) != 0) return;
+  if (wheel_.records() == 0) wheel_.SkipTo(common_.clock->CoarseMillis());
+  if (!wheel_.File(hash, deadline_ms)) return;
+  entry->marks |= Entry::kFiled;
+  ++filed_;
+}
+
+void Shard::FireDue(uint64_t hash, uint64_t coarse_ms, Aftermath* after) noexcept {
+  const Index::Found found =
+      index_.FindHash(hash, [](const Entry& entry) { return (entry.marks & Entry::kFiled) != 0; });
+  if (!found) return;
+  if (HasExpired(found, coarse_ms)) return Unlink(found, Removal::kExpired, after);
+  --filed_;
+  found.entry->marks &= static_cast<uint8_t>(~Entry::kFiled);
+  if ((found.word & Word::kExpires) == 0) return;
+  uint64_t deadline_ms = 0;
+  found.entry->state.ReadDeadline(&deadline_ms);
+  File(found.entry, hash, deadline_ms);
+}
+
+bool Shard::SweepExpired(uint64_t coarse_ms, Aftermath* after) noexcept {
+  const uint64_t expired_before = counts_.removals[static_cast<size_t>(Removal::kExpired)];
+  uint64_t hash = 0;
+  for (int i = 0; i < kDueMax && !after->is_full() && wheel_.TakeDue(coarse_ms, &hash); ++i) {
+    FireDue(hash, coarse_ms, after);
+  }
+  // Records of entries that have gone: when they are the most, the wheel is made anew.
+  constexpr uint64_t kStaleMin = 1024;
+  if (wheel_.records() > 2 * filed_ + kStaleMin) RebuildWheel();
+  return counts_.removals[static_cast<size_t>(Removal::kExpired)] != expired_before;
+}
+
+void Shard::RebuildWheel() noexcept {
+  wheel_.Clear();
+  filed_ = 0;
+  Index::Cursor cursor;
+  do {
+    for (Index::AtomicWord& slot : index_.At(cursor)->slots) {
+      const uint64_t word = slot.load(std::memory_order_relaxed);
+      if (!Word::IsLive(word)) continue;
+      Entry* const entry = Index::EntryOf(word);
+      entry->marks &= static_cast<uint8_t>(~Entry::kFiled);
+      if ((word & Word::kExpires) == 0) continue;
+      uint64_t deadline_ms = 0;
+      entry->state.ReadDeadline(&deadline_ms);
+      File(entry, index_.HashOf(entry->key()), deadline_ms);
+    }
+  } while (index_.Advance(&cursor));
+}
+
+void Shard::SetDeadline(const Index::Found& found, uint64_t hash, uint64_t deadline_ms) noexcept {
+  found.entry->state.SetDeadline(deadline_ms);
+  index_.MarkExpiring(found, deadline_ms != 0);
+  if (deadline_ms != 0) File(found.entry, hash, deadline_ms);
+}
+
+// ---- Changes ----
+
+Index::Found Shard::Find(uint64_t hash, std::string_view key, Aftermath* after) noexcept {
+  const Index::Found found = index_.Find(hash, key);
+  if (!found || (found.word & Word::kExpires) == 0) return found;
+  if (!HasExpired(found, common_.clock->CoarseMillis())) return found;
+  Unlink(found, Removal::kExpired, after);
+  return {};
+}
+
+void Shard::BeatFlight(uint64_t hash, std::string_view key) noexcept {
+  for (auto it = flights_.begin(); it != flights_.end(); ++it) {
+    if ((*it)->hash != hash || (*it)->key != key) continue;
+    // It leaves the list, so that who comes now does not wait for a result that is out of date. Its
+    // computing thread holds it.
+    (*it)->is_beaten = true;
+    flights_.erase(it);
+    return;
+  }
+}
+
+void Shard::Unlink(const Index::Found& found, Removal reason, Aftermath* after) noexcept {
+  Entry* const entry = found.entry;
+  if (reason == Removal::kErased && !flights_.empty()) {
+    BeatFlight(index_.HashOf(entry->key()), entry->key());
+  }
+  index_.Remove(found, reason == Removal::kEvicted ? ++ghost_number_ : 0);
+  --entries_;
+  ++counts_.removals[static_cast<size_t>(reason)];
+  if ((entry->marks & Entry::kFiled) != 0) --filed_;
+  if ((entry->marks & Entry::kInQueue) != 0) queued_bytes_ -= ChargedBytes(entry);
+  if (common_.notifies && after->removed_count < Aftermath::kRemovedMax && TryPin(entry)) {
+    after->removed[after->removed_count++] = {entry, reason};
+  }
+  Retire(entry);
+}
+
+bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* expected,
+                 Aftermath* after) noexcept {
+  const Index::Found found = Find(hash, entry->key(), after);
+  const bool holds = condition == Condition::kAlways ||
+                     (condition == Condition::kIfAbsent && !found) ||
+                     (condition == Condition::kIfPresent && found) ||
+                     (condition == Condition::kIfUnchanged && found.entry == expected);
+  if (!holds) return false;
+  if (!flights_.empty()) BeatFlight(hash, entry->key());
+  // An update keeps the expiry that the key has now.
+  if (found && condition == Condition::kIfUnchanged) {
+    uint64_t kept_ms = 0;
+    found.entry->state.ReadDeadline(&kept_ms);
+    entry->state.SetDeadline(kept_ms);
+  }
+  uint64_t deadline_ms = 0;
+  entry->state.ReadDeadline(&deadline_ms);
+  linked_weight_ += WeightOf(entry);
+  linked_bytes_ += ChargedBytes(entry);
+  bool joins_queue = false;
+  if (found) {
+    entry->marks = found.entry->marks;
+    if ((entry->marks & Entry::kInQueue) != 0) {
+      queued_bytes_ += ChargedBytes(entry) - ChargedBytes(found.entry);
+    }
+    found.entry->marks = 0;
+    index_.Replace(found, entry, deadline_ms != 0);
+    ++counts_.removals[static_cast<size_t>(Removal::kReplaced)];
+    if (common_.notifies && after->removed_count < Aftermath::kRemovedMax && TryPin(found.entry)) {
+      after->removed[after->removed_count++] = {found.entry, Removal::kReplaced};
+    }
+    Retire(found.entry);
+  } else {
+    const Index::Room room = RoomFor(hash, after);
+    const uint64_t frequency = FirstFrequency(room);
+    index_.Fill(room, hash, entry, deadline_ms != 0, frequency);
+    ++entries_;
+    ++counts_.inserts;
+    joins_queue = common_.eviction == Eviction::kS3Fifo && frequency == kFrequencyOfNew;
+  }
+  if (deadline_ms != 0) File(entry, hash, deadline_ms);
+  const uint8_t size_class = entry->slab_class();
+  // Room is made for the next ones, but not of this one.
+  const bool is_kept = entry->state.TryPin();
+  if (joins_queue) Enqueue(hash, entry, after);
+  const bool has_swept =
+      wheel_.records() != 0 && SweepExpired(common_.clock->CoarseMillis(), after);
+  // Ahead of need: a put then finds room at once.
+  if (size_class != 0 && slabs_.free_objects(size_class) < kFreeObjectsMin &&
+      common_.budget->IsWithin(SlabAllocator::kSlabBytes)) {
+    if (retired_.young_count() >= kFreeObjectsMin) {
+      Collect(after);
+    } else if (!has_swept) {
+      Evict(2 * SlabAllocator::ClassBytes(size_class), after);
+    }
+  }
+  if (retired_.young_count() >= kCollectAt) Collect(after);
+  if (is_kept) entry->state.Unpin();
+  return true;
+}
+
+uint64_t Shard::FirstFrequency(const Index::Room& room) noexcept {
+  if (room.ghost_number != 0) {
+    recency_.OnGhost(ghost_number_ - room.ghost_number, entries_);
+    return common_.eviction == Eviction::kClock ? kFrequencyAfterGhost : kFrequencyAfterGhostS3;
+  }
+  return recency_.Decides() ? kFrequencyOfRecent : kFrequencyOfNew;
+}
+
+void Shard::Enqueue(uint64_t hash, Entry* entry, Aftermath* after) noexcept {
+  entry->marks |= Entry::kInQueue;
+  queued_bytes_ += ChargedBytes(entry);
+  if (queue_.Push(hash)) return;
+  // The budget has nothing for a longer queue: its oldest makes room.
+  EvictFromQueue(after);
+  if (queue_.Push(hash)) return;
+  // Then it goes into the main part at once.
+  entry->marks &= static_cast<uint8_t>(~Entry::kInQueue);
+  queued_bytes_ -= ChargedBytes(entry);
+}
+
+// Growth stops where the budget ends: then an entry of the same two buckets has to go.
+Index::Room Shard::RoomFor(uint64_t hash, Aftermath* after) noexcept {
+  if (index_.IsCrowded(hash, entries_, kSplitAt)) index_.Split(hash, kSplitLiveMin);
+  for (;;) {
+    const Index::Room room = index_.FindRoom(hash);
+    if (room.slot != nullptr) return room;
+    if (!index_.Split(hash, kSplitLiveMin)) EvictFromBucketsOf(hash, after);
+  }
+}
+
+void Shard::EvictFromBucketsOf(uint64_t hash, Aftermath* after) noexcept {
+  Index::Found victim;
+  bool victim_is_pinned = true;
+  const auto [home, buddy] = index_.BucketsOf(hash);
+  for (Index::Bucket* const bucket : {home, buddy}) {
+    for (Index::AtomicWord& slot : bucket->slots) {
+      const uint64_t word = slot.load(std::memory_order_relaxed);
+      if (!Word::IsLive(word)) continue;
+      Entry* const entry = Index::EntryOf(word);
+      const bool is_pinned = entry->state.is_pinned();
+      const bool is_better =
+          !victim || is_pinned < victim_is_pinned ||
+          (is_pinned == victim_is_pinned && Word::Frequency(word) < Word::Frequency(victim.word));
+      if (!is_better) continue;
+      victim = {entry, &slot, word};
+      victim_is_pinned = is_pinned;
+    }
+  }
+  Unlink(victim, Removal::kEvicted, after);
+}
+
+bool Shard::UnlinkFrom(Index::Cursor* cursor, Removal reason, Aftermath* after) noexcept {
+  do {
+    for (Index::AtomicWord& slot : index_.At(*cursor)->slots) {
+      const uint64_t word = slot.load(std::memory_order_relaxed);
+      if (Word::IsLive(word)) Unlink({Index::EntryOf(word), &slot, word}, reason, after);
+    }
+    if (!index_.Advance(cursor)) {
+      Collect(after);
+      return false;
+    }
+  } while (!after->is_full() && retired_.young_count() < 4 * kCollectAt);
+  Collect(after);
+  return true;
+}
+
+void Shard::Drain(Aftermath* after) noexcept {
+  Index::Cursor cursor;
+  do {
+    for (Index::AtomicWord& slot : index_.At(cursor)->slots) {
+      const uint64_t word = slot.load(std::memory_order_relaxed);
+      if (!Word::IsLive(word)) continue;
+      slot.store(0, std::memory_order_relaxed);
+      Retire(Index::EntryOf(word));
+    }
+  } while (index_.Advance(&cursor));
+  entries_ = 0;
+  wheel_.Clear();
+  retired_.Drain([&](Entry* entry) { FreeOrDefer(entry, after); });
+}
+
+// ---- Eviction ----
+
+uint64_t Shard::EvictFromQueue(Aftermath* after) noexcept {
+  constexpr int kPopsMax = 16;
+  for (int i = 0; i < kPopsMax && !queue_.empty(); ++i) {
+    const Index::Found found = index_.FindHash(
+        queue_.Pop(), [](const Entry& entry) { return (entry.marks & Entry::kInQueue) != 0; });
+    if (!found) continue;
+    found.entry->marks &= static_cast<uint8_t>(~Entry::kInQueue);
+    queued_bytes_ -= ChargedBytes(found.entry);
+    if (Word::Frequency(found.word) > 0 || found.entry->state.is_pinned()) {
+      found.slot->store(found.word & ~Word::kFrequencyMask, std::memory_order_seq_cst);
+      continue;
+    }
+    const uint64_t bytes = ChargedBytes(found.entry);
+    Unlink(found, Removal::kEvicted, after);
+    return bytes;
+  }
+  return 0;
+}
+
+// The hand stands at a slot, and goes on to the next one.
+uint64_t Shard::StepHand(uint64_t coarse_ms, Aftermath* after,
+                         Index::AtomicWord** passed) noexcept {
+  Index::Bucket* const bucket = index_.At(hand_);
+  Index::AtomicWord& slot = bucket->slots[hand_slot_];
+  if (++hand_slot_ == Index::kSlots) {
+    hand_slot_ = 0;
+    if (!index_.Advance(&hand_)) ++hand_turns_;
+    __builtin_prefetch(index_.At(hand_));
+  }
+  uint64_t word = slot.load(std::memory_order_seq_cst);
+  if (!Word::IsLive(word)) return 0;
+  ++hand_looks_;
+  if ((word & Word::kFrequencyMask) != 0) {
+    const bool clears = common_.eviction == Eviction::kClock && recency_.Decides();
+    const uint64_t lower = clears ? word & ~Word::kFrequencyMask : word - Word::kFrequencyOne;
+    slot.compare_exchange_strong(word, lower, std::memory_order_seq_cst);
+    *passed = &slot;
+    return 0;
+  }
+  const Index::Found found{Index::EntryOf(word), &slot, word};
+  const bool has_expired = HasExpired(found, coarse_ms);
+  if (!has_expired &&
+      (found.entry->state.is_pinned() || (found.entry->marks & Entry::kInQueue) != 0)) {
+    return 0;
+  }
+  const uint64_t bytes = ChargedBytes(found.entry);
+  Unlink(found, has_expired ? Removal::kExpired : Removal::kEvicted, after);
+  return bytes;
+}
+
+uint64_t Shard::Evict(uint64_t bytes, Aftermath* after) noexcept {
+  const uint64_t coarse_ms = common_.clock->CoarseMillis();
+  Index::AtomicWord* passed = nullptr;
+  uint64_t evicted = 0;
+  const uint64_t last_look = hand_looks_ + kHandLooksMax;
+  const uint64_t last_turn = hand_turns_ + 2;
+  while (evicted < bytes && !after->is_full() && hand_looks_ < last_look &&
+         hand_turns_ < last_turn) {
+    if (queued_bytes_ * kQueueShare > linked_bytes_) {
+      const uint64_t from_queue = EvictFromQueue(after);
+      evicted += from_queue;
+      if (from_queue != 0) continue;
+    }
+    evicted += StepHand(coarse_ms, after, &passed);
+  }
+  // All that the hand met was read of late. One of them has to go all the same.
+  if (evicted == 0 && passed != nullptr) evicted = EvictAt(passed, after);
+  return evicted;
+}
+
+uint64_t Shard::EvictAt(Index::AtomicWord* slot, Aftermath* after) noexcept {
+  const uint64_t word = slot->load(std::memory_order_seq_cst);
+  const Index::Found found{Index::EntryOf(word), slot, word};
+  if (!Word::IsLive(word) || found.entry->state.is_pinned()) return 0;
+  const uint64_t bytes = ChargedBytes(found.entry);
+  Unlink(found, Removal::kEvicted, after);
+  return bytes;
+}
+
+// Evicted entries lie all over the slabs, and a slab is only given back when it is empty: what lies
+// in the emptiest one moves to where others were evicted, or is evicted too.
+bool Shard::EmptySlab(uint8_t but, bool movable, Aftermath* after) noexcept {
+  if (slabs_.ReleaseEmptySlabs()) return true;
+  void* const slab = slabs_.SparsestSlab(but, movable && common_.destroy == nullptr);
+  if (slab == nullptr) return false;
+  slabs_.Close(slab);
+  SlabAllocator::ForEachIn(slab, [&](void* object) {
+    auto* const entry = static_cast<Entry*>(object);
+    const std::string_view key = entry->key();
+    const Index::Found found = index_.Find(index_.HashOf(key), key);
+    if (found.entry != entry || entry->state.is_pinned() || Move(found)) return;
+    if (!after->is_full()) Unlink(found, Removal::kEvicted, after);
+  });
+  return true;
+}
+
+// Objects stay where they are: somebody may be reading them, and they know their address.
+bool Shard::Move(const Index::Found& found) noexcept {
+  Entry* const entry = found.entry;
+  if (common_.destroy != nullptr || slabs_.free_objects(entry->slab_class()) == 0) return false;
+  Entry* const moved = Allocate(entry->key(), entry->value_bytes, /*within_budget=*/true);
+  if (moved == nullptr) return false;
+  std::memcpy(moved->value(), entry->value(), entry->value_bytes);
+  uint64_t deadline_ms = 0;
+  entry->state.ReadDeadline(&deadline_ms);
+  moved->state.SetDeadline(deadline_ms);
+  moved->marks = std::exchange(entry->marks, uint8_t{0});
+  index_.Replace(found, moved, (found.word & Word::kExpires) != 0);
+  linked_bytes_ += ChargedBytes(moved);
+  Retire(entry);
+  return true;
+}
+
+bool Shard::MakeRoom(size_t bytes, uint8_t size_class, Aftermath* after) noexcept {
+  constexpr size_t kBatch = 8;
+  constexpr int kRounds = 8;
+  const auto has_room = [&] {
+    return size_class == 0 ? !common_.budget->IsWithin(bytes)
+                           : slabs_.free_objects(size_class) != 0 ||
+                                 !common_.budget->IsWithin(SlabAllocator::kSlabBytes);
+  };
+  bool has_evicted = false;
+  for (int round = 0; round < kRounds && !after->is_full(); ++round) {
+    if (retired_bytes_ <= common_.retired_bytes_max + bytes) {
+      has_evicted |= Evict(size_class == 0 ? bytes : kBatch * bytes, after) != 0;
+    }
+    Collect(after);
+    if (has_room()) return true;
+    if (EmptySlab(size_class, /*movable=*/true, after)) {
+      Collect(after);
+      if (has_room()) return true;
+    }
+  }
+  return has_evicted;
+}
+
+Gave Shard::GiveBack(Aftermath* after) noexcept {
+  constexpr int kRounds = 8;
+  bool has_given = false;
+  for (int round = 0; round < kRounds && !has_given; ++round) {
+    // Objects cannot move, and may weigh more than all slabs.
+    if (round != 0 || common_.destroy != nullptr ||
+        slabs_.free_bytes() < 2 * SlabAllocator::kSlabBytes) {
+      if (retired_bytes_ > common_.retired_bytes_max + SlabAllocator::kSlabBytes) break;
+      const uint64_t used_before = common_.budget->used_bytes();
+      if (Evict(SlabAllocator::kSlabBytes, after) == 0) break;
+      Collect(after);
+      // What is freed after the lock counts too.
+      has_given = common_.budget->used_bytes() < used_before || after->free != nullptr;
+    }
+    if (!has_given) has_given = EmptySlab(0, /*movable=*/true, after);
+  }
+  // Where sizes are many and slabs are few, there may be no other way.
+  if (!has_given) has_given = EmptySlab(0, /*movable=*/false, after);
+  Collect(after);
+  if (has_given) return Gave::kSome;
+  return retired_bytes_ != 0 ? Gave::kLater : Gave::kNothing;
+}
+
+}  // namespace basalt::cache

@@ -1,0 +1,212 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "basalt/cache.h"
+#include "base/spin_lock.h"
+#include "cache/entry.h"
+#include "cache/expiry_clock.h"
+#include "cache/hash_queue.h"
+#include "cache/index.h"
+#include "cache/recency.h"
+#include "cache/retire_queue.h"
+#include "cache/slab_allocator.h"
+#include "cache/timing_wheel.h"
+
+namespace basalt::cache {
+
+class CacheCore;
+struct Flight;
+
+using Index = BasicIndex<std::atomic, Entry>;
+using RetireQueue = BasicRetireQueue<std::atomic, Entry>;
+
+/// The weight that stands before an object.
+inline constexpr size_t kWeightBytes = sizeof(uint64_t);
+
+/// What all shards of a cache share.
+struct Common {
+  CacheCore* core;
+  MemoryBudget* budget;
+  const ExpiryClock* clock;
+  Eviction eviction;
+  bool notifies;  ///< There is an on_remove.
+  /// Of an object cache: destroys what lies at the value's ninth byte; its first eight are the
+  /// object's weight. Null: a cache of bytes.
+  void (*destroy)(void* object) noexcept;
+  uint64_t hash_seed;
+  int shard_bits;
+  uint64_t retired_bytes_max;  ///< A shard's, beyond which it evicts no more.
+};
+
+/// What an operation under a shard's lock leaves to be done after it.
+struct Aftermath {
+  static constexpr size_t kRemovedMax = 64;
+  struct Removed {
+    Entry* entry;  ///< Pinned.
+    Removal reason;
+  };
+  /// Whether a loop that removes entries has to stop here.
+  bool is_full() const noexcept { return removed_count + 16 > kRemovedMax; }
+
+  Entry* free = nullptr;  ///< Linked as if retired: no reader and no pin is left.
+  size_t removed_count = 0;
+  std::array<Removed, kRemovedMax> removed;
+};
+
+/// What a shard gave back of the budget.
+enum class Gave : uint8_t {
+  kSome,     ///< Or is about to: it made progress.
+  kLater,    ///< Nothing, until readers leave.
+  kNothing,  ///< All is held.
+};
+
+/// When an entry is linked.
+enum class Condition : uint8_t { kAlways, kIfAbsent, kIfPresent, kIfUnchanged };
+
+/// A part of a cache: an index with the memory, the eviction and the expiry of its entries, and one
+/// lock for its writers.
+///
+/// Every change of what the cache holds goes through Link and Unlink, under the lock: together they
+/// are the one ordered stream of the shard's changes.
+class Shard {
+ public:
+  /// What happened here.
+  struct Counts {
+    uint64_t inserts = 0;
+    uint64_t refused = 0;
+    std::array<uint64_t, 4> removals{};  ///< By Removal.
+  };
+
+  explicit Shard(const Common& common);
+  ~Shard();
+  Shard(const Shard&) = delete;
+  Shard& operator=(const Shard&) = delete;
+
+  base::SpinLock& lock() noexcept { return lock_; }
+  const Common& common() const noexcept { return common_; }
+  Index& index() noexcept { return index_; }
+
+  // Under the lock.
+
+  /// Makes room for an entry and fills in all but its value. Null: there is none; MakeRoom.
+  Entry* Allocate(std::string_view key, size_t value_bytes, bool within_budget) noexcept;
+  /// Evicts about `bytes`, in bounded steps, and frees what nobody reads any more. False: there is
+  /// nothing to evict.
+  bool MakeRoom(size_t bytes, uint8_t size_class, Aftermath* after) noexcept;
+  /// Evicts so that some 4 KiB go back to the budget, for whoever needs them.
+  Gave GiveBack(Aftermath* after) noexcept;
+  /// Puts an entry, with its deadline set, under its key. False: the condition does not hold.
+  bool Link(Entry* entry, uint64_t hash, Condition condition, const Entry* expected,
+            Aftermath* after) noexcept;
+  /// The live entry of a key; what has expired is removed.
+  Index::Found Find(uint64_t hash, std::string_view key, Aftermath* after) noexcept;
+  void Unlink(const Index::Found& found, Removal reason, Aftermath* after) noexcept;
+  void SetDeadline(const Index::Found& found, uint64_t hash, uint64_t deadline_ms) noexcept;
+  /// Removes entries until the aftermath is full; false: it has removed all from `cursor` on.
+  bool UnlinkFrom(Index::Cursor* cursor, Removal reason, Aftermath* after) noexcept;
+  /// At the cache's end, when nobody reads any more: frees all that is not pinned.
+  void Drain(Aftermath* after) noexcept;
+  bool HasExpired(const Index::Found& found, uint64_t coarse_ms) const noexcept;
+  /// The result of a computation that is under way for this key will not be kept.
+  void BeatFlight(uint64_t hash, std::string_view key) noexcept;
+  void CountRefused() noexcept { ++counts_.refused; }
+  Counts counts() const noexcept { return counts_; }
+  uint64_t entries() const noexcept { return entries_; }
+  uint64_t entry_bytes() const noexcept;
+  uint64_t index_bytes() const noexcept;
+  uint64_t retired_bytes() const noexcept { return retired_bytes_; }
+  std::vector<std::shared_ptr<Flight>>& flights() noexcept { return flights_; }
+
+  // Without it.
+
+  /// Tells of removals, destroys and frees.
+  void Finish(Aftermath* after);
+  /// An entry that nobody can reach: destroys its object and frees it.
+  void Free(Entry* entry) noexcept;
+  /// The same before an object was made in it.
+  void FreeUnconstructed(Entry* entry) noexcept;
+  bool TryPin(Entry* entry) noexcept;
+  void Unpin(Entry* entry) noexcept;
+  /// An entry that was never linked, or is not any more, and cannot be found: leaves it to its
+  /// pins, or frees it.
+  void Orphan(Entry* entry) noexcept;
+  uint64_t pins() const noexcept { return pins_.load(std::memory_order_relaxed); }
+  uint64_t pinned_bytes() const noexcept { return pinned_bytes_.load(std::memory_order_relaxed); }
+  /// Charged, with its weight.
+  uint64_t ChargedBytes(const Entry* entry) const noexcept;
+  uint64_t WeightOf(const Entry* entry) const noexcept;
+
+ private:
+  void Retire(Entry* entry) noexcept;
+  void Collect(Aftermath* after) noexcept;
+  void FreeOrDefer(Entry* entry, Aftermath* after) noexcept;
+  void File(Entry* entry, uint64_t hash, uint64_t deadline_ms) noexcept;
+  /// Whether something had expired.
+  bool SweepExpired(uint64_t coarse_ms, Aftermath* after) noexcept;
+  void FireDue(uint64_t hash, uint64_t coarse_ms, Aftermath* after) noexcept;
+  void RebuildWheel() noexcept;
+  Index::Room RoomFor(uint64_t hash, Aftermath* after) noexcept;
+  uint64_t FirstFrequency(const Index::Room& room) noexcept;
+  void Enqueue(uint64_t hash, Entry* entry, Aftermath* after) noexcept;
+  void EvictFromBucketsOf(uint64_t hash, Aftermath* after) noexcept;
+  uint64_t Evict(uint64_t bytes, Aftermath* after) noexcept;
+  uint64_t EvictFromQueue(Aftermath* after) noexcept;
+  uint64_t StepHand(uint64_t coarse_ms, Aftermath* after, Index::AtomicWord** passed) noexcept;
+  uint64_t EvictAt(Index::AtomicWord* slot, Aftermath* after) noexcept;
+  bool EmptySlab(uint8_t but, bool movable, Aftermath* after) noexcept;
+  bool Move(const Index::Found& found) noexcept;
+
+  Index index_;  // Begins with what readers need.
+  const Common& common_;
+  alignas(64) base::SpinLock lock_;
+  SlabAllocator slabs_;
+  RetireQueue retired_;
+  TimingWheel wheel_;
+  HashQueue queue_;
+  Recency recency_;
+  Index::Cursor hand_;
+  size_t hand_slot_ = 0;
+  uint64_t hand_turns_ = 0;    ///< Over the whole table.
+  uint64_t hand_looks_ = 0;    ///< At entries.
+  uint64_t ghost_number_ = 0;  ///< Counts evictions.
+  uint64_t entries_ = 0;
+  uint64_t filed_ = 0;  ///< Linked entries of which the wheel has a record.
+  uint64_t linked_bytes_ = 0;
+  uint64_t queued_bytes_ = 0;  ///< Of linked entries in the small queue.
+  uint64_t retired_bytes_ = 0;
+  uint64_t linked_weight_ = 0;
+  Counts counts_;
+  std::vector<std::shared_ptr<Flight>> flights_;
+  alignas(64) std::atomic<uint64_t> pins_{0};
+  std::atomic<uint64_t> pinned_bytes_{0};  ///< Of orphans.
+};
+
+/// Holds a shard's lock, and does the aftermath when it has let go of it.
+class ShardGuard {
+ public:
+  explicit ShardGuard(Shard* shard) noexcept : shard_(shard) { shard_->lock().lock(); }
+  ~ShardGuard() {
+    shard_->lock().unlock();
+    if (after_.free != nullptr || after_.removed_count != 0) shard_->Finish(&after_);
+  }
+  ShardGuard(const ShardGuard&) = delete;
+  ShardGuard& operator=(const ShardGuard&) = delete;
+
+  Aftermath* after() noexcept { return &after_; }
+
+ private:
+  Shard* const shard_;
+  Aftermath after_;
+};
+
+}  // namespace basalt::cache

@@ -1,0 +1,195 @@
+#include "cache/slab_allocator.h"
+
+#include <malloc.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace basalt::cache {
+namespace {
+
+/// What malloc keeps in front of an object.
+constexpr uint64_t kMallocHeaderBytes = 8;
+
+uint64_t SystemBytes(void* object) noexcept {
+  return malloc_usable_size(object) + kMallocHeaderBytes;
+}
+
+void* NextFree(const void* object) noexcept {
+  void* next;
+  std::memcpy(&next, object, sizeof next);
+  return next;
+}
+
+}  // namespace
+
+SlabAllocator::SlabAllocator(MemoryBudget* budget)
+    : pool_(base::ChunkPool::Process()), budget_(budget) {}
+
+SlabAllocator::~SlabAllocator() { ReleaseEmptySlabs(); }
+
+uint64_t SlabAllocator::ChargedBytes(const void* object, uint8_t size_class) noexcept {
+  return size_class == 0 ? SystemBytes(const_cast<void*>(object)) : ClassBytes(size_class);
+}
+
+auto SlabAllocator::SlabOf(void* object) noexcept -> Slab* {
+  return reinterpret_cast<Slab*>(reinterpret_cast<uintptr_t>(object) & ~(kSlabBytes - 1));
+}
+
+void SlabAllocator::List(Slab* slab) noexcept {
+  Class& cls = classes_[slab->size_class];
+  slab->previous = nullptr;
+  slab->next = cls.first;
+  if (cls.first != nullptr) cls.first->previous = slab;
+  cls.first = slab;
+}
+
+void SlabAllocator::Unlist(Slab* slab) noexcept {
+  (slab->previous == nullptr ? classes_[slab->size_class].first : slab->previous->next) =
+      slab->next;
+  if (slab->next != nullptr) slab->next->previous = slab->previous;
+}
+
+auto SlabAllocator::TakeSlab(uint8_t size_class) noexcept -> Slab* {
+  auto* slab = reinterpret_cast<Slab*>(pool_->Take(kSlabBytes));
+  if (slab == nullptr) return nullptr;
+  const size_t bytes = ClassBytes(size_class);
+  const auto capacity = static_cast<uint16_t>((kSlabBytes - sizeof(Slab)) / bytes);
+  *slab = {.next = nullptr,
+           .previous = nullptr,
+           .free = nullptr,
+           .bytes = static_cast<uint32_t>(bytes),
+           .capacity = capacity,
+           .used = 0,
+           .touched = 0,
+           .size_class = size_class,
+           .is_closed = false};
+  bytes_.fetch_add(kSlabBytes, std::memory_order_relaxed);
+  classes_[size_class].free_objects += capacity;
+  ++classes_[size_class].slabs;
+  List(slab);
+  return slab;
+}
+
+void SlabAllocator::Close(void* slab) noexcept {
+  auto* const closed = static_cast<Slab*>(slab);
+  Unlist(closed);
+  classes_[closed->size_class].free_objects -= closed->capacity - closed->used;
+  closed->is_closed = true;
+  if (closed->used == 0) Return(closed);
+}
+
+void SlabAllocator::GiveSlab(Slab* slab) noexcept {
+  Unlist(slab);
+  classes_[slab->size_class].free_objects -= slab->capacity;
+  Return(slab);
+}
+
+void SlabAllocator::Return(Slab* slab) noexcept {
+  --classes_[slab->size_class].slabs;
+  bytes_.fetch_sub(kSlabBytes, std::memory_order_relaxed);
+  pool_->Give(reinterpret_cast<char*>(slab), kSlabBytes);
+  budget_->Refund(kSlabBytes);
+}
+
+void* SlabAllocator::Allocate(size_t bytes, bool within_budget) noexcept {
+  const uint8_t size_class = ClassOf(bytes);
+  if (size_class == 0) {
+    // The system may round up: what passes the budget by that is given back again.
+    if (within_budget && budget_->IsWithin(bytes)) return nullptr;
+    void* const object = std::malloc(bytes);
+    if (object == nullptr) return nullptr;
+    const uint64_t charge = SystemBytes(object);
+    if (!within_budget) {
+      budget_->Charge(charge);
+    } else if (!budget_->TryCharge(charge)) {
+      std::free(object);
+      return nullptr;
+    }
+    bytes_.fetch_add(charge, std::memory_order_relaxed);
+    return object;
+  }
+  Class& cls = classes_[size_class];
+  Slab* slab = cls.first;
+  if (slab == nullptr) {
+    if (!within_budget) {
+      budget_->Charge(kSlabBytes);
+    } else if (!budget_->TryCharge(kSlabBytes)) {
+      return nullptr;
+    }
+    slab = TakeSlab(size_class);
+    if (slab == nullptr) {
+      budget_->Refund(kSlabBytes);
+      return nullptr;
+    }
+  }
+  void* object = slab->free;
+  if (object != nullptr) {
+    slab->free = NextFree(object);
+  } else {
+    object = slab->at(slab->touched++);
+  }
+  --cls.free_objects;
+  if (++slab->used == slab->capacity) Unlist(slab);
+  return object;
+}
+
+void SlabAllocator::Free(void* object, uint8_t size_class) noexcept {
+  if (size_class == 0) return FreeOwn(object);
+  Slab* const slab = SlabOf(object);
+  std::memcpy(object, &slab->free, sizeof slab->free);
+  slab->free = object;
+  if (slab->is_closed) {
+    if (--slab->used == 0) Return(slab);
+    return;
+  }
+  Class& cls = classes_[size_class];
+  ++cls.free_objects;
+  if (slab->used-- == slab->capacity) List(slab);
+  if (slab->used == 0 && cls.free_objects > slab->capacity) GiveSlab(slab);
+}
+
+void SlabAllocator::FreeOwn(void* object) noexcept {
+  const uint64_t charge = SystemBytes(object);
+  std::free(object);
+  bytes_.fetch_sub(charge, std::memory_order_relaxed);
+  budget_->Refund(charge);
+}
+
+bool SlabAllocator::ReleaseEmptySlabs() noexcept {
+  bool released = false;
+  for (Class& cls : classes_) {
+    for (Slab* slab = cls.first; slab != nullptr;) {
+      Slab* const next = slab->next;
+      if (slab->used == 0) {
+        GiveSlab(slab);
+        released = true;
+      }
+      slab = next;
+    }
+  }
+  return released;
+}
+
+void* SlabAllocator::SparsestSlab(uint8_t but, bool movable) const noexcept {
+  constexpr int kLooksMax = 8;
+  Slab* sparsest = nullptr;
+  uint64_t sparsest_used = UINT64_MAX;
+  for (size_t c = 1; c < kClasses; ++c) {
+    if (c == but) continue;
+    int looks = 0;
+    for (Slab* slab = classes_[c].first; slab != nullptr && looks < kLooksMax; ++looks) {
+      const uint64_t used_bytes = uint64_t{slab->used} * slab->bytes;
+      const bool is_movable = classes_[c].free_objects >= slab->capacity;
+      if (used_bytes < sparsest_used && (is_movable || !movable)) {
+        sparsest = slab;
+        sparsest_used = used_bytes;
+      }
+      slab = slab->next;
+    }
+  }
+  return sparsest;
+}
+
+}  // namespace basalt::cache

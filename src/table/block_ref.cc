@@ -1,0 +1,27 @@
+#include "table/block_ref.h"
+
+#include <new>
+#include <utility>
+
+#include "base/coding.h"
+
+namespace basalt::table {
+namespace {
+
+void FreeMemory(Value::Pin* pin) noexcept { ::operator delete(pin); }
+
+}  // namespace
+
+BlockRef::BlockRef(Value memory) noexcept : memory_(std::move(memory)) {
+  const char* const bytes = memory_.view().data();
+  block_ = Block::Attach({bytes + kHeaderBytes, base::Load<uint64_t>(bytes)},
+                         base::Load<uint64_t>(bytes + 8));
+}
+
+Value AllocateBlockMemory(size_t size, char** bytes) {
+  void* const memory = ::operator new(sizeof(Value::Pin) + size);
+  *bytes = static_cast<char*>(memory) + sizeof(Value::Pin);
+  return Value::Pinned(new (memory) Value::Pin{.data = *bytes, .release = FreeMemory}, size);
+}
+
+}  // namespace basalt::table
