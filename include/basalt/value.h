@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,7 +35,13 @@ class Value {
 
   /// A copy of `bytes` that owns itself: inline when short, else on the heap. Throws
   /// std::bad_alloc.
-  static Value Copy(std::string_view bytes);
+  static Value Copy(std::string_view bytes) {
+    if (bytes.size() > kInlineBytes) return CopyToHeap(bytes);
+    Value value;
+    value.size_ = bytes.size();
+    CopyShort(value.inline_, bytes.data(), bytes.size());
+    return value;
+  }
 
   std::string_view view() const& noexcept {
     return {pin_ == nullptr ? inline_ : pin_->data, size_};
@@ -68,6 +75,30 @@ class Value {
   }
 
  private:
+  static Value CopyToHeap(std::string_view bytes);
+  /// memcpy without a call for the shortest, by two loads that may overlap.
+  static void CopyShort(char* to, const char* from, size_t size) noexcept {
+    if (size > 16) {
+      __builtin_memcpy(to, from, size);
+    } else if (size >= 8) {
+      CopyEnds<uint64_t>(to, from, size);
+    } else if (size >= 4) {
+      CopyEnds<uint32_t>(to, from, size);
+    } else if (size >= 2) {
+      CopyEnds<uint16_t>(to, from, size);
+    } else if (size == 1) {
+      *to = *from;
+    }
+  }
+  template <class Word>
+  static void CopyEnds(char* to, const char* from, size_t size) noexcept {
+    Word first;
+    Word last;
+    __builtin_memcpy(&first, from, sizeof first);
+    __builtin_memcpy(&last, from + size - sizeof last, sizeof last);
+    __builtin_memcpy(to, &first, sizeof first);
+    __builtin_memcpy(to + size - sizeof last, &last, sizeof last);
+  }
   void Reset() noexcept {
     if (pin_ != nullptr) pin_->release(pin_);
   }
@@ -75,7 +106,7 @@ class Value {
     size_ = other.size_;
     pin_ = other.pin_;
     if (pin_ == nullptr) {
-      __builtin_memcpy(inline_, other.inline_, size_);
+      CopyShort(inline_, other.inline_, size_);
     } else {
       other.pin_ = nullptr;
     }

@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -128,8 +131,11 @@ TEST(CacheValues, MoreHandlesThanAnEntryCountsAreCopies) {
   std::vector<MaybeValue> values(1);
   ASSERT_TRUE(cache->MultiGet(keys, values).ok());
   EXPECT_EQ(TextOf(values[0]), text);
+  const auto update = [](auto) -> Result<std::optional<std::string>> { return "updated"; };
+  EXPECT_EQ(cache->Update("key", update).code(), StatusCode::kResourceExhausted);
   ASSERT_TRUE(cache->Put("key", "new").ok());
   EXPECT_EQ(TextOf(cache->Get("key")), "new");
+  EXPECT_TRUE(cache->Update("key", update).ok());
   for (const Value& value : held) ASSERT_TRUE(value.view() == text);
   held.clear();
   EXPECT_EQ(cache->GetStats().pinned_entries, 0u);

@@ -117,7 +117,7 @@ class ModelRun {
   const Model::Item* Expected() { return model_.Find(key_, cache_.now_ms()); }
   /// Whether what the cache has for the key now is right; a small one may have lost it, and the
   /// model then forgets it too.
-  void Agree(std::optional<std::string> got) {
+  void Agree(const std::optional<std::string>& got) {
     const Model::Item* const expected = Expected();
     if (got) {
       ASSERT_NE(expected, nullptr) << "step " << step_ << ": " << key_ << " is gone";
@@ -183,7 +183,7 @@ class ModelRun {
     EntryRef taken = cache_->Take(key_);
     std::optional<std::string> text;
     if (taken) text = std::string(taken->value_view());
-    Agree(std::move(text));
+    Agree(text);
     model_.Erase(key_);
   }
   void Erase() {

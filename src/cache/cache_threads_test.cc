@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <latch>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>

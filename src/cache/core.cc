@@ -161,8 +161,9 @@ void CacheCore::Count(const base::EpochGuard& guard, uint64_t hits, uint64_t mis
   if (misses != 0) add(lookups.misses, misses);
 }
 
-Index::Found CacheCore::FindAlive(Shard& shard, uint64_t hash, std::string_view key,
-                                  bool counts) noexcept {
+[[gnu::always_inline]] inline Index::Found CacheCore::FindAlive(Shard& shard, uint64_t hash,
+                                                                std::string_view key,
+                                                                bool counts) noexcept {
   for (;;) {
     const Index::Found found = shard.index().Find(hash, key);
     if (!found) return found;
@@ -177,30 +178,35 @@ Index::Found CacheCore::FindAlive(Shard& shard, uint64_t hash, std::string_view 
   }
 }
 
-bool CacheCore::Read(Shard& shard, uint64_t hash, std::string_view key, bool counts,
-                     MaybeValue* value) {
-  const Index::Found found = FindAlive(shard, hash, key, counts);
-  if (!found) return false;
-  Entry* const entry = found.entry;
-  if (entry->has_pin_part() && shard.TryPin(entry)) {
-    value->emplace(Value::Pinned(entry->pin_part(), entry->value_bytes));
-  } else {
-    value->emplace(Value::Copy(entry->value_view()));
-  }
-  return true;
-}
+namespace {
 
+/// Becomes the Value of an entry in the place where that is wanted. Inside an epoch.
+struct ValueOf {
+  Shard& shard;
+  Entry* entry;
+  operator Value() const {  // NOLINT(google-explicit-constructor): that is what it is for
+    if (entry->has_pin_part() && shard.TryPin(entry)) {
+      return Value::Pinned(entry->pin_part(), entry->value_bytes);
+    }
+    return Value::Copy(entry->value_view());
+  }
+};
+
+}  // namespace
+
+// Returned as it is made: an optional that is filled later is set to zeros first.
 MaybeValue CacheCore::Get(std::string_view key, bool counts) noexcept {
   const uint64_t hash = HashOf(key);
-  MaybeValue value;
+  Shard& shard = ShardOf(hash);
   try {
     const base::EpochGuard guard;
-    const bool is_hit = Read(ShardOf(hash), hash, key, counts, &value);
-    if (counts) Count(guard, is_hit ? 1 : 0, is_hit ? 0 : 1);
+    const Index::Found found = FindAlive(shard, hash, key, counts);
+    if (counts) Count(guard, found ? 1 : 0, found ? 0 : 1);
+    if (!found) return std::nullopt;
+    return MaybeValue(std::in_place, ValueOf{shard, found.entry});
   } catch (const std::bad_alloc&) {
-    value.reset();  // A cache may always miss.
+    return std::nullopt;  // A cache may always miss.
   }
-  return value;
 }
 
 Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<MaybeValue> values) {
@@ -224,9 +230,15 @@ Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<May
       }
       uint64_t hits = 0;
       for (size_t i = 0; i < count; ++i) {
-        MaybeValue* const value = &values[first + i];
-        value->reset();
-        hits += Read(ShardOf(hashes[i]), hashes[i], keys[first + i], true, value) ? 1 : 0;
+        Shard& shard = ShardOf(hashes[i]);
+        MaybeValue& value = values[first + i];
+        const Index::Found found = FindAlive(shard, hashes[i], keys[first + i], true);
+        if (found) {
+          value.emplace(ValueOf{shard, found.entry});
+          ++hits;
+        } else {
+          value.reset();
+        }
       }
       Count(guard, hits, count - hits);
     } catch (const std::bad_alloc&) {
@@ -236,17 +248,20 @@ Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<May
   return {};
 }
 
-EntryRef CacheCore::Find(std::string_view key, bool counts) noexcept {
+EntryRef CacheCore::Find(std::string_view key, bool counts, bool* is_refused) noexcept {
   const uint64_t hash = HashOf(key);
   Shard& shard = ShardOf(hash);
   EntryRef ref;
+  bool is_absent = false;
   try {
     const base::EpochGuard guard;
     const Index::Found found = FindAlive(shard, hash, key, counts);
+    is_absent = !found;
     if (found && shard.TryPin(found.entry)) ref = EntryRef(&shard, found.entry);
     if (counts) Count(guard, ref ? 1 : 0, ref ? 0 : 1);
   } catch (const std::bad_alloc&) {  // As for Get.
   }
+  if (is_refused != nullptr) *is_refused = !ref && !is_absent;
   return ref;
 }
 
@@ -391,7 +406,7 @@ Result<bool> CacheCore::PutBytes(std::string_view key, std::string_view value, T
     }
     return entry.error();
   }
-  std::memcpy((*entry)->value(), value.data(), value.size());
+  if (!value.empty()) std::memcpy((*entry)->value(), value.data(), value.size());
   return Link(std::move(*entry), condition);
 }
 
@@ -400,7 +415,9 @@ Result<NewEntry> CacheCore::NewBytes(std::string_view key, std::string_view valu
   if (!entry && entry.error().code() == StatusCode::kResourceExhausted) {
     entry = Allocate(key, value.size(), ttl, 0, /*beyond_budget=*/true);
   }
-  if (entry) std::memcpy((*entry)->value(), value.data(), value.size());
+  if (entry && !value.empty()) {
+    std::memcpy((*entry)->value(), value.data(), value.size());
+  }
   return entry;
 }
 
@@ -451,7 +468,11 @@ bool CacheCore::Touch(std::string_view key, std::chrono::milliseconds ttl) {
 Status CacheCore::Update(std::string_view key, const UpdateFunction& fn) {
   const uint64_t hash = HashOf(key);
   for (;;) {
-    const EntryRef present = Find(key, false);
+    bool is_refused = false;
+    const EntryRef present = Find(key, false, &is_refused);
+    if (is_refused) {
+      return Status(StatusCode::kResourceExhausted, "update: too many handles hold the value");
+    }
     std::optional<std::string_view> before;
     if (present) before = present->value_view();
     Result<std::optional<std::string>> after = fn(before);

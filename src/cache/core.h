@@ -113,7 +113,8 @@ class CacheCore {
   // Reads.
   MaybeValue Get(std::string_view key, bool counts) noexcept;
   Status MultiGet(std::span<const std::string_view> keys, std::span<MaybeValue> values);
-  EntryRef Find(std::string_view key, bool counts) noexcept;
+  /// `is_refused`: set when the entry may be there, but cannot be pinned.
+  EntryRef Find(std::string_view key, bool counts, bool* is_refused = nullptr) noexcept;
 
   // Writes.
   /// Room for a value. InvalidArgument or ResourceExhausted, which says what is missing.
@@ -165,7 +166,6 @@ class CacheCore {
   void Count(const base::EpochGuard& guard, uint64_t hits, uint64_t misses) noexcept;
   /// Inside an epoch.
   Index::Found FindAlive(Shard& shard, uint64_t hash, std::string_view key, bool counts) noexcept;
-  bool Read(Shard& shard, uint64_t hash, std::string_view key, bool counts, MaybeValue* value);
   Result<uint64_t> DeadlineOf(Ttl ttl) const;
   Entry* AllocateWithin(Shard* own, std::string_view key, size_t value_bytes);
   bool MakeRoomFor(uint64_t bytes);

@@ -1,17 +1,23 @@
 #pragma once
 
-#include <algorithm>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "base/arena.h"
+#include "base/coding.h"
 #include "base/epoch.h"
 #include "base/hash.h"
 #include "cache/memory_budget.h"
@@ -71,6 +77,25 @@ struct Word {
     return (word & kPointerMask) >> kGhostShift;
   }
 };
+
+/// Equality without a call for keys of usual length.
+inline bool SameBytes(std::string_view a, std::string_view b) noexcept {
+  if (a.size() != b.size()) return false;
+  if (a.size() >= 4 && a.size() < 8) {
+    const size_t last = a.size() - 4;
+    return base::Load<uint32_t>(a.data()) == base::Load<uint32_t>(b.data()) &&
+           base::Load<uint32_t>(a.data() + last) == base::Load<uint32_t>(b.data() + last);
+  }
+  if (a.size() < 8 || a.size() > 32) return a == b;
+  // Eight bytes at a time, the last ones again where the size is no multiple.
+  uint64_t difference = 0;
+  const size_t last = a.size() - 8;
+  for (size_t at = 0; at < last; at += 8) {
+    difference |= base::Load<uint64_t>(a.data() + at) ^ base::Load<uint64_t>(b.data() + at);
+  }
+  difference |= base::Load<uint64_t>(a.data() + last) ^ base::Load<uint64_t>(b.data() + last);
+  return difference == 0;
+}
 
 template <template <class> class Atomic, class Entry>
 class BasicIndex {
@@ -237,6 +262,8 @@ class BasicIndex {
   }
   Segment* SegmentOf(uint64_t hash) const noexcept { return SegmentAt(DirectoryHash(hash)); }
 
+  /// Bit i: slot i has this hash's tag, live or not.
+  static uint32_t SlotsWithTag(const Bucket& bucket, uint64_t hash) noexcept;
   static Found Probe(const Bucket& bucket, uint64_t hash, std::string_view key) noexcept;
   static size_t CountLive(const Segment& segment) noexcept;
 
@@ -299,24 +326,54 @@ bool BasicIndex<Atomic, Entry>::Start() noexcept {
 }
 
 template <template <class> class Atomic, class Entry>
-auto BasicIndex<Atomic, Entry>::Probe(const Bucket& bucket, uint64_t hash,
-                                      std::string_view key) noexcept -> Found {
+uint32_t BasicIndex<Atomic, Entry>::SlotsWithTag(const Bucket& bucket, uint64_t hash) noexcept {
   const uint64_t tag = TagBits(hash);
-  for (const AtomicWord& slot : bucket.slots) {
+  uint32_t slots = 0;
+#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
+  if constexpr (std::is_same_v<AtomicWord, std::atomic<uint64_t>>) {
+    // Four loads of two words each, of which the processor reads each whole; the tag lies in a
+    // word's upper half. The first word is the control word.
+    const __m128i mask = _mm_set1_epi32(static_cast<int>(Word::kTagMask >> 32));
+    const __m128i wanted = _mm_set1_epi32(static_cast<int>(tag >> 32));
+    const auto* const words = reinterpret_cast<const __m128i*>(&bucket);
+    for (int i = 0; i < 4; ++i) {
+      const __m128i tags = _mm_and_si128(_mm_load_si128(words + i), mask);
+      const int equal = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(tags, wanted)));
+      slots |= static_cast<uint32_t>(((equal >> 1) & 1) | ((equal >> 2) & 2)) << (2 * i);
+    }
+    return slots >> 1;
+  }
+#endif
+  for (size_t i = 0; i < kSlots; ++i) {
+    const uint64_t word = bucket.slots[i].load(std::memory_order_seq_cst);
+    if (((word ^ tag) & Word::kTagMask) == 0) slots |= uint32_t{1} << i;
+  }
+  return slots;
+}
+
+template <template <class> class Atomic, class Entry>
+[[gnu::always_inline]] inline auto BasicIndex<Atomic, Entry>::Probe(const Bucket& bucket,
+                                                                    uint64_t hash,
+                                                                    std::string_view key) noexcept
+    -> Found {
+  for (uint32_t slots = SlotsWithTag(bucket, hash); slots != 0; slots &= slots - 1) {
+    const AtomicWord& slot = bucket.slots[static_cast<size_t>(std::countr_zero(slots))];
     const uint64_t word = slot.load(std::memory_order_seq_cst);
-    if (((word ^ tag) & Word::kTagMask) != 0 || !Word::IsLive(word)) continue;
+    // Another one may be there by now.
+    if (((word ^ TagBits(hash)) & Word::kTagMask) != 0 || !Word::IsLive(word)) continue;
     Entry* const entry = EntryOf(word);
-    if (entry->key() == key) return {entry, const_cast<AtomicWord*>(&slot), word};
+    if (SameBytes(entry->key(), key)) return {entry, const_cast<AtomicWord*>(&slot), word};
   }
   return {};
 }
 
 template <template <class> class Atomic, class Entry>
 const void* BasicIndex<Atomic, Entry>::FirstCandidate(uint64_t hash) const noexcept {
-  const uint64_t tag = TagBits(hash);
-  for (const AtomicWord& slot : Home(hash).slots) {
-    const uint64_t word = slot.load(std::memory_order_seq_cst);
-    if (((word ^ tag) & Word::kTagMask) == 0 && Word::IsLive(word)) return EntryOf(word);
+  const Bucket& home = Home(hash);
+  for (uint32_t slots = SlotsWithTag(home, hash); slots != 0; slots &= slots - 1) {
+    const uint64_t word =
+        home.slots[static_cast<size_t>(std::countr_zero(slots))].load(std::memory_order_seq_cst);
+    if (Word::IsLive(word)) return EntryOf(word);
   }
   return nullptr;
 }

@@ -25,7 +25,7 @@ constexpr uint64_t kQueueShare = 10;
 /// leaves 1.2 ghosts or empty slots an entry.
 constexpr uint64_t kSplitAt = 200;
 /// Fewer than this are not worth a split: other keys' buckets would stay empty.
-constexpr size_t kSplitLiveMin = 88;
+constexpr size_t kSplitLiveMin = 44;
 
 constexpr size_t kCollectAt = 64;
 /// A full cache keeps this many objects of a size class free where it is in use.
@@ -74,7 +74,7 @@ Entry* Shard::Allocate(std::string_view key, size_t value_bytes, bool within_bud
   entry->key_bytes = static_cast<uint16_t>(key.size());
   entry->size_class = SlabAllocator::ClassOf(bytes) | (has_pin_part ? Entry::kHasPinPart : 0);
   char* const key_at = const_cast<char*>(entry->key().data());
-  std::memcpy(key_at, key.data(), key.size());
+  if (!key.empty()) std::memcpy(key_at, key.data(), key.size());
   if (has_pin_part) {
     char* const value = entry->value();
     std::memset(key_at + key.size(), 0, static_cast<size_t>(value - key_at) - key.size());
@@ -326,16 +326,15 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
   const bool has_swept =
       wheel_.records() != 0 && SweepExpired(common_.clock->CoarseMillis(), after);
   // Ahead of need: a put then finds room at once.
+  bool collects = retired_.young_count() >= kCollectAt;
   if (size_class != 0 && slabs_.free_objects(size_class) < kFreeObjectsMin &&
       common_.budget->IsWithin(SlabAllocator::kSlabBytes)) {
-    if (retired_.young_count() >= kFreeObjectsMin) {
-      Collect(after);
-    } else if (!has_swept) {
-      Evict(2 * SlabAllocator::ClassBytes(size_class), after);
-    }
+    collects |= retired_.young_count() >= kFreeObjectsMin;
+    if (!collects && !has_swept) Evict(2 * SlabAllocator::ClassBytes(size_class), after);
   }
-  if (retired_.young_count() >= kCollectAt) Collect(after);
+  // Before anything is collected: so it is not the pin that frees it, should it have expired.
   if (is_kept) entry->state.Unpin();
+  if (collects) Collect(after);
   return true;
 }
 

@@ -254,6 +254,21 @@ TEST_F(TypedCacheTest, ADestructorMayUseTheCache) {
   in = nullptr;
 }
 
+TEST_F(TypedCacheTest, OnRemoveHearsOfKeysWithoutValues) {
+  std::vector<std::pair<std::string, Removal>> heard;
+  CacheOptions options;
+  options.on_remove = [&](std::string_view key, std::string_view value, Removal reason) {
+    EXPECT_TRUE(value.empty());
+    heard.emplace_back(key, reason);
+  };
+  const auto cache = Must(TypedCache<std::string, int>::Create(std::move(options)));
+  ASSERT_TRUE(cache->Put("key", 1).ok());
+  ASSERT_TRUE(cache->Put("key", 2).ok());
+  cache->Erase("key");
+  EXPECT_EQ(heard, (std::vector<std::pair<std::string, Removal>>{{"key", Removal::kReplaced},
+                                                                 {"key", Removal::kErased}}));
+}
+
 // ---- GetOrCompute ----
 
 TEST_F(TypedCacheTest, GetOrComputeKeepsWhatItComputed) {
