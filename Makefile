@@ -9,8 +9,8 @@ NAME ?= db
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-asan test-tsan test-long planted crash metamorphic fuzz bench format \
-        lint install clean
+.PHONY: help demo test test-asan test-tsan test-long planted crash metamorphic fuzz bench cache-sim \
+        cache-plots format lint install clean
 
 help:  ## Say what there is to make
 	@echo 'make TARGET, where TARGET is one of'
@@ -64,6 +64,17 @@ bench:  ## Compare with other engines: NAME=db gives build/bench/db.json and a t
 	@$(BOOTSTRAP) build bench
 	@$(call build,bench,$(NAME)_bench)
 	build/bench/$(NAME)_bench --output build/bench/$(NAME).json
+
+cache-sim:  ## Simulate eviction policies on traces, and check our cache against its targets
+	@$(BOOTSTRAP) build bench
+	@$(call build,bench,cache_sim)
+	build/bench/cache_sim --check --output build/bench/cache_sim.json
+
+cache-plots:  ## Draw miss ratio against cache size: build/bench/plots/*.png
+	@$(BOOTSTRAP) build bench plots
+	@$(call build,bench,cache_sim)
+	build/bench/cache_sim --curve --output build/bench/cache_sim_curve.json
+	bench/cache_sim/plot.py build/bench/cache_sim_curve.json build/bench/plots
 
 format:  ## Format our C++ in place
 	@$(BOOTSTRAP) lint

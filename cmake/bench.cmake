@@ -1,17 +1,29 @@
-# Comparisons with other engines: bench/<name>_bench.cc is the program <name>_bench; the other files of
-# the folder are linked into each.
+# Comparisons with other engines: bench/<name>_bench.cc is the program <name>_bench. To cache_bench belong
+# the files that begin with cache_, to db_bench the others; report.cc and text.cc are in both.
 
 find_package(RocksDB REQUIRED)
 find_package(leveldb REQUIRED)
+find_package(TBB CONFIG REQUIRED)
+find_package(libcuckoo REQUIRED)
 pkg_check_modules(BASALT_LMDB REQUIRED IMPORTED_TARGET lmdb)
 
-file(GLOB programs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*_bench.cc)
-file(GLOB shared_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cc)
-list(FILTER shared_sources EXCLUDE REGEX "_bench\\.cc$")
-foreach(program IN LISTS programs)
-  get_filename_component(name ${program} NAME_WE)
-  add_executable(${name} ${program} ${shared_sources})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${name} PRIVATE ${BASALT_INTERNALS} basalt_warnings RocksDB::rocksdb-shared
-                                        leveldb::leveldb PkgConfig::BASALT_LMDB)
+set(bench ${PROJECT_SOURCE_DIR}/bench)
+file(GLOB cache_sources CONFIGURE_DEPENDS ${bench}/cache_*.cc)
+file(GLOB db_sources CONFIGURE_DEPENDS ${bench}/*.cc)
+list(REMOVE_ITEM db_sources ${cache_sources})
+add_executable(db_bench ${db_sources})
+target_link_libraries(db_bench PRIVATE leveldb::leveldb PkgConfig::BASALT_LMDB)
+add_executable(cache_bench ${cache_sources} ${bench}/report.cc ${bench}/text.cc
+                           ${bench}/cache_sim/lru.cc)
+target_link_libraries(cache_bench PRIVATE TBB::tbb libcuckoo::libcuckoo)
+foreach(program db_bench cache_bench)
+  target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${program} PRIVATE ${BASALT_INTERNALS} basalt_warnings RocksDB::rocksdb-shared)
 endforeach()
+
+# The simulator of cache policies, bench/cache_sim, needs none of those engines.
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/cache_sim/*.cc)
+list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+add_executable(cache_sim ${sources} ${PROJECT_SOURCE_DIR}/bench/text.cc)
+target_include_directories(cache_sim PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(cache_sim PRIVATE ${BASALT_INTERNALS} basalt_warnings)

@@ -49,6 +49,11 @@ if(sources AND TARGET basalt_tool)
   basalt_gtest(tool_test unit basalt_tool ${sources})
 endif()
 
+# The simulator of cache policies: all of bench/cache_sim but its main.cc.
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/cache_sim/*.cc)
+list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
+basalt_gtest(cache_sim_test unit "${BASALT_INTERNALS}" ${sources} ${PROJECT_SOURCE_DIR}/bench/text.cc)
+
 # Whole-system tests: tests/<name>_test.cc is <name>_test. They know where the checkout and the
 # command-line program are.
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cc)

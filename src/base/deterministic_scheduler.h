@@ -169,7 +169,7 @@ class DeterministicScheduler {
   /// each other.
   static bool Run(uint64_t seed, const std::vector<Body>& bodies,
                   const ScheduleOptions& options = {}) {
-    BASALT_CHECK(self_ == nullptr);
+    BASALT_CHECK(self == nullptr);
     if (bodies.empty()) return true;
     const std::lock_guard<std::mutex> lock(Threads().mutex);
     return DeterministicScheduler(seed, bodies.size(), options).RunBodies(bodies);
@@ -177,17 +177,17 @@ class DeterministicScheduler {
 
   /// A scheduling point. Nothing happens in a thread that is not scheduled.
   static void Point() noexcept {
-    if (self_ != nullptr) self_->scheduler->Step(self_, false);
+    if (self != nullptr) self->scheduler->Step(self, false);
   }
 
   /// A scheduling point of a thread that waits for another one.
   static void Yield() noexcept {
-    if (self_ != nullptr) self_->scheduler->Step(self_, true);
+    if (self != nullptr) self->scheduler->Step(self, true);
   }
 
   /// Whether the schedule wants a weak compare-exchange to fail here.
   static bool FailsSpuriously() noexcept {
-    return self_ != nullptr && self_->scheduler->schedule_.FailsSpuriously();
+    return self != nullptr && self->scheduler->schedule_.FailsSpuriously();
   }
 
  private:
@@ -285,7 +285,7 @@ class DeterministicScheduler {
   }
 
   [[noreturn]] static void Serve(Thread* thread) {
-    self_ = thread;
+    self = thread;
     for (;;) {
       thread->turn.Take();
       thread->scheduler->RunBody(*thread);
@@ -327,7 +327,7 @@ class DeterministicScheduler {
     for (;;) thread->turn.Take();
   }
 
-  static inline constinit thread_local Thread* self_ = nullptr;
+  static inline constinit thread_local Thread* self = nullptr;
 
   // Used by the one that has the turn.
   const uint64_t seed_;

@@ -77,11 +77,7 @@ Status Cache::MultiGet(std::span<const std::string_view> keys, std::span<MaybeVa
   return core_->MultiGet(keys, values);
 }
 
-MaybeValue Cache::Take(std::string_view key) {
-  cache::EntryRef ref = core_->Take(key);
-  if (!ref) return {};
-  return std::move(ref).ToValue();
-}
+MaybeValue Cache::Take(std::string_view key) { return core_->TakeBytes(key); }
 
 bool Cache::Erase(std::string_view key) { return core_->Erase(key); }
 

@@ -293,7 +293,8 @@ TEST(CacheGetOrCompute, AValueThatFindsNoRoomIsGivenButNotKept) {
   ASSERT_TRUE(cache->Put("other", "stays").ok());
   const std::string large(4 << 20, 'v');
   {
-    const Result<Value> value = cache->GetOrCompute("key", [&] { return large; });
+    const Result<Value> value =
+        cache->GetOrCompute("key", [&] { return Result<std::string>(large); });
     ASSERT_TRUE(value);
     EXPECT_TRUE(value->view() == large);
     EXPECT_FALSE(cache->Get("key"));

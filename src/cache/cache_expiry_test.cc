@@ -47,7 +47,7 @@ TEST(CacheExpiry, EveryKindOfReadAndWriteSeesIt) {
   ASSERT_TRUE(cache->MultiGet(keys, values).ok());
   EXPECT_FALSE(values[0]);
   put_and_pass();
-  EXPECT_FALSE(cache->Take("key"));
+  EXPECT_FALSE(cache->TakeBytes("key"));
   put_and_pass();
   EXPECT_FALSE(cache->Erase("key"));
   put_and_pass();

@@ -180,9 +180,9 @@ class ModelRun {
     }
   }
   void Take() {
-    EntryRef taken = cache_->Take(key_);
+    const MaybeValue taken = cache_->TakeBytes(key_);
     std::optional<std::string> text;
-    if (taken) text = std::string(taken->value_view());
+    if (taken) text = taken->ToString();
     Agree(text);
     model_.Erase(key_);
   }

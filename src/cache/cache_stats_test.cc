@@ -206,7 +206,7 @@ TEST(CacheOnRemove, HearsOfEveryKindWithKeyAndValue) {
   EXPECT_EQ(heard, (std::vector<Heard>{{"a", large, Removal::kErased}}));
   heard.clear();
   ASSERT_TRUE(cache.Put("b", "two", 0).ok());
-  EXPECT_TRUE(cache->Take("b"));
+  EXPECT_TRUE(cache->TakeBytes("b"));
   EXPECT_EQ(heard, (std::vector<Heard>{{"b", "two", Removal::kErased}}));
   heard.clear();
   ASSERT_TRUE(cache.Put("c", "three", 0).ok());

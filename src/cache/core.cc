@@ -26,16 +26,22 @@ uint32_t DerivedShards(uint64_t capacity_bytes) noexcept {
   return static_cast<uint32_t>(std::bit_floor(wanted));
 }
 
-Status NoRoom(std::string_view what, uint64_t bytes, const MemoryBudget& budget) {
-  return Status(StatusCode::kResourceExhausted,
-                std::string(what) + ": no room for " + std::to_string(bytes) +
-                    " bytes in a cache of " + std::to_string(budget.capacity_bytes()) +
-                    " bytes; release values that are held, or raise capacity_bytes");
+/// Made ahead, because there may be no memory for it when it is needed.
+const Status& NoMemory() {
+  static const Status status(StatusCode::kResourceExhausted,
+                             "use a cache: the system has no memory left");
+  return status;
 }
 
-Status NoMemory(std::string_view what) {
-  return Status(StatusCode::kResourceExhausted,
-                std::string(what) + ": the system has no memory left");
+Status NoRoom(std::string_view what, uint64_t bytes, const MemoryBudget& budget) noexcept {
+  try {
+    return Status(StatusCode::kResourceExhausted,
+                  std::string(what) + ": no room for " + std::to_string(bytes) +
+                      " bytes in a cache of " + std::to_string(budget.capacity_bytes()) +
+                      " bytes; release values that are held, or raise capacity_bytes");
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
 }
 
 }  // namespace
@@ -104,6 +110,7 @@ Result<std::shared_ptr<CacheCore>> CacheCore::Create(CacheOptions options,
   const uint32_t shards =
       options.shards != 0 ? options.shards : DerivedShards(options.capacity_bytes);
   try {
+    NoMemory();
     std::shared_ptr<CacheCore> core(new CacheCore(std::move(options), destroy, clock, shards),
                                     [](CacheCore* core) { core->DropReference(); });
     core->shards_ = {std::allocator<Shard>().allocate(shards), {.count = 0, .capacity = shards}};
@@ -118,7 +125,7 @@ Result<std::shared_ptr<CacheCore>> CacheCore::Create(CacheOptions options,
     }
     return core;
   } catch (const std::bad_alloc&) {
-    return NoMemory("create a cache");
+    return NoMemory();
   }
 }
 
@@ -242,7 +249,7 @@ Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<May
       }
       Count(guard, hits, count - hits);
     } catch (const std::bad_alloc&) {
-      return NoMemory("multi-get from a cache");
+      return NoMemory();
     }
   }
   return {};
@@ -259,7 +266,8 @@ EntryRef CacheCore::Find(std::string_view key, bool counts, bool* is_refused) no
     is_absent = !found;
     if (found && shard.TryPin(found.entry)) ref = EntryRef(&shard, found.entry);
     if (counts) Count(guard, ref ? 1 : 0, ref ? 0 : 1);
-  } catch (const std::bad_alloc&) {  // As for Get.
+  } catch (const std::bad_alloc&) {
+    ref = EntryRef();  // As for Get.
   }
   if (is_refused != nullptr) *is_refused = !ref && !is_absent;
   return ref;
@@ -421,16 +429,38 @@ Result<NewEntry> CacheCore::NewBytes(std::string_view key, std::string_view valu
   return entry;
 }
 
-EntryRef CacheCore::Take(std::string_view key) {
+template <class Hold>
+void CacheCore::Take(std::string_view key, const Hold& hold) {
   const uint64_t hash = HashOf(key);
   Shard& shard = ShardOf(hash);
   ShardGuard guard(&shard);
   const Index::Found found = shard.Find(hash, key, guard.after());
   shard.BeatFlight(hash, key);
-  if (!found) return {};
+  if (found && hold(&shard, found.entry)) {
+    shard.Unlink(found, Removal::kErased, guard.after());
+  }
+}
+
+MaybeValue CacheCore::TakeBytes(std::string_view key) {
+  MaybeValue value;
+  Take(key, [&](Shard* shard, Entry* entry) {
+    try {
+      value.emplace(ValueOf{*shard, entry});
+    } catch (const std::bad_alloc&) {
+      return false;  // It stays.
+    }
+    return true;
+  });
+  return value;
+}
+
+EntryRef CacheCore::TakeObject(std::string_view key) {
   EntryRef ref;
-  if (shard.TryPin(found.entry)) ref = EntryRef(&shard, found.entry);
-  shard.Unlink(found, Removal::kErased, guard.after());
+  Take(key, [&](Shard* shard, Entry* entry) {
+    if (!shard->TryPin(entry)) return false;
+    ref = EntryRef(shard, entry);
+    return true;
+  });
   return ref;
 }
 
@@ -578,7 +608,7 @@ Result<EntryRef> CacheCore::GetOrCompute(std::string_view key,
         computes = true;
       }
     } catch (const std::bad_alloc&) {
-      return NoMemory("get or compute");
+      return NoMemory();
     }
     if (computes) return Compute(flight, compute);
     if (flight->computer == std::this_thread::get_id()) {
@@ -618,7 +648,7 @@ Status CacheCore::ForEach(const std::function<bool(const Entry&)>& visit) {
         } while (++bucket.bucket < Index::kBuckets);
         more = shard.index().AdvanceSegment(&cursor);
       } catch (const std::bad_alloc&) {
-        return NoMemory("visit a cache");
+        return NoMemory();
       }
       for (const EntryRef& ref : batch) {
         if (!visit(*ref.get())) return {};

@@ -128,7 +128,9 @@ class CacheCore {
   Result<NewEntry> NewBytes(std::string_view key, std::string_view value, Ttl ttl);
   Result<bool> PutBytes(std::string_view key, std::string_view value, Ttl ttl, Condition condition);
   bool Erase(std::string_view key);
-  EntryRef Take(std::string_view key);
+  MaybeValue TakeBytes(std::string_view key);
+  /// Nothing, and the object stays, when it has too many pins.
+  EntryRef TakeObject(std::string_view key);
   bool Touch(std::string_view key, std::chrono::milliseconds ttl);
   Status Update(std::string_view key, const UpdateFunction& fn);
   /// `compute` gives an entry for the key.
@@ -182,6 +184,9 @@ class CacheCore {
   static Result<EntryRef> Await(Flight* flight);
   Result<EntryRef> Compute(const std::shared_ptr<Flight>& flight,
                            const std::function<Result<NewEntry>()>& compute);
+  /// Removes the entry if `hold(shard, entry)`, which keeps it, gives true.
+  template <class Hold>
+  void Take(std::string_view key, const Hold& hold);
   bool EraseIf(uint64_t hash, std::string_view key, const Entry* expected);
 
   const CacheOptions options_;

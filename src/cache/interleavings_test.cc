@@ -325,7 +325,7 @@ struct ReinsertScene {
     const std::vector<std::string> keys = KeysOfBucket(4, TestIndex::kSlots + 2);
     // The last one is away.
     for (const std::string& key : keys) world->Put(key, 1);
-    const std::string key = keys[TestIndex::kSlots];
+    const std::string& key = keys[TestIndex::kSlots];
     auto phase = std::make_shared<int>(0);
     Scene scene;
     scene.bodies.push_back([this, world, key, phase] {
@@ -385,7 +385,7 @@ struct OverflowScene {
   Scene operator()(World* world) const {
     const std::vector<std::string> keys = KeysOfBucket(4, TestIndex::kSlots + 3);
     for (size_t i = 0; i < TestIndex::kSlots; ++i) world->Put(keys[i], 1);
-    const std::string away = keys[TestIndex::kSlots];
+    const std::string& away = keys[TestIndex::kSlots];
     auto is_put = std::make_shared<bool>(false);
     Scene scene;
     scene.bodies.push_back([=, this] {

@@ -58,7 +58,7 @@ ObjectPin ObjectCache::GetObject(std::string_view key, bool counts) const {
 }
 
 ObjectPin ObjectCache::TakeObject(std::string_view key) {
-  EntryRef ref = core_->Take(key);
+  EntryRef ref = core_->TakeObject(key);
   return ref ? ObjectPin(ref.shard(), ref.Release()) : ObjectPin();
 }
 

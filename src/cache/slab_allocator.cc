@@ -3,8 +3,9 @@
 #include <malloc.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <utility>
+
+#include "base/coding.h"
 
 namespace basalt::cache {
 namespace {
@@ -17,9 +18,7 @@ uint64_t SystemBytes(void* object) noexcept {
 }
 
 void* NextFree(const void* object) noexcept {
-  void* next;
-  std::memcpy(&next, object, sizeof next);
-  return next;
+  return reinterpret_cast<void*>(base::Load<uintptr_t>(static_cast<const char*>(object)));
 }
 
 }  // namespace
@@ -138,7 +137,7 @@ void* SlabAllocator::Allocate(size_t bytes, bool within_budget) noexcept {
 void SlabAllocator::Free(void* object, uint8_t size_class) noexcept {
   if (size_class == 0) return FreeOwn(object);
   Slab* const slab = SlabOf(object);
-  std::memcpy(object, &slab->free, sizeof slab->free);
+  base::Store(static_cast<char*>(object), reinterpret_cast<uintptr_t>(slab->free));
   slab->free = object;
   if (slab->is_closed) {
     if (--slab->used == 0) Return(slab);

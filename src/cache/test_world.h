@@ -104,14 +104,22 @@ class MortalAtomic {
     return false;
   }
   T LastValue() const noexcept {
-    T value;
-    std::memcpy(&value, &Ended().last_values[this], sizeof value);
-    return value;
+    const uint64_t word = Ended().last_values[this];
+    if constexpr (std::is_pointer_v<T>) {
+      return reinterpret_cast<T>(word);
+    } else {
+      return static_cast<T>(word);
+    }
   }
   void NoteEnd() const noexcept {
     if (!Ended().are_noted) return;
     const T value = value_.load(std::memory_order_relaxed);
-    std::memcpy(&Ended().last_values[this], &value, sizeof value);
+    uint64_t& word = Ended().last_values[this];
+    if constexpr (std::is_pointer_v<T>) {
+      word = reinterpret_cast<uintptr_t>(value);
+    } else {
+      word = static_cast<uint64_t>(value);
+    }
   }
 
   std::atomic<T> value_;
