@@ -183,8 +183,8 @@ TEST(CacheExpiry, WhatHasExpiredIsSweptByLaterWritersUnread) {
       ASSERT_TRUE(cache.Put("sweeper", "value", 0).ok());
     }
     cache.AdvanceMillis(512);
-    // Eight a put, and some puts for the wheel to turn.
-    const int puts_max = static_cast<int>(kEntries / 8 + ttl_ms / 16'384 + 64);
+    // Four records a put, each once for each of the wheel's levels, and puts for it to turn.
+    const int puts_max = static_cast<int>(4 * kEntries / 4 + ttl_ms / 16'384 + 64);
     EXPECT_LT(PutsUntilSwept(&cache, 2, puts_max), puts_max) << ttl_ms;
     const CacheStats stats = cache->GetStats();
     EXPECT_EQ(stats.entries, 2u) << ttl_ms;

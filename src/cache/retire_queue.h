@@ -8,9 +8,12 @@
 namespace basalt::cache {
 
 /// Entries that were unlinked and may still be read, linked through their state words: needs no
-/// memory, so it cannot fail. Two generations: what is retired joins the young one; when no reader
-/// is left who could see the old one, it is freed, the young one becomes the old one, and the
-/// present epoch is noted for all of it.
+/// memory, so it cannot fail. Three generations: what is retired joins the young one; when no
+/// reader is left who could see the old one, that is ready to be freed, the young one becomes the
+/// old one, and the present epoch is noted for all of it.
+///
+/// Freeing costs a cache miss an entry, since it was retired some time ago: writers do it in small
+/// steps, so that none of them pays for many.
 ///
 /// Under the shard's lock.
 template <template <class> class Atomic, class Entry>
@@ -27,36 +30,46 @@ class BasicRetireQueue {
   /// Gives what nobody sees any more to `free(entry)`.
   template <class Free>
   void Collect(const Free& free) {
-    if (old_ == nullptr) Age();
-    if (old_ == nullptr || epochs_->AdvanceAndScan() <= old_epoch_) return;
-    for (Entry* entry = old_; entry != nullptr;) {
-      auto* const next = static_cast<Entry*>(entry->state.next_retired());
-      free(entry);
-      entry = next;
-    }
-    old_ = nullptr;
-    Age();
+    do {
+      while (ready_ != nullptr) FreeFirst(&ready_, free);
+    } while (Promote());
+  }
+  /// The same for up to `count_max` of one generation.
+  template <class Free>
+  void CollectSome(const Free& free, size_t count_max) {
+    if (ready_ == nullptr && !Promote()) return;
+    for (; ready_ != nullptr && count_max != 0; --count_max) FreeFirst(&ready_, free);
   }
 
-  /// The same when there are no readers any more.
+  /// The same for all when there are no readers any more.
   template <class Free>
   void Drain(const Free& free) {
-    for (int generation = 0; generation < 2; ++generation) {
-      for (Entry* entry = old_; entry != nullptr;) {
-        auto* const next = static_cast<Entry*>(entry->state.next_retired());
-        free(entry);
-        entry = next;
-      }
-      old_ = nullptr;
-      Age();
+    for (Entry** const generation : {&ready_, &old_, &young_}) {
+      while (*generation != nullptr) FreeFirst(generation, free);
     }
   }
 
   /// Retired since the last time that something aged.
   size_t young_count() const noexcept { return young_count_; }
-  bool empty() const noexcept { return young_ == nullptr && old_ == nullptr; }
+  bool has_ready() const noexcept { return ready_ != nullptr; }
+  bool empty() const noexcept { return young_ == nullptr && old_ == nullptr && ready_ == nullptr; }
 
  private:
+  template <class Free>
+  static void FreeFirst(Entry** first, const Free& free) {
+    Entry* const entry = *first;
+    *first = static_cast<Entry*>(entry->state.next_retired());
+    if (*first != nullptr) __builtin_prefetch(*first);
+    free(entry);
+  }
+  /// Whether something became ready.
+  bool Promote() noexcept {
+    if (old_ == nullptr) Age();
+    if (old_ == nullptr || epochs_->AdvanceAndScan() <= old_epoch_) return false;
+    ready_ = old_;
+    Age();
+    return true;
+  }
   void Age() noexcept {
     old_ = young_;
     young_ = nullptr;
@@ -67,6 +80,7 @@ class BasicRetireQueue {
   base::BasicEpochDomain<Atomic>* const epochs_;
   Entry* young_ = nullptr;
   Entry* old_ = nullptr;
+  Entry* ready_ = nullptr;
   uint64_t old_epoch_ = 0;
   size_t young_count_ = 0;
 };

@@ -32,7 +32,9 @@ constexpr size_t kCollectAt = 64;
 constexpr uint32_t kFreeObjectsMin = 32;
 /// At so many entries the hand looks for one eviction.
 constexpr uint64_t kHandLooksMax = 512;
-constexpr int kDueMax = 8;
+/// Of the rest, a writer does so much each time.
+constexpr int kDueMax = 4;
+constexpr size_t kFreedMax = 4;
 
 void ReleasePin(Value::Pin* pin) noexcept {
   auto* const entry = static_cast<Entry*>(Entry::OfPinPart(pin));
@@ -326,7 +328,7 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
   const bool has_swept =
       wheel_.records() != 0 && SweepExpired(common_.clock->CoarseMillis(), after);
   // Ahead of need: a put then finds room at once.
-  bool collects = retired_.young_count() >= kCollectAt;
+  bool collects = retired_.young_count() >= kCollectAt || retired_.has_ready();
   if (size_class != 0 && slabs_.free_objects(size_class) < kFreeObjectsMin &&
       common_.budget->IsWithin(SlabAllocator::kSlabBytes)) {
     collects |= retired_.young_count() >= kFreeObjectsMin;
@@ -334,7 +336,9 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
   }
   // Before anything is collected: so it is not the pin that frees it, should it have expired.
   if (is_kept) entry->state.Unpin();
-  if (collects) Collect(after);
+  if (collects) {
+    retired_.CollectSome([&](Entry* entry) { FreeOrDefer(entry, after); }, kFreedMax);
+  }
   return true;
 }
 
