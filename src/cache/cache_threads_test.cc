@@ -86,6 +86,7 @@ TEST(CacheThreads, AThreadStoppedInsideAReadNeitherGrowsTheCacheNorHangsIt) {
 
 TEST(CacheThreads, AThousandShortLivedThreadsLeaveNothingBehind) {
   const auto cache = NewCache({.capacity_bytes = 1 << 20});
+  std::atomic<int> refused{0};
   for (int generation = 0; generation < 125; ++generation) {
     std::vector<std::thread> threads;
     for (int t = 0; t < 8; ++t) {
@@ -96,8 +97,8 @@ TEST(CacheThreads, AThousandShortLivedThreadsLeaveNothingBehind) {
           const std::string name = std::to_string(key);
           if (const MaybeValue value = cache->Get(name)) {
             EXPECT_TRUE(IsWhole(key, *value));
-          } else {
-            EXPECT_TRUE(cache->Put(name, StampedValue(key, 1, random.Between(8, 2000))).ok());
+          } else if (!cache->Put(name, StampedValue(key, 1, random.Between(8, 2000))).ok()) {
+            ++refused;
           }
         }
       });
@@ -106,6 +107,7 @@ TEST(CacheThreads, AThousandShortLivedThreadsLeaveNothingBehind) {
   }
   const CacheStats stats = cache->GetStats();
   EXPECT_EQ(stats.hits + stats.misses, 125u * 8 * 50);
+  EXPECT_LE(refused, 500) << "some, where a reader loses its processor for long";
   EXPECT_LE(stats.bytes, 1u << 20);
   EXPECT_EQ(stats.pinned_entries, 0u);
 }

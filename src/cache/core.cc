@@ -315,20 +315,37 @@ bool CacheCore::MakeRoomFor(uint64_t bytes) {
 }
 
 // In small pieces, so that all give alike. A reader may have lost its processor in the middle of a
-// read, so what waits for readers is worth some patience; but one may also be stopped for good.
+// read, so what waits for readers is worth some patience, some 10 ms; but one may also be stopped
+// for good, and then nobody waits for it twice.
 bool CacheCore::AskNext(Asking* asking) {
-  constexpr int kWaitsMax = 64;
+  constexpr int kYields = 16;
+  constexpr int kWaitsMax = kYields + 40;
   if (asking->refusals > shards().size()) {
-    if (!asking->waits_for_readers || ++asking->waits > kWaitsMax) return false;
-    std::this_thread::yield();
+    if (!asking->waits_for_readers || readers_are_stuck_.load(std::memory_order_relaxed)) {
+      return false;
+    }
+    if (++asking->waits > kWaitsMax) {
+      readers_are_stuck_.store(true, std::memory_order_relaxed);
+      return false;
+    }
+    if (asking->waits <= kYields) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(250));
+    }
     asking->refusals = 0;
     asking->waits_for_readers = false;
   }
   Shard* const giver = &shards()[asking->next++ % shards().size()];
   ShardGuard guard(giver);
   const Gave gave = giver->GiveBack(guard.after());
-  asking->refusals = gave == Gave::kSome ? 0 : asking->refusals + 1;
   asking->waits_for_readers |= gave == Gave::kLater;
+  if (gave != Gave::kSome) {
+    ++asking->refusals;
+  } else {
+    asking->refusals = 0;
+    readers_are_stuck_.store(false, std::memory_order_relaxed);
+  }
   return true;
 }
 

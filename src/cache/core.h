@@ -198,6 +198,7 @@ class CacheCore {
   std::atomic<uint64_t> reserved_bytes_{0};
   std::atomic<uint64_t> computed_{0};
   std::atomic<uint32_t> next_giver_{0};
+  std::atomic<bool> readers_are_stuck_{false};
   std::array<Lookups, kOwnLookups + 1> lookups_;
 };
 
