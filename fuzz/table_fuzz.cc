@@ -99,7 +99,7 @@ void CheckFile(const std::string& bytes) {
   }
   const auto table = Table::Open(fs->Open(kPath, basalt::io::OpenMode::kRead).value(),
                                  header.file_id, header.keyspace, bytes.size(),
-                                 std::make_shared<basalt::cache::BlockCache>(uint64_t{1} << 20));
+                                 basalt::Cache::Create({.capacity_bytes = 1 << 20}).value());
   if (!table) return CheckError(table.error());
   const bool faultless = !HasFaults(**table);
   std::vector<SeenRecord> seen;
