@@ -146,7 +146,7 @@ class CacheAllocation {
 /// nothing, and writes only a frequency below 3; a value above Value::kInlineBytes also counts a
 /// pin. Writers take their shard's lock for some hundred nanoseconds; they evict as much as they
 /// need room for, in bounded steps. There are no background threads. An entry takes its key and
-/// value, 16 bytes (40 for values above Value::kInlineBytes), rounding to its size class, 9 to 20
+/// value, 16 bytes (40 for values above Value::kInlineBytes), rounding to its size class, some 24
 /// bytes of index, and 8 more while it expires.
 ///
 /// docs/cache.md explains how it works.
@@ -159,8 +159,9 @@ class Cache {
   Cache& operator=(const Cache&) = delete;
 
   /// Keeps `value` under `key`, in place of what was there. InvalidArgument: a key or TTL out of
-  /// range. ResourceExhausted: what is held (pinned or reserved) leaves no room, or it is larger
-  /// than the cache; the old value is erased then, so that it is not taken for the new one.
+  /// range. ResourceExhausted: what is held (pinned, reserved, or seen by a thread that was stopped
+  /// in the middle of a read) leaves no room, or it is larger than the cache; the old value is
+  /// erased then, so that it is not taken for the new one.
   Status Put(std::string_view key, std::string_view value, const CachePutOptions& options = {});
   /// Only if the key is absent; gives whether it was.
   Result<bool> PutIfAbsent(std::string_view key, std::string_view value,
