@@ -373,6 +373,7 @@ Index::Room Shard::RoomFor(uint64_t hash, Aftermath* after) noexcept {
 }
 
 void Shard::EvictFromBucketsOf(uint64_t hash, Aftermath* after) noexcept {
+  const uint64_t coarse_ms = common_.clock->CoarseMillis();
   Index::Found victim;
   bool victim_is_pinned = true;
   const auto [home, buddy] = index_.BucketsOf(hash);
@@ -381,6 +382,9 @@ void Shard::EvictFromBucketsOf(uint64_t hash, Aftermath* after) noexcept {
       const uint64_t word = slot.load(std::memory_order_relaxed);
       if (!Word::IsLive(word)) continue;
       Entry* const entry = Index::EntryOf(word);
+      if (HasExpired({entry, &slot, word}, coarse_ms)) {
+        return Unlink({entry, &slot, word}, Removal::kExpired, after);
+      }
       const bool is_pinned = entry->state.is_pinned();
       const bool is_better =
           !victim || is_pinned < victim_is_pinned ||
@@ -548,7 +552,10 @@ bool Shard::MakeRoom(size_t bytes, uint8_t size_class, Aftermath* after) noexcep
   };
   bool has_evicted = false;
   for (int round = 0; round < kRounds && !after->is_full(); ++round) {
-    if (retired_bytes_ <= common_.retired_bytes_max + bytes) {
+    // What has expired goes before what has not.
+    if (wheel_.records() != 0 && SweepExpired(common_.clock->CoarseMillis(), after)) {
+      has_evicted = true;
+    } else if (retired_bytes_ <= common_.retired_bytes_max + bytes) {
       has_evicted |= Evict(size_class == 0 ? bytes : kBatch * bytes, after) != 0;
     }
     Collect(after);
