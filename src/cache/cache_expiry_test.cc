@@ -229,13 +229,12 @@ TEST(CacheExpiry, ExpiredEntriesMakeRoomInAFullCache) {
   for (int i = 0; i < 1000; ++i) {
     ASSERT_TRUE(cache.Put("new" + std::to_string(i), std::string(100, 'v'), 0).ok());
   }
-  // A full cache has no room for all their records in the wheel: the hand meets the others.
-  EXPECT_GT(cache->GetStats().expired, 500u);
+  EXPECT_GT(cache->GetStats().expired, 1000u);
   int lost = 0;
   for (int i = 0; i < 1000; ++i) {
     if (!cache->Get("new" + std::to_string(i), false)) ++lost;
   }
-  EXPECT_LT(lost, 200) << "what is alive goes where its buckets are full, or the hand comes by";
+  EXPECT_LT(lost, 50) << "what is alive goes only where its buckets are full";
 }
 
 TEST(CacheExpiry, OnRemoveHearsOfWhatIsSweptUnread) {

@@ -186,12 +186,13 @@ bool Shard::HasExpired(const Index::Found& found, uint64_t coarse_ms) const noex
   return common_.clock->HasCome(deadline_ms, coarse_ms);
 }
 
-void Shard::File(Entry* entry, uint64_t hash, uint64_t deadline_ms) noexcept {
-  if ((entry->marks & Entry::kFiled) != 0) return;
+bool Shard::File(Entry* entry, uint64_t hash, uint64_t deadline_ms) noexcept {
+  if ((entry->marks & Entry::kFiled) != 0) return true;
   if (wheel_.records() == 0) wheel_.SkipTo(common_.clock->CoarseMillis());
-  if (!wheel_.File(hash, deadline_ms)) return;
+  if (!wheel_.File(hash, deadline_ms)) return false;
   entry->marks |= Entry::kFiled;
   ++filed_;
+  return true;
 }
 
 void Shard::FireDue(uint64_t hash, uint64_t coarse_ms, Aftermath* after) noexcept {
@@ -320,10 +321,12 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
     ++counts_.inserts;
     joins_queue = common_.eviction == Eviction::kS3Fifo && frequency == kFrequencyOfNew;
   }
-  if (deadline_ms != 0) File(entry, hash, deadline_ms);
   const uint8_t size_class = entry->slab_class();
-  // Room is made for the next ones, but not of this one.
+  // Room is made for its record and for the next ones, but not of this one.
   const bool is_kept = entry->state.TryPin();
+  if (deadline_ms != 0 && !File(entry, hash, deadline_ms) && GiveBack(after) == Gave::kSome) {
+    File(entry, hash, deadline_ms);
+  }
   if (joins_queue) Enqueue(hash, entry, after);
   const bool has_swept =
       wheel_.records() != 0 && SweepExpired(common_.clock->CoarseMillis(), after);
@@ -470,8 +473,8 @@ uint64_t Shard::StepHand(uint64_t coarse_ms, Aftermath* after,
   }
   const Index::Found found{Index::EntryOf(word), &slot, word};
   const bool has_expired = HasExpired(found, coarse_ms);
-  if (!has_expired &&
-      (found.entry->state.is_pinned() || (found.entry->marks & Entry::kInQueue) != 0)) {
+  if (found.entry->state.is_pinned() ||
+      (!has_expired && (found.entry->marks & Entry::kInQueue) != 0)) {
     return 0;
   }
   const uint64_t bytes = ChargedBytes(found.entry);

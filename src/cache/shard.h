@@ -150,7 +150,8 @@ class Shard {
   void Retire(Entry* entry) noexcept;
   void Collect(Aftermath* after) noexcept;
   void FreeOrDefer(Entry* entry, Aftermath* after) noexcept;
-  void File(Entry* entry, uint64_t hash, uint64_t deadline_ms) noexcept;
+  /// False: the wheel has no room for its record; it still expires, but is not swept.
+  bool File(Entry* entry, uint64_t hash, uint64_t deadline_ms) noexcept;
   /// Whether something had expired.
   bool SweepExpired(uint64_t coarse_ms, Aftermath* after) noexcept;
   void FireDue(uint64_t hash, uint64_t coarse_ms, Aftermath* after) noexcept;
