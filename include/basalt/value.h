@@ -37,10 +37,7 @@ class Value {
   /// std::bad_alloc.
   static Value Copy(std::string_view bytes) {
     if (bytes.size() > kInlineBytes) return CopyToHeap(bytes);
-    Value value;
-    value.size_ = bytes.size();
-    CopyShort(value.inline_, bytes.data(), bytes.size());
-    return value;
+    return Value(bytes.data(), bytes.size());
   }
 
   std::string_view view() const& noexcept {
@@ -67,14 +64,14 @@ class Value {
     void (*release)(Pin* pin) noexcept;
   };
   /// Takes over one reference of `pin`, whose `data` has `size` bytes. For store implementations.
-  static Value Pinned(Pin* pin, size_t size) noexcept {
-    Value value;
-    value.size_ = size;
-    value.pin_ = pin;
-    return value;
-  }
+  static Value Pinned(Pin* pin, size_t size) noexcept { return Value(pin, size); }
 
  private:
+  // Constructors, so that the functions above make their result in its place.
+  Value(const char* bytes, size_t size) noexcept : size_(size), pin_(nullptr) {
+    CopyShort(inline_, bytes, size);
+  }
+  Value(Pin* pin, size_t size) noexcept : size_(size), pin_(pin) {}
   static Value CopyToHeap(std::string_view bytes);
   /// memcpy without a call for the shortest, by two loads that may overlap.
   static void CopyShort(char* to, const char* from, size_t size) noexcept {

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <new>
+#include <type_traits>
 #include <utility>
+
+#include "base/asymmetric_fence.h"
 
 // Epoch-based reclamation: readers walk shared structures without locks; what a writer unlinks is
 // freed only when no reader can still see it.
@@ -13,6 +17,7 @@
 // Layout
 //
 //   EpochDomain   now ......... the present epoch, from 1 up; its own cache line
+//                 safe below .. what the last scan gave
 //                 first block . 64 slots; more blocks hang off it as threads come
 //                 orphans ..... what destroyed retire lists had left over
 //   Slot          entered ..... 0, or the epoch at which its thread entered; a cache line a slot
@@ -23,30 +28,39 @@
 //
 // Operations
 //
-//   Enter    loads `now`, exchanges it into the thread's own slot. Nested entries only count.
+//   Enter    loads `now`, stores it into the thread's own slot, and a light fence. Nested entries
+//            only count.
 //   Leave    stores 0 there.
-//   Retire   called after the unlinking; notes `now` with the object and pushes both.
-//   Collect  advances `now`, scans all slots for the oldest entry, frees what was retired before
-//            both of these epochs. (Before the new `now` too: what is retired during the scan may
-//            be in the hands of a reader that the scan has passed already.)
+//   Retire   called after the unlinking; notes `now` with the object (a read-modify-write that
+//            leaves it as it is) and pushes both.
+//   Collect  advances `now`, a heavy fence, scans all slots for the oldest entry, frees what was
+//            retired before both of these epochs. (Before the new `now` too: what is retired during
+//            the scan may be in the hands of a reader that the scan has passed already.) What one
+//            scan found holds for all: many that share a domain need few scans.
 //
-// Invariants. The exchange, every load and unlinking store of a shared pointer, the load of `now`
-// and the scan are sequentially consistent, so all stand in one order S. What a Collect frees has r
-// below the advanced `now`, so its unlinking and Retire's load of `now` (epoch r) come before the
-// advance, and that before the scan. A reader that got the pointer stands in S as: load of `now`
-// (epoch e), exchange, load of the pointer, unlinking, load of r. So e <= r, and the scan finds the
-// slot at e, unless the reader has left: nothing with r >= e is freed. A reader whose exchange
-// comes after the scan loads pointers after the unlinking, and cannot get this one. Leaving is a
-// release store and the scan acquires it, so all that a reader did happens before the freeing.
-// There are no standalone fences: ThreadSanitizer would not see them.
+// Light and heavy fences are a pair (base/asymmetric_fence.h): of what stands on both sides of the
+// light one in one thread, and of the heavy one in another, one order holds, as if each were a full
+// fence. The light one costs nothing, so that the loads of one read can overlap with those of the
+// next one; the heavy one some microseconds. Where the system has no such pair, and where a test
+// brings atomics of its own, Enter exchanges the epoch into the slot instead, which is the fence.
+//
+// Invariants. All changes of `now` are read-modify-writes, so who acquires an epoch above r sees
+// all that its noting came after: a reader that got an unlinked pointer has entered at an epoch e
+// of at most its r. What a Collect frees has r below the advanced `now`, so its unlinking comes
+// before the advance, the heavy fence and the scan. Either the reader's store of e comes before
+// that fence in the order above: the scan finds the slot at e, unless the reader has left, and
+// nothing with r >= e is freed. Or the fence comes before all that follows the reader's light one:
+// it loads pointers after the unlinking, and cannot get this one. Leaving is a release store and
+// the scan acquires it, so all that a reader did happens before the freeing.
 //
 // Rules for users: no I/O, no waiting for a lock and no user code between entering and leaving;
-// what outlives that takes a reference of its own. Pointers are loaded and unlinked with seq_cst.
+// what outlives that takes a reference of its own. Pointers are unlinked by a release store (or a
+// stronger one) and loaded with acquire.
 //
-// Cost. Enter and leave: one exchange and one store on the thread's own line (a few ns), `now`
-// from a line that is shared and seldom written. Retire: an allocation of 40 bytes and one
-// compare-exchange on the list. Collect: a line for each slot (64 up to 64 threads) and for each
-// retired item.
+// Cost. Enter and leave: two stores to the thread's own line (a ns), `now` from a line that is
+// shared and seldom written. Retire: an allocation of 40 bytes and one compare-exchange on the
+// list. Collect: the heavy fence, a line for each slot (64 up to 64 threads) and for each retired
+// item.
 
 namespace basalt::base {
 
@@ -85,7 +99,13 @@ class BasicEpochDomain {
 
   void Enter(Slot* slot) noexcept {
     if (slot->depth_++ != 0) return;
-    slot->entered_epoch_.exchange(now_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+    const uint64_t now = now_.load(std::memory_order_acquire);
+    if (kOwnFences && AsymmetricFence::IsLight()) {
+      slot->entered_epoch_.store(now, std::memory_order_release);
+      AsymmetricFence::Light();
+    } else {
+      slot->entered_epoch_.exchange(now, std::memory_order_seq_cst);
+    }
   }
   /// True when this was the outermost entry.
   bool Leave(Slot* slot) noexcept {
@@ -97,14 +117,17 @@ class BasicEpochDomain {
   // What retire lists are made of (see the operations above).
 
   /// The present epoch, to be noted with what was unlinked before this call.
-  uint64_t Now() const noexcept { return now_.load(std::memory_order_seq_cst); }
-  /// Advances the epoch; no reader can see what was noted with an epoch below the result.
+  uint64_t Note() noexcept { return now_.fetch_add(0, std::memory_order_acq_rel); }
+  /// No reader can see what was noted with an epoch below the result. Of the last scan, free.
+  uint64_t SafeBelow() const noexcept { return safe_below_.load(std::memory_order_acquire); }
+  /// The same as of now: advances the epoch and scans.
   uint64_t AdvanceAndScan() noexcept;
 
  private:
   friend class BasicRetireList<Atomic>;
 
   static constexpr size_t kSlotsPerBlock = 64;
+  static constexpr bool kOwnFences = std::is_same_v<Atomic<uint64_t>, std::atomic<uint64_t>>;
 
   struct Block {
     Slot slots[kSlotsPerBlock];
@@ -126,6 +149,7 @@ class BasicEpochDomain {
   static size_t Sweep(Stack* stack, uint64_t bound) noexcept;
 
   alignas(64) Atomic<uint64_t> now_{1};
+  alignas(64) Atomic<uint64_t> safe_below_{0};
   alignas(64) Block first_block_;
   Stack orphans_{nullptr};
 };
@@ -153,11 +177,15 @@ class BasicRetireList {
   /// Frees what no reader can see any more; gives its bytes. Inside an epoch that is only what was
   /// retired before entering it.
   size_t Collect() noexcept;
+  /// The same of what the last scan has shown already, without a scan.
+  size_t CollectKnown() noexcept;
 
   /// Retired and not freed.
   size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
  private:
+  size_t SweepOwn(uint64_t bound) noexcept;
+
   Domain* domain_;
   typename Domain::Stack retired_{nullptr};
   Atomic<size_t> bytes_{0};
@@ -174,6 +202,7 @@ BasicEpochDomain<Atomic>::~BasicEpochDomain() {
 
 template <template <class> class Atomic>
 auto BasicEpochDomain<Atomic>::TakeSlot() -> Slot* {
+  if constexpr (kOwnFences) AsymmetricFence::Prepare();
   uint32_t number = 0;
   for (Block* block = &first_block_;;) {
     for (Slot& slot : block->slots) {
@@ -200,6 +229,7 @@ auto BasicEpochDomain<Atomic>::TakeSlot() -> Slot* {
 template <template <class> class Atomic>
 uint64_t BasicEpochDomain<Atomic>::AdvanceAndScan() noexcept {
   uint64_t oldest = now_.fetch_add(1, std::memory_order_seq_cst) + 1;
+  if constexpr (kOwnFences) AsymmetricFence::Heavy();
   for (const Block* block = &first_block_; block != nullptr;
        block = block->next.load(std::memory_order_seq_cst)) {
     for (const Slot& slot : block->slots) {
@@ -207,7 +237,11 @@ uint64_t BasicEpochDomain<Atomic>::AdvanceAndScan() noexcept {
       if (epoch != 0 && epoch < oldest) oldest = epoch;
     }
   }
-  return oldest;
+  uint64_t known = safe_below_.load(std::memory_order_acquire);
+  while (known < oldest &&
+         !safe_below_.compare_exchange_weak(known, oldest, std::memory_order_acq_rel)) {
+  }
+  return std::max(known, oldest);
 }
 
 template <template <class> class Atomic>
@@ -260,7 +294,7 @@ void BasicRetireList<Atomic>::Retire(void* object, size_t bytes, void (*deleter)
   auto* item = new (std::nothrow) typename Domain::Retired{.object = object,
                                                            .deleter = deleter,
                                                            .bytes = bytes,
-                                                           .epoch = domain_->Now(),
+                                                           .epoch = domain_->Note(),
                                                            .next = nullptr};
   if (item != nullptr) Domain::Push(&retired_, item, item);
 }
@@ -271,6 +305,17 @@ size_t BasicRetireList<Atomic>::Collect() noexcept {
   if (!has_orphans && retired_.load(std::memory_order_relaxed) == nullptr) return 0;
   const uint64_t bound = domain_->AdvanceAndScan();
   if (has_orphans) Domain::Sweep(&domain_->orphans_, bound);
+  return SweepOwn(bound);
+}
+
+template <template <class> class Atomic>
+size_t BasicRetireList<Atomic>::CollectKnown() noexcept {
+  if (retired_.load(std::memory_order_relaxed) == nullptr) return 0;
+  return SweepOwn(domain_->SafeBelow());
+}
+
+template <template <class> class Atomic>
+size_t BasicRetireList<Atomic>::SweepOwn(uint64_t bound) noexcept {
   const size_t freed_bytes = Domain::Sweep(&retired_, bound);
   bytes_.fetch_sub(freed_bytes, std::memory_order_relaxed);
   return freed_bytes;

@@ -65,6 +65,23 @@ TEST_F(EpochTest, AReaderHoldsOnlyWhatWasRetiredAfterItEntered) {
   EXPECT_EQ(list.Collect(), 2u);
 }
 
+TEST_F(EpochTest, WhatOneScanFoundIsKnownToAll) {
+  BasicRetireList<> list(&domain_);
+  BasicRetireList<> other(&domain_);
+  auto* reader = domain_.TakeSlot();
+  domain_.Enter(reader);
+  list.Retire(&object_, 1, CountFreed);
+  other.Retire(&object_, 1, CountFreed);
+  EXPECT_EQ(other.Collect(), 0u);
+  EXPECT_EQ(list.CollectKnown(), 0u);
+  domain_.Leave(reader);
+  EXPECT_EQ(list.CollectKnown(), 0u);  // It is free, but nobody has looked.
+  EXPECT_EQ(other.Collect(), 1u);
+  list.Retire(&object_, 2, CountFreed);  // After the scan.
+  EXPECT_EQ(list.CollectKnown(), 1u);
+  EXPECT_EQ(list.bytes(), 2u);
+}
+
 TEST_F(EpochTest, TheOldestOfManyReadersCounts) {
   BasicRetireList<> list(&domain_);
   auto* old_reader = domain_.TakeSlot();

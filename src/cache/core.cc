@@ -33,6 +33,20 @@ const Status& NoMemory() {
   return status;
 }
 
+Status CheckSizes(std::string_view key, size_t value_bytes) {
+  if (key.size() > kKeyBytesMax) {
+    return Status(StatusCode::kInvalidArgument, "put into a cache: a key of " +
+                                                    std::to_string(key.size()) +
+                                                    " bytes; keys have at most 65535");
+  }
+  if (value_bytes > UINT32_MAX) {
+    return Status(StatusCode::kInvalidArgument, "put into a cache: a value of " +
+                                                    std::to_string(value_bytes) +
+                                                    " bytes; values have at most 4294967295");
+  }
+  return {};
+}
+
 Status NoRoom(std::string_view what, uint64_t bytes, const MemoryBudget& budget) noexcept {
   try {
     return Status(StatusCode::kResourceExhausted,
@@ -154,18 +168,21 @@ Shard& CacheCore::ShardOf(uint64_t hash) noexcept {
   return shards_[(hash >> 1) >> (63 - common_.shard_bits)];
 }
 
-void CacheCore::Count(const base::EpochGuard& guard, uint64_t hits, uint64_t misses) noexcept {
+[[gnu::always_inline]] inline void CacheCore::Count(const base::EpochGuard& guard, uint64_t hits,
+                                                    uint64_t misses) noexcept {
   const uint32_t thread = guard.thread_number();
-  Lookups& lookups = lookups_[std::min<size_t>(thread, kOwnLookups)];
-  const auto add = [&](std::atomic<uint64_t>& counter, uint64_t count) {
-    if (thread < kOwnLookups) {  // No one else writes it: a locked instruction is not needed.
-      counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
-    } else {
-      counter.fetch_add(count, std::memory_order_relaxed);
-    }
+  if (thread >= kOwnLookups) [[unlikely]] {
+    lookups_.back().hits.fetch_add(hits, std::memory_order_relaxed);
+    lookups_.back().misses.fetch_add(misses, std::memory_order_relaxed);
+    return;
+  }
+  // No one else writes them: a locked instruction is not needed.
+  Lookups& own = lookups_[thread];
+  const auto add = [](std::atomic<uint64_t>& counter, uint64_t count) {
+    counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
   };
-  if (hits != 0) add(lookups.hits, hits);
-  if (misses != 0) add(lookups.misses, misses);
+  if (hits != 0) add(own.hits, hits);
+  if (misses != 0) add(own.misses, misses);
 }
 
 [[gnu::always_inline]] inline Index::Found CacheCore::FindAlive(Shard& shard, uint64_t hash,
@@ -177,7 +194,7 @@ void CacheCore::Count(const base::EpochGuard& guard, uint64_t hits, uint64_t mis
     if ((found.word & Word::kExpires) != 0) {
       uint64_t deadline_ms = 0;
       // It was unlinked after we found it: what is there now decides.
-      if (!found.entry->state.ReadDeadline(&deadline_ms)) continue;
+      if (!found.entry()->state.ReadDeadline(&deadline_ms)) continue;
       if (deadline_ms != 0 && clock_.HasCome(deadline_ms, clock_.CoarseMillis())) return {};
     }
     if (counts) Index::RaiseFrequency(found);
@@ -210,7 +227,7 @@ MaybeValue CacheCore::Get(std::string_view key, bool counts) noexcept {
     const Index::Found found = FindAlive(shard, hash, key, counts);
     if (counts) Count(guard, found ? 1 : 0, found ? 0 : 1);
     if (!found) return std::nullopt;
-    return MaybeValue(std::in_place, ValueOf{shard, found.entry});
+    return MaybeValue(std::in_place, ValueOf{shard, found.entry()});
   } catch (const std::bad_alloc&) {
     return std::nullopt;  // A cache may always miss.
   }
@@ -241,7 +258,7 @@ Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<May
         MaybeValue& value = values[first + i];
         const Index::Found found = FindAlive(shard, hashes[i], keys[first + i], true);
         if (found) {
-          value.emplace(ValueOf{shard, found.entry});
+          value.emplace(ValueOf{shard, found.entry()});
           ++hits;
         } else {
           value.reset();
@@ -264,7 +281,7 @@ EntryRef CacheCore::Find(std::string_view key, bool counts, bool* is_refused) no
     const base::EpochGuard guard;
     const Index::Found found = FindAlive(shard, hash, key, counts);
     is_absent = !found;
-    if (found && shard.TryPin(found.entry)) ref = EntryRef(&shard, found.entry);
+    if (found && shard.TryPin(found.entry())) ref = EntryRef(&shard, found.entry());
     if (counts) Count(guard, ref ? 1 : 0, ref ? 0 : 1);
   } catch (const std::bad_alloc&) {
     ref = EntryRef();  // As for Get.
@@ -351,16 +368,7 @@ bool CacheCore::AskNext(Asking* asking) {
 
 Result<NewEntry> CacheCore::Allocate(std::string_view key, size_t value_bytes, Ttl ttl,
                                      uint64_t weight, bool beyond_budget) {
-  if (key.size() > kKeyBytesMax) {
-    return Status(StatusCode::kInvalidArgument, "put into a cache: a key of " +
-                                                    std::to_string(key.size()) +
-                                                    " bytes; keys have at most 65535");
-  }
-  if (value_bytes > UINT32_MAX) {
-    return Status(StatusCode::kInvalidArgument, "put into a cache: a value of " +
-                                                    std::to_string(value_bytes) +
-                                                    " bytes; values have at most 4294967295");
-  }
+  BASALT_RETURN_IF_ERROR(CheckSizes(key, value_bytes));
   BASALT_ASSIGN_OR_RETURN(const uint64_t deadline_ms, DeadlineOf(ttl));
   const uint64_t hash = HashOf(key);
   Shard& shard = ShardOf(hash);
@@ -384,7 +392,7 @@ Result<NewEntry> CacheCore::Allocate(std::string_view key, size_t value_bytes, T
     return NoRoom("put into a cache", key.size() + value_bytes, budget_);
   }
   if (common_.destroy != nullptr) base::Store(entry->value(), weight);
-  entry->state.SetDeadline(deadline_ms);
+  entry->state.Start(deadline_ms);
   return NewEntry(&shard, entry, hash);
 }
 
@@ -423,6 +431,16 @@ void CacheCore::Refuse(std::string_view key) {
 
 Result<bool> CacheCore::PutBytes(std::string_view key, std::string_view value, Ttl ttl,
                                  Condition condition) {
+  BASALT_RETURN_IF_ERROR(CheckSizes(key, value.size()));
+  BASALT_ASSIGN_OR_RETURN(const uint64_t deadline_ms, DeadlineOf(ttl));
+  if (key.size() + value.size() <= SlabAllocator::kSmallBytesMax) {
+    const uint64_t hash = HashOf(key);
+    Shard& shard = ShardOf(hash);
+    ShardGuard guard(&shard);
+    const std::optional<bool> linked =
+        shard.PutAtOnce(hash, key, value, deadline_ms, condition, guard.after());
+    if (linked) return *linked;
+  }
   Result<NewEntry> entry = Allocate(key, value.size(), ttl);
   if (!entry) {
     if (entry.error().code() == StatusCode::kResourceExhausted) {
@@ -453,7 +471,7 @@ void CacheCore::Take(std::string_view key, const Hold& hold) {
   ShardGuard guard(&shard);
   const Index::Found found = shard.Find(hash, key, guard.after());
   shard.BeatFlight(hash, key);
-  if (found && hold(&shard, found.entry)) {
+  if (found && hold(&shard, found.entry())) {
     shard.Unlink(found, Removal::kErased, guard.after());
   }
 }
@@ -495,7 +513,7 @@ bool CacheCore::EraseIf(uint64_t hash, std::string_view key, const Entry* expect
   Shard& shard = ShardOf(hash);
   ShardGuard guard(&shard);
   const Index::Found found = shard.Find(hash, key, guard.after());
-  if (found.entry != expected) return false;
+  if (found.entry() != expected) return false;
   shard.BeatFlight(hash, key);
   if (found) shard.Unlink(found, Removal::kErased, guard.after());
   return true;
@@ -539,9 +557,9 @@ Status CacheCore::Update(std::string_view key, const UpdateFunction& fn) {
 EntryRef CacheCore::FindPinnedLocked(Shard& shard, uint64_t hash, std::string_view key,
                                      Aftermath* after) {
   const Index::Found found = shard.Find(hash, key, after);
-  if (!found || !shard.TryPin(found.entry)) return {};
+  if (!found || !shard.TryPin(found.entry())) return {};
   Index::RaiseFrequency(found);
-  return EntryRef(&shard, found.entry);
+  return EntryRef(&shard, found.entry());
 }
 
 Result<EntryRef> CacheCore::Await(Flight* flight) {
@@ -655,7 +673,7 @@ Status CacheCore::ForEach(const std::function<bool(const Entry&)>& visit) {
             const uint64_t word = slot.load(std::memory_order_relaxed);
             if (!Word::IsLive(word)) continue;
             Entry* const entry = Index::EntryOf(word);
-            if (shard.HasExpired({entry, &slot, word}, coarse_ms)) continue;
+            if (shard.HasExpired({&slot, word}, coarse_ms)) continue;
             if (!shard.TryPin(entry)) {
               return Status(StatusCode::kResourceExhausted,
                             "visit a cache: too many handles hold one of its values");

@@ -65,6 +65,10 @@ class BasicEntryState {
     *deadline_ms = word >> kFieldShift;
     return (word & kRetired) == 0;
   }
+  /// Of an entry that nobody else can see yet.
+  void Start(uint64_t deadline_ms) noexcept {
+    word_.store(deadline_ms << kFieldShift, std::memory_order_relaxed);
+  }
   /// Under the shard's lock.
   void SetDeadline(uint64_t deadline_ms) noexcept { SetField(deadline_ms << kFieldShift); }
 

@@ -23,7 +23,7 @@ struct PinScene {
     scene.bodies.push_back([this, world] {
       for (uint64_t value = 2; value <= 3; ++value) {
         const TestIndex::Found found = world->index.Find(HashOf("key"), "key");
-        found.entry->state.SetDeadline(value);
+        found.entry()->state.SetDeadline(value);
         world->Put("key", value);
         Collect(world);
       }
@@ -56,12 +56,12 @@ struct PinScene {
     const TestIndex::Found found = world->index.Find(HashOf("key"), "key");
     const bool pins_outside = mistake == Mistake::kPinsOutside;
     if (pins_outside) world->domain.Leave(slot);
-    const bool is_pinned = found && found.entry->state.TryPin();
+    const bool is_pinned = found && found.entry()->state.TryPin();
     if (!pins_outside) world->domain.Leave(slot);
     if (!is_pinned) return;
     world->Dawdle(80);
-    if (found.entry->value == kPoison) world->Complain("a pinned entry was freed");
-    if (found.entry->state.Unpin()) world->Free(found.entry);
+    if (found.entry()->value == kPoison) world->Complain("a pinned entry was freed");
+    if (found.entry()->state.Unpin()) world->Free(found.entry());
   }
 };
 
@@ -115,17 +115,17 @@ struct DeadlineScene {
     PutUntil(world, 1'000);
     Scene scene;
     scene.bodies.push_back([this, world] {
-      world->index.Find(HashOf("key"), "key").entry->state.SetDeadline(2'000);
-      Item* const other = world->index.Find(HashOf("other"), "other").entry;
+      world->index.Find(HashOf("key"), "key").entry()->state.SetDeadline(2'000);
+      Item* const other = world->index.Find(HashOf("other"), "other").entry();
       world->Erase("other");
       if (mistake == Mistake::kRetiresFirst) {
         const TestIndex::Found found = world->index.Find(HashOf("key"), "key");
-        world->retired.Retire(found.entry);
+        world->retired.Retire(found.entry());
         world->index.Remove(found, 0);
       } else if (mistake == Mistake::kLinksUnmarked) {
         const TestIndex::Found found = world->index.Find(HashOf("key"), "key");
         world->index.Remove(found, 0);
-        found.entry->state.SetDeadline(reinterpret_cast<uintptr_t>(other) >> 3);
+        found.entry()->state.SetDeadline(reinterpret_cast<uintptr_t>(other) >> 3);
       } else {
         world->Erase("key");
       }
@@ -153,13 +153,13 @@ struct DeadlineScene {
     for (;;) {
       const TestIndex::Found found = world->index.Find(HashOf("key"), "key");
       if (!found) break;
-      if (found.entry == retired) {
+      if (found.entry() == retired) {
         world->Complain("a retired entry was found again");
         break;
       }
       uint64_t deadline_ms = 0;
-      if (!found.entry->state.ReadDeadline(&deadline_ms)) {
-        retired = found.entry;
+      if (!found.entry()->state.ReadDeadline(&deadline_ms)) {
+        retired = found.entry();
         continue;
       }
       if (deadline_ms != 1'000 && deadline_ms != 2'000 && deadline_ms != 3'000) {

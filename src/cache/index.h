@@ -26,19 +26,20 @@
 //
 //   directory   2^depth words [segment pointer | its local depth in the low 7 bits]
 //   segment     64 buckets, 4 KiB, the unit of growth
-//   bucket      64 bytes, one cache line: a control word and 7 slots
-//   slot        tag 14 | frequency 2 | pointer 48, of which the low 3 bits are flags
+//   bucket      64 bytes, one cache line: 8 bytes of counts and 7 slots
+//   counts      away | a frequency for each slot, 0 to 3
+//   slot        tag 16 | pointer 48, of which the low 3 bits are flags
 //
 //   hash        [shard][directory ....................][........ tag][bucket 6]
 //
 // A key's home is one bucket; when that is full it lies in the bucket's buddy, its neighbour in the
-// same 128 bytes. The control word counts the home's keys that are away, so that a lookup looks at
+// same 128 bytes. The first count is of the home's keys that are away, so that a lookup looks at
 // the buddy only where there are any.
 //
-// A slot is empty (0), live (its pointer is an entry), or a ghost: the tag of an entry that was
-// evicted, and instead of the pointer the number of the eviction. A ghost costs nothing: its slot
-// is free for whoever needs it, the oldest first. A key that comes back while its ghost is there
-// was evicted too early.
+// A slot is empty (0), live (marked; its pointer is an entry), or a ghost: the tag of an entry that
+// was evicted, and instead of the pointer the number of the eviction. A ghost costs nothing: its
+// slot is free for whoever needs it, the oldest first. A key that comes back while its ghost is
+// there was evicted too early.
 //
 // Growth: when a key's two buckets are full of live slots, its segment is split. Two fresh segments
 // are filled from it and put into the directory, the old one is retired: whoever still reads it
@@ -47,8 +48,13 @@
 // entries. The directory doubles when the segment was as deep as it: a copy of some KiB.
 //
 // Who may do what. Readers, inside an epoch: Find, and raising a frequency. All else under the
-// shard's lock. Loads and stores of words are sequentially consistent, as the epochs ask for.
-// Replacing a live slot is one store, so a reader sees the old entry or the new one.
+// shard's lock. Words are published by release stores and loaded with acquire, as the epochs ask
+// for. Replacing a live slot is one store, so a reader sees the old entry or the new one.
+//
+// Frequencies are hints, apart from the words so that raising one is a plain store of a byte: of
+// two that are raised or lowered at once one may be lost, and one that is raised late may go to the
+// slot's next entry. No read waits for anything but its loads, so those of one read overlap with
+// those of the next ones, which is most of their time.
 //
 // Cost of Find, in cache misses: the directory word (small, mostly cached), the bucket, the entry.
 
@@ -56,22 +62,17 @@ namespace basalt::cache {
 
 /// The parts of a slot's word.
 struct Word {
-  static constexpr int kTagShift = 50;
+  static constexpr int kTagShift = 48;
   static constexpr uint64_t kTagMask = ~uint64_t{0} << kTagShift;
-  static constexpr uint64_t kFrequencyOne = uint64_t{1} << 48;
-  static constexpr uint64_t kFrequencyMask = uint64_t{3} << 48;
   static constexpr uint64_t kPointerMask = (uint64_t{1} << 48) - 8;
   static constexpr uint64_t kExpires = 1;  ///< The entry has a deadline.
-  static constexpr uint64_t kGhost = 2;
-  static constexpr uint64_t kAway = 4;  ///< Its home is the buddy.
+  static constexpr uint64_t kLive = 2;     ///< It is an entry's, not a ghost's.
+  static constexpr uint64_t kAway = 4;     ///< Its home is the buddy.
   static constexpr int kGhostShift = 3;
 
-  static constexpr bool IsLive(uint64_t word) noexcept {
-    return (word & kPointerMask) != 0 && (word & kGhost) == 0;
-  }
-  static constexpr bool IsGhost(uint64_t word) noexcept { return (word & kGhost) != 0; }
-  static constexpr uint64_t Frequency(uint64_t word) noexcept {
-    return (word & kFrequencyMask) / kFrequencyOne;
+  static constexpr bool IsLive(uint64_t word) noexcept { return (word & kLive) != 0; }
+  static constexpr bool IsGhost(uint64_t word) noexcept {
+    return !IsLive(word) && (word & kPointerMask) != 0;
   }
   static constexpr uint64_t GhostNumber(uint64_t word) noexcept {
     return (word & kPointerMask) >> kGhostShift;
@@ -107,19 +108,21 @@ class BasicIndex {
   static constexpr size_t kSlots = 7;
 
   struct alignas(64) Bucket {
-    AtomicWord away{0};
+    Atomic<uint8_t> away{0};
+    std::array<Atomic<uint8_t>, kSlots> frequencies{};
     std::array<AtomicWord, kSlots> slots{};
   };
+  static constexpr uint8_t kFrequencyMax = 3;
   struct alignas(128) Segment {
     std::array<Bucket, kBuckets> buckets;
   };
 
-  /// A slot as it was found. Null: nothing was.
+  /// A slot as it was found; all zeros: nothing was. Two words, so that it stays in registers.
   struct Found {
-    Entry* entry = nullptr;
     AtomicWord* slot = nullptr;
     uint64_t word = 0;
-    explicit operator bool() const noexcept { return entry != nullptr; }
+    Entry* entry() const noexcept { return EntryOf(word); }
+    explicit operator bool() const noexcept { return slot != nullptr; }
   };
   /// A slot that a new key may take.
   struct Room {
@@ -152,20 +155,24 @@ class BasicIndex {
   const Bucket& Home(uint64_t hash) const noexcept {
     return SegmentOf(hash)->buckets[hash % kBuckets];
   }
-  Found Find(uint64_t hash, std::string_view key) const noexcept {
+  [[gnu::always_inline]] Found Find(uint64_t hash, std::string_view key) const noexcept {
     const Segment* const segment = SegmentOf(hash);
     const Bucket& home = segment->buckets[hash % kBuckets];
     if (const Found found = Probe(home, hash, key)) return found;
-    if (home.away.load(std::memory_order_seq_cst) == 0) return {};
+    if (home.away.load(std::memory_order_acquire) == 0) return {};
     return Probe(segment->buckets[(hash % kBuckets) ^ 1], hash, key);
   }
   /// The entry that Find would look at first; null: Find will give nothing or has to look further.
   const void* FirstCandidate(uint64_t hash) const noexcept;
+  static uint8_t Frequency(const AtomicWord* slot) noexcept {
+    return FrequencyOf(slot).load(std::memory_order_relaxed);
+  }
+  static void SetFrequency(AtomicWord* slot, uint8_t frequency) noexcept {
+    FrequencyOf(slot).store(frequency, std::memory_order_relaxed);
+  }
   static void RaiseFrequency(const Found& found) noexcept {
-    if ((found.word & Word::kFrequencyMask) == Word::kFrequencyMask) return;
-    uint64_t expected = found.word;
-    found.slot->compare_exchange_strong(expected, found.word + Word::kFrequencyOne,
-                                        std::memory_order_seq_cst, std::memory_order_relaxed);
+    const uint8_t frequency = Frequency(found.slot);
+    if (frequency < kFrequencyMax) SetFrequency(found.slot, frequency + 1);
   }
 
   // Under the lock.
@@ -176,7 +183,7 @@ class BasicIndex {
   /// Where a new key may go: on its ghost, else an empty slot, else the oldest ghost's.
   Room FindRoom(uint64_t hash) noexcept;
   void Fill(const Room& room, uint64_t hash, Entry* entry, bool expires,
-            uint64_t frequency) noexcept;
+            uint8_t frequency) noexcept;
   /// Another entry of the same key; its frequency stays.
   void Replace(const Found& found, Entry* entry, bool expires) noexcept;
   /// Sets or clears the mark that the entry has a deadline.
@@ -188,7 +195,7 @@ class BasicIndex {
   bool IsCrowded(uint64_t hash, uint64_t entries, uint64_t split_at) const noexcept {
     const uint64_t directory_hash = DirectoryHash(hash);
     const int depth = static_cast<int>(
-        DirectoryWord(directory_hash).load(std::memory_order_seq_cst) & kLocalDepthMask);
+        DirectoryWord(directory_hash).load(std::memory_order_acquire) & kLocalDepthMask);
     const uint64_t expected = entries >> depth;
     if (expected < split_at) return false;
     // The bits of the segment's place, mixed.
@@ -243,7 +250,7 @@ class BasicIndex {
 
   static uint64_t DirectoryBytes(int depth) noexcept { return sizeof(AtomicWord) << depth; }
   Directory directory() const noexcept {
-    return Directory(directory_.load(std::memory_order_seq_cst));
+    return Directory(directory_.load(std::memory_order_acquire));
   }
   static uint64_t TagBits(uint64_t hash) noexcept { return (hash / kBuckets) << Word::kTagShift; }
   static Segment* SegmentIn(uint64_t word) noexcept {
@@ -258,14 +265,35 @@ class BasicIndex {
     return present.words[Place(directory_hash, present.depth)];
   }
   Segment* SegmentAt(uint64_t directory_hash) const noexcept {
-    return SegmentIn(DirectoryWord(directory_hash).load(std::memory_order_seq_cst));
+    return SegmentIn(DirectoryWord(directory_hash).load(std::memory_order_acquire));
   }
   Segment* SegmentOf(uint64_t hash) const noexcept { return SegmentAt(DirectoryHash(hash)); }
 
-  /// Bit i: slot i has this hash's tag, live or not.
-  static uint32_t SlotsWithTag(const Bucket& bucket, uint64_t hash) noexcept;
+  /// Some of a bucket's slots.
+  struct SlotSet {
+    uint32_t bits = 0;  ///< Bit 4 * i + 7: slot i.
+    bool empty() const noexcept { return bits == 0; }
+    size_t First() const noexcept { return static_cast<size_t>(std::countr_zero(bits)) / 4 - 1; }
+    void RemoveFirst() noexcept { bits &= bits - 1; }
+  };
+  /// Those with this hash's tag, live or not.
+  static SlotSet SlotsWithTag(const Bucket& bucket, uint64_t hash) noexcept;
   static Found Probe(const Bucket& bucket, uint64_t hash, std::string_view key) noexcept;
+  static Bucket* BucketOf(const AtomicWord* slot) noexcept {
+    return reinterpret_cast<Bucket*>(reinterpret_cast<uintptr_t>(slot) & ~(sizeof(Bucket) - 1));
+  }
+  static Atomic<uint8_t>& FrequencyOf(const AtomicWord* slot) noexcept {
+    // The counts' byte of the number that its word has in the bucket.
+    const auto address = reinterpret_cast<uintptr_t>(slot);
+    constexpr uintptr_t kOffsetMask = sizeof(Bucket) - 1;
+    const uintptr_t number = (address & kOffsetMask) / sizeof(AtomicWord);
+    return *reinterpret_cast<Atomic<uint8_t>*>((address & ~kOffsetMask) + number);
+  }
   static size_t CountLive(const Segment& segment) noexcept;
+  static void AddAway(Bucket* home, int count) noexcept {
+    home->away.store(static_cast<uint8_t>(home->away.load(std::memory_order_relaxed) + count),
+                     std::memory_order_release);
+  }
 
   Segment* NewSegment() noexcept;
   /// Null: no memory.
@@ -282,10 +310,17 @@ class BasicIndex {
     std::destroy_n(freed.words, size_t{1} << freed.depth);
     ::operator delete(freed.words, kDirectoryAlignment);
   }
-  void FreeRetired() noexcept {
-    const uint64_t freed = retired_.Collect();
-    bytes_ -= freed;
-    budget_->Refund(freed);
+  void FreeRetired() noexcept { Refund(retired_.Collect()); }
+  /// What other shards' scans have shown to be free; a scan of its own only when that is too
+  /// little.
+  void FreeRetiredNowAndThen() noexcept {
+    constexpr size_t kRetiredMax = 2 * sizeof(Segment);
+    Refund(retired_.CollectKnown());
+    if (retired_.bytes() > kRetiredMax) FreeRetired();
+  }
+  void Refund(uint64_t bytes) noexcept {
+    bytes_ -= bytes;
+    budget_->Refund(bytes);
   }
 
   // What readers need stands in one cache line, apart from what writers change.
@@ -299,7 +334,7 @@ class BasicIndex {
 
 template <template <class> class Atomic, class Entry>
 BasicIndex<Atomic, Entry>::~BasicIndex() {
-  if (directory_.load(std::memory_order_seq_cst) == 0) return;
+  if (directory_.load(std::memory_order_acquire) == 0) return;
   Cursor cursor;
   for (bool more = true; more;) {
     Segment* const segment = SegmentAt(cursor.hash);
@@ -326,27 +361,28 @@ bool BasicIndex<Atomic, Entry>::Start() noexcept {
 }
 
 template <template <class> class Atomic, class Entry>
-uint32_t BasicIndex<Atomic, Entry>::SlotsWithTag(const Bucket& bucket, uint64_t hash) noexcept {
+[[gnu::always_inline]] inline auto BasicIndex<Atomic, Entry>::SlotsWithTag(const Bucket& bucket,
+                                                                           uint64_t hash) noexcept
+    -> SlotSet {
   const uint64_t tag = TagBits(hash);
-  uint32_t slots = 0;
 #if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
   if constexpr (std::is_same_v<AtomicWord, std::atomic<uint64_t>>) {
-    // Four loads of two words each, of which the processor reads each whole; the tag lies in a
-    // word's upper half. The first word is the control word.
-    const __m128i mask = _mm_set1_epi32(static_cast<int>(Word::kTagMask >> 32));
-    const __m128i wanted = _mm_set1_epi32(static_cast<int>(tag >> 32));
+    // Four loads of two words each, of which the processor reads each whole. Each word gives four
+    // bits, one for each of its 16-bit quarters; the tag is the last one, the counts the first
+    // word.
+    const __m128i wanted = _mm_set1_epi16(static_cast<int16_t>(tag >> Word::kTagShift));
     const auto* const words = reinterpret_cast<const __m128i*>(&bucket);
-    for (int i = 0; i < 4; ++i) {
-      const __m128i tags = _mm_and_si128(_mm_load_si128(words + i), mask);
-      const int equal = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(tags, wanted)));
-      slots |= static_cast<uint32_t>(((equal >> 1) & 1) | ((equal >> 2) & 2)) << (2 * i);
-    }
-    return slots >> 1;
+    const auto equal = [&](size_t i) { return _mm_cmpeq_epi16(_mm_load_si128(words + i), wanted); };
+    const int low = _mm_movemask_epi8(_mm_packs_epi16(equal(0), equal(1)));
+    const int high = _mm_movemask_epi8(_mm_packs_epi16(equal(2), equal(3)));
+    constexpr uint32_t kTags = 0x8888'8880;
+    return {(static_cast<uint32_t>(low) | static_cast<uint32_t>(high) << 16) & kTags};
   }
 #endif
+  SlotSet slots;
   for (size_t i = 0; i < kSlots; ++i) {
-    const uint64_t word = bucket.slots[i].load(std::memory_order_seq_cst);
-    if (((word ^ tag) & Word::kTagMask) == 0) slots |= uint32_t{1} << i;
+    const uint64_t word = bucket.slots[i].load(std::memory_order_acquire);
+    if (((word ^ tag) & Word::kTagMask) == 0) slots.bits |= uint32_t{8} << (4 * (i + 1));
   }
   return slots;
 }
@@ -356,13 +392,13 @@ template <template <class> class Atomic, class Entry>
                                                                     uint64_t hash,
                                                                     std::string_view key) noexcept
     -> Found {
-  for (uint32_t slots = SlotsWithTag(bucket, hash); slots != 0; slots &= slots - 1) {
-    const AtomicWord& slot = bucket.slots[static_cast<size_t>(std::countr_zero(slots))];
-    const uint64_t word = slot.load(std::memory_order_seq_cst);
-    // Another one may be there by now.
-    if (((word ^ TagBits(hash)) & Word::kTagMask) != 0 || !Word::IsLive(word)) continue;
+  for (SlotSet slots = SlotsWithTag(bucket, hash); !slots.empty(); slots.RemoveFirst()) {
+    const AtomicWord& slot = bucket.slots[slots.First()];
+    const uint64_t word = slot.load(std::memory_order_acquire);
+    // A ghost, or another one by now.
+    if (((word ^ (TagBits(hash) | Word::kLive)) & (Word::kTagMask | Word::kLive)) != 0) continue;
     Entry* const entry = EntryOf(word);
-    if (SameBytes(entry->key(), key)) return {entry, const_cast<AtomicWord*>(&slot), word};
+    if (SameBytes(entry->key(), key)) return {const_cast<AtomicWord*>(&slot), word};
   }
   return {};
 }
@@ -370,9 +406,8 @@ template <template <class> class Atomic, class Entry>
 template <template <class> class Atomic, class Entry>
 const void* BasicIndex<Atomic, Entry>::FirstCandidate(uint64_t hash) const noexcept {
   const Bucket& home = Home(hash);
-  for (uint32_t slots = SlotsWithTag(home, hash); slots != 0; slots &= slots - 1) {
-    const uint64_t word =
-        home.slots[static_cast<size_t>(std::countr_zero(slots))].load(std::memory_order_seq_cst);
+  for (SlotSet slots = SlotsWithTag(home, hash); !slots.empty(); slots.RemoveFirst()) {
+    const uint64_t word = home.slots[slots.First()].load(std::memory_order_acquire);
     if (Word::IsLive(word)) return EntryOf(word);
   }
   return nullptr;
@@ -385,10 +420,10 @@ auto BasicIndex<Atomic, Entry>::FindHash(uint64_t hash, const Predicate& is_it) 
   Segment* const segment = SegmentOf(hash);
   for (const size_t i : {hash % kBuckets, (hash % kBuckets) ^ 1}) {
     for (AtomicWord& slot : segment->buckets[i].slots) {
-      const uint64_t word = slot.load(std::memory_order_seq_cst);
+      const uint64_t word = slot.load(std::memory_order_acquire);
       if (((word ^ TagBits(hash)) & Word::kTagMask) != 0 || !Word::IsLive(word)) continue;
       Entry* const entry = EntryOf(word);
-      if (is_it(*entry) && HashOf(entry->key()) == hash) return {entry, &slot, word};
+      if (is_it(*entry) && HashOf(entry->key()) == hash) return {&slot, word};
     }
   }
   return {};
@@ -409,7 +444,7 @@ auto BasicIndex<Atomic, Entry>::FindRoom(uint64_t hash) noexcept -> Room {
   for (Bucket* const bucket : {home, buddy}) {
     const bool is_away = bucket == buddy;
     for (AtomicWord& slot : bucket->slots) {
-      const uint64_t word = slot.load(std::memory_order_seq_cst);
+      const uint64_t word = slot.load(std::memory_order_acquire);
       if (Word::IsGhost(word)) {
         const uint64_t number = Word::GhostNumber(word);
         if (((word ^ TagBits(hash)) & Word::kTagMask) == 0) return {&slot, is_away, number};
@@ -426,43 +461,41 @@ auto BasicIndex<Atomic, Entry>::FindRoom(uint64_t hash) noexcept -> Room {
 
 template <template <class> class Atomic, class Entry>
 void BasicIndex<Atomic, Entry>::Fill(const Room& room, uint64_t hash, Entry* entry, bool expires,
-                                     uint64_t frequency) noexcept {
+                                     uint8_t frequency) noexcept {
   if (room.is_away) {
     // First the count: whoever sees the slot filled afterwards finds it.
-    BucketsOf(hash).first->away.fetch_add(1, std::memory_order_seq_cst);
+    AddAway(BucketsOf(hash).first, 1);
   }
-  room.slot->store(TagBits(hash) | frequency * Word::kFrequencyOne |
-                       reinterpret_cast<uintptr_t>(entry) | (expires ? Word::kExpires : 0) |
-                       (room.is_away ? Word::kAway : 0),
-                   std::memory_order_seq_cst);
+  SetFrequency(room.slot, frequency);
+  room.slot->store(TagBits(hash) | reinterpret_cast<uintptr_t>(entry) | Word::kLive |
+                       (expires ? Word::kExpires : 0) | (room.is_away ? Word::kAway : 0),
+                   std::memory_order_release);
 }
 
 template <template <class> class Atomic, class Entry>
 void BasicIndex<Atomic, Entry>::Replace(const Found& found, Entry* entry, bool expires) noexcept {
-  constexpr uint64_t kKept = Word::kTagMask | Word::kFrequencyMask | Word::kAway;
-  found.slot->exchange(
+  constexpr uint64_t kKept = Word::kTagMask | Word::kAway | Word::kLive;
+  found.slot->store(
       (found.word & kKept) | reinterpret_cast<uintptr_t>(entry) | (expires ? Word::kExpires : 0),
-      std::memory_order_seq_cst);
+      std::memory_order_release);
 }
 
 template <template <class> class Atomic, class Entry>
 void BasicIndex<Atomic, Entry>::MarkExpiring(const Found& found, bool expires) noexcept {
-  found.slot->exchange((found.word & ~Word::kExpires) | (expires ? Word::kExpires : 0),
-                       std::memory_order_seq_cst);
+  found.slot->store((found.word & ~Word::kExpires) | (expires ? Word::kExpires : 0),
+                    std::memory_order_release);
 }
 
 template <template <class> class Atomic, class Entry>
 void BasicIndex<Atomic, Entry>::Remove(const Found& found, uint64_t ghost_number) noexcept {
-  const uint64_t ghost = (found.word & Word::kTagMask) |
-                         ((ghost_number << Word::kGhostShift) & Word::kPointerMask) | Word::kGhost;
-  found.slot->exchange(ghost_number == 0 ? 0 : ghost, std::memory_order_seq_cst);
+  const uint64_t ghost =
+      (found.word & Word::kTagMask) | ((ghost_number << Word::kGhostShift) & Word::kPointerMask);
+  found.slot->store(ghost_number == 0 ? 0 : ghost, std::memory_order_release);
   if ((found.word & Word::kAway) == 0) return;
   // Buckets stand in pairs of 128 bytes: the home is the other one.
-  constexpr uintptr_t kPairMask = 2 * sizeof(Bucket) - 1;
-  const auto bucket = reinterpret_cast<uintptr_t>(found.slot) & ~(sizeof(Bucket) - 1);
-  auto* const home =
-      reinterpret_cast<Bucket*>((bucket & ~kPairMask) | ((bucket & kPairMask) ^ sizeof(Bucket)));
-  home->away.fetch_sub(1, std::memory_order_seq_cst);
+  AddAway(
+      reinterpret_cast<Bucket*>(reinterpret_cast<uintptr_t>(BucketOf(found.slot)) ^ sizeof(Bucket)),
+      -1);
 }
 
 template <template <class> class Atomic, class Entry>
@@ -470,7 +503,7 @@ size_t BasicIndex<Atomic, Entry>::CountLive(const Segment& segment) noexcept {
   size_t live = 0;
   for (const Bucket& bucket : segment.buckets) {
     for (const AtomicWord& slot : bucket.slots) {
-      live += Word::IsLive(slot.load(std::memory_order_seq_cst)) ? 1 : 0;
+      live += Word::IsLive(slot.load(std::memory_order_acquire)) ? 1 : 0;
     }
   }
   return live;
@@ -505,7 +538,7 @@ bool BasicIndex<Atomic, Entry>::Deepen(int local_depth) noexcept {
     return false;
   }
   for (size_t i = 0; i < size_t{1} << present.depth; ++i) {
-    const uint64_t word = present.words[i].load(std::memory_order_seq_cst);
+    const uint64_t word = present.words[i].load(std::memory_order_acquire);
     words[2 * i].store(word, std::memory_order_seq_cst);
     words[2 * i + 1].store(word, std::memory_order_seq_cst);
   }
@@ -520,20 +553,19 @@ void BasicIndex<Atomic, Entry>::Distribute(const Segment& from, int bit, Segment
                                            Segment* one) noexcept {
   for (const Bucket& bucket : from.buckets) {
     for (const AtomicWord& slot : bucket.slots) {
-      const uint64_t word = slot.load(std::memory_order_seq_cst);
+      const uint64_t word = slot.load(std::memory_order_acquire);
       if (Word::IsLive(word)) __builtin_prefetch(EntryOf(word));
     }
   }
   for (size_t b = 0; b < kBuckets; ++b) {
     for (size_t s = 0; s < kSlots; ++s) {
-      const uint64_t word = from.buckets[b].slots[s].load(std::memory_order_seq_cst);
+      const uint64_t word = from.buckets[b].slots[s].load(std::memory_order_acquire);
       if (Word::IsLive(word)) {
         const uint64_t hash = DirectoryHash(HashOf(EntryOf(word)->key()));
         Segment* const to = ((hash >> (63 - bit)) & 1) == 0 ? zero : one;
         to->buckets[b].slots[s].store(word, std::memory_order_relaxed);
-        if ((word & Word::kAway) != 0) {
-          to->buckets[b ^ 1].away.fetch_add(1, std::memory_order_relaxed);
-        }
+        SetFrequency(&to->buckets[b].slots[s], Frequency(&from.buckets[b].slots[s]));
+        if ((word & Word::kAway) != 0) AddAway(&to->buckets[b ^ 1], 1);
       } else if (Word::IsGhost(word)) {
         // Whose ghost it is cannot be told: it stays in both.
         zero->buckets[b].slots[s].store(word, std::memory_order_relaxed);
@@ -546,7 +578,7 @@ void BasicIndex<Atomic, Entry>::Distribute(const Segment& from, int bit, Segment
 template <template <class> class Atomic, class Entry>
 bool BasicIndex<Atomic, Entry>::Split(uint64_t hash, size_t live_min) noexcept {
   const uint64_t directory_hash = DirectoryHash(hash);
-  const uint64_t word = DirectoryWord(directory_hash).load(std::memory_order_seq_cst);
+  const uint64_t word = DirectoryWord(directory_hash).load(std::memory_order_acquire);
   Segment* const old = SegmentIn(word);
   const int local_depth = static_cast<int>(word & kLocalDepthMask);
   if (CountLive(*old) < live_min || local_depth == kDepthMax) return false;
@@ -571,7 +603,7 @@ bool BasicIndex<Atomic, Entry>::Split(uint64_t hash, size_t live_min) noexcept {
                                    std::memory_order_seq_cst);
   }
   retired_.Retire(old, sizeof(Segment), FreeSegment);
-  FreeRetired();
+  FreeRetiredNowAndThen();
   return true;
 }
 
@@ -584,7 +616,7 @@ bool BasicIndex<Atomic, Entry>::Advance(Cursor* cursor) const noexcept {
 template <template <class> class Atomic, class Entry>
 bool BasicIndex<Atomic, Entry>::AdvanceSegment(Cursor* cursor) const noexcept {
   const uint64_t depth =
-      DirectoryWord(cursor->hash).load(std::memory_order_seq_cst) & kLocalDepthMask;
+      DirectoryWord(cursor->hash).load(std::memory_order_acquire) & kLocalDepthMask;
   cursor->bucket = 0;
   if (depth == 0) {
     cursor->hash = 0;

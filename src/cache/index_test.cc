@@ -157,12 +157,12 @@ TEST_P(RandomChanges, AgreeWithAMapWhateverIsSplitMeanwhile) {
     const std::string& key = keys[random.Below(keys.size())];
     const auto known = model.find(key);
     const auto found = index_.Find(HashOf(key), key);
-    ASSERT_EQ(found.entry, known == model.end() ? nullptr : known->second) << key;
+    ASSERT_EQ(found.entry(), known == model.end() ? nullptr : known->second) << key;
     // First it grows, then it changes, then it shrinks.
     if (random.Below(40'000) >= static_cast<uint64_t>(step) || random.OneIn(3)) {
       Put(model[key] = Make(key));
     } else if (found) {
-      Remove(found.entry, random.OneIn(2) ? ++ghost_number : 0);
+      Remove(found.entry(), random.OneIn(2) ? ++ghost_number : 0);
       model.erase(known);
     }
     if (random.OneIn(500)) index_.Split(HashOf(key), 0);
@@ -171,7 +171,7 @@ TEST_P(RandomChanges, AgreeWithAMapWhateverIsSplitMeanwhile) {
     ExpectChargedExactly();
     for (const std::string& each : keys) {
       const auto expected = model.find(each);
-      ASSERT_EQ(index_.Find(HashOf(each), each).entry,
+      ASSERT_EQ(index_.Find(HashOf(each), each).entry(),
                 expected == model.end() ? nullptr : expected->second);
     }
   }
@@ -196,7 +196,7 @@ TEST_F(IndexTest, AllKeysAreFoundAfterEachSplit) {
     const size_t segments = CountSegments();
     ASSERT_TRUE(index_.Split(HashOf(present[random.Below(present.size())]->text), 0));
     ASSERT_EQ(CountSegments(), segments + 1);
-    for (const TestEntry* entry : present) ASSERT_EQ(Find(entry).entry, entry);
+    for (const TestEntry* entry : present) ASSERT_EQ(Find(entry).entry(), entry);
     ExpectConsistent();
   }
 }
@@ -220,7 +220,7 @@ TEST_F(IndexTest, ASplitWithoutBudgetChangesNothing) {
     EXPECT_EQ(budget_.used_bytes(), bytes);
     EXPECT_EQ(CountSegments(), 1u);
   }
-  for (const TestEntry& entry : entries_) EXPECT_EQ(Find(&entry).entry, &entry);
+  for (const TestEntry& entry : entries_) EXPECT_EQ(Find(&entry).entry(), &entry);
   budget_.set_capacity_bytes(kPlenty);
   EXPECT_TRUE(index_.Split(0, 0));
 }
@@ -268,7 +268,7 @@ TEST_F(IndexTest, ABucketTakesSevenKeysAndItsBuddyTheNextSeven) {
   }
   EXPECT_EQ(index_.FindRoom(HashOf(MakeInBucket(4)->text)).slot, nullptr);
   EXPECT_EQ(index_.FindRoom(HashOf(MakeInBucket(5)->text)).slot, nullptr);
-  for (const TestEntry* entry : present) EXPECT_EQ(Find(entry).entry, entry);
+  for (const TestEntry* entry : present) EXPECT_EQ(Find(entry).entry(), entry);
   ExpectConsistent();
   for (const TestEntry* entry : present) Remove(entry, 1);
   for (const TestEntry* entry : present) EXPECT_FALSE(Find(entry));
@@ -284,8 +284,8 @@ TEST_F(IndexTest, ReplacingKeepsTheFrequencyAndThatAKeyIsAway) {
   TestEntry* const other = Make(away->text);
   index_.Replace(Find(away), other, true);
   const auto found = Find(away);
-  EXPECT_EQ(found.entry, other);
-  EXPECT_EQ(Word::Frequency(found.word), 2u);
+  EXPECT_EQ(found.entry(), other);
+  EXPECT_EQ(TestIndex::Frequency(found.slot), 2u);
   EXPECT_NE(found.word & Word::kAway, 0u);
   EXPECT_NE(found.word & Word::kExpires, 0u);
   ExpectConsistent();
@@ -295,20 +295,40 @@ TEST_F(IndexTest, ReplacingKeepsTheFrequencyAndThatAKeyIsAway) {
   EXPECT_EQ(Find(away).word, found.word);
 }
 
-TEST_F(IndexTest, AFrequencyRisesToThreeAndNotThroughAStaleFind) {
+TEST_F(IndexTest, AFrequencyRisesToThreeAndATouchedSlotIsNotLinkedAnew) {
   TestEntry* const entry = Make("key");
   Put(entry);
   const auto stale = Find(entry);
-  for (uint64_t expected = 1; expected <= 5; ++expected) {
+  for (uint8_t expected = 1; expected <= 5; ++expected) {
     index_.RaiseFrequency(Find(entry));
-    EXPECT_EQ(Word::Frequency(Find(entry).word), std::min<uint64_t>(expected, 3));
-    EXPECT_EQ(Find(entry).entry, entry);
+    EXPECT_EQ(TestIndex::Frequency(Find(entry).slot), std::min<uint8_t>(expected, 3));
+    EXPECT_EQ(Find(entry).entry(), entry);
   }
   TestEntry* const other = Make("key");
   index_.Replace(Find(entry), other, false);
   const uint64_t word = Find(other).word;
   index_.RaiseFrequency(stale);
   EXPECT_EQ(Find(other).word, word);
+  Remove(other, 0);
+  index_.RaiseFrequency(stale);
+  EXPECT_FALSE(Find(other));
+}
+
+TEST_F(IndexTest, EachSlotHasAFrequencyOfItsOwnThatASplitKeeps) {
+  std::vector<TestEntry*> entries;
+  for (size_t i = 0; i < 2 * TestIndex::kSlots; ++i) {
+    entries.push_back(MakeInBucket(4));
+    Put(entries.back());
+    for (size_t hits = 0; hits < i % 4; ++hits) index_.RaiseFrequency(Find(entries[i]));
+  }
+  for (const bool splits : {false, true}) {
+    if (splits) {
+      ASSERT_TRUE(index_.Split(HashOf(entries[0]->text), 0));
+    }
+    for (size_t i = 0; i < entries.size(); ++i) {
+      EXPECT_EQ(TestIndex::Frequency(Find(entries[i]).slot), i % 4);
+    }
+  }
 }
 
 TEST_F(IndexTest, AKeyThatComesBackMeetsItsGhost) {
@@ -322,7 +342,7 @@ TEST_F(IndexTest, AKeyThatComesBackMeetsItsGhost) {
   EXPECT_EQ(room.ghost_number, 17u);
   EXPECT_EQ(room.slot, slot);
   Put(entry);
-  EXPECT_EQ(Find(entry).entry, entry);
+  EXPECT_EQ(Find(entry).entry(), entry);
   // What was erased leaves none.
   Remove(entry, 0);
   EXPECT_EQ(index_.FindRoom(HashOf(entry->text)).ghost_number, 0u);
@@ -372,7 +392,7 @@ TEST_F(IndexTest, AHashFindsItsEntryIfThePredicateAcceptsIt) {
   for (int i = 0; i < 300; ++i) Put(present.emplace_back(Make("key " + std::to_string(i))));
   for (const TestEntry* entry : present) {
     const uint64_t hash = HashOf(entry->text);
-    EXPECT_EQ(index_.FindHash(hash, [](const TestEntry&) { return true; }).entry, entry);
+    EXPECT_EQ(index_.FindHash(hash, [](const TestEntry&) { return true; }).entry(), entry);
     EXPECT_FALSE(index_.FindHash(hash, [](const TestEntry&) { return false; }));
     // The same place and tag, but not the same hash.
     EXPECT_FALSE(index_.FindHash(hash ^ (uint64_t{1} << 40),
@@ -456,7 +476,7 @@ TEST_F(IndexTest, AtEverySizeItTakesTwoToThreeSlotsAnEntry) {
 
 TEST_F(IndexTest, KeysOfTheSameHashPlaceAndTagAreToldApart) {
   // Equal in the bits of the bucket and of the tag.
-  constexpr uint64_t kBucketsAndTags = TestIndex::kBuckets << 14;
+  constexpr uint64_t kBucketsAndTags = TestIndex::kBuckets << 16;
   std::unordered_map<uint64_t, TestEntry*> by_bits;
   TestEntry* one = nullptr;
   TestEntry* other = nullptr;
@@ -469,11 +489,11 @@ TEST_F(IndexTest, KeysOfTheSameHashPlaceAndTagAreToldApart) {
   EXPECT_FALSE(Find(other));
   EXPECT_EQ(index_.FirstCandidate(HashOf(other->text)), one);
   Put(other);
-  EXPECT_EQ(Find(one).entry, one);
-  EXPECT_EQ(Find(other).entry, other);
+  EXPECT_EQ(Find(one).entry(), one);
+  EXPECT_EQ(Find(other).entry(), other);
   Remove(one);
   EXPECT_FALSE(Find(one));
-  EXPECT_EQ(Find(other).entry, other);
+  EXPECT_EQ(Find(other).entry(), other);
 }
 
 }  // namespace

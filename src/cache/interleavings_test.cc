@@ -57,7 +57,7 @@ struct SplitScene {
     std::vector<Item*> items;
     for (const std::string& key : keys) {
       const TestIndex::Found found = world->index.Find(HashOf(key), key);
-      items.push_back(found.entry);
+      items.push_back(found.entry());
       if (moves_entries) world->index.Remove(found, 0);
     }
     for (int i = 0; i < splits; ++i) {
@@ -106,7 +106,7 @@ class HastyRetireQueue {
  public:
   explicit HastyRetireQueue(World* world) : world_(world) {}
   void Retire(Item* item) {
-    if (items_.empty()) epoch_ = world_->domain.Now();
+    if (items_.empty()) epoch_ = world_->domain.Note();
     items_.push_back(item);
     world_->domain.AdvanceAndScan();  // As another shard does it at any time.
   }
@@ -158,14 +158,14 @@ struct ReplaceScene {
       if (mistake == Mistake::kEmptiesFirst) {
         world->index.Remove(found, 0);
         world->Fill(world->Make("key", value));
-        world->retired.Retire(found.entry);
+        world->retired.Retire(found.entry());
         continue;
       }
       world->index.Replace(found, world->Make("key", value), false);
       if (mistake == Mistake::kFreesAtOnce) {
-        world->Free(found.entry);
+        world->Free(found.entry());
       } else {
-        hasty.Retire(found.entry);
+        hasty.Retire(found.entry());
         hasty.Collect();
       }
     }
@@ -210,7 +210,7 @@ const std::pair<std::string, std::string>& Twins() {
 /// Two writers put two keys and evict them, a third thread reads them. A value's hundreds say whose
 /// it is.
 struct EvictScene {
-  enum class Mistake { kNone, kNoLock, kRaisesByStore };
+  enum class Mistake { kNone, kNoLock, kTouchesTheWord };
   Mistake mistake = Mistake::kNone;
 
   struct State {
@@ -272,14 +272,13 @@ struct EvictScene {
     Locked(world, [&] {
       const TestIndex::Found found = world->index.Find(HashOf(key), key);
       if (!found) return;
-      uint64_t word = found.word;
-      if (Word::Frequency(word) != 0) {
-        found.slot->compare_exchange_strong(word, word - Word::kFrequencyOne);
+      if (const uint8_t frequency = TestIndex::Frequency(found.slot); frequency != 0) {
+        TestIndex::SetFrequency(found.slot, frequency - 1);
         return;
       }
       world->index.Remove(found, ++state->evictions);
       state->expected.erase(key);
-      world->retired.Retire(found.entry);
+      world->retired.Retire(found.entry());
       world->Collect();
     });
   }
@@ -288,10 +287,10 @@ struct EvictScene {
     const TestIndex::Found found = world->index.Find(HashOf(key), key);
     if (found) {
       DeterministicScheduler::Point();
-      if (found.entry->value == kPoison) world->Complain("a reader met a freed entry");
-      if (found.entry->value / 100 != owner) world->Complain("a reader got another key's value");
-      if (mistake == Mistake::kRaisesByStore) {
-        found.slot->store(found.word + Word::kFrequencyOne);
+      if (found.entry()->value == kPoison) world->Complain("a reader met a freed entry");
+      if (found.entry()->value / 100 != owner) world->Complain("a reader got another key's value");
+      if (mistake == Mistake::kTouchesTheWord) {
+        found.slot->store(found.word);
       } else {
         TestIndex::RaiseFrequency(found);
       }
@@ -309,9 +308,9 @@ TEST(IndexInterleavings, WithoutTheLockPutsAndEvictionsWouldBeLost) {
                   EvictScene{.mistake = EvictScene::Mistake::kNoLock});
 }
 
-TEST(IndexInterleavings, RaisingAFrequencyByAStoreWouldLinkAnEvictedEntryAnew) {
+TEST(IndexInterleavings, AReaderThatStoredTheWordWouldLinkAnEvictedEntryAnew) {
   ExpectComplaint("a linked entry was freed",
-                  EvictScene{.mistake = EvictScene::Mistake::kRaisesByStore});
+                  EvictScene{.mistake = EvictScene::Mistake::kTouchesTheWord});
 }
 
 // ---- Erasing and putting again ----
@@ -429,7 +428,7 @@ struct OverflowScene {
   }
   static void MoveHome(World* world, const std::string& key) {
     const TestIndex::Found found = world->index.Find(HashOf(key), key);
-    world->Fill(found.entry);
+    world->Fill(found.entry());
     world->index.Remove(found, 0);
   }
 };

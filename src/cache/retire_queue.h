@@ -37,7 +37,11 @@ class BasicRetireQueue {
   /// The same for up to `count_max` of one generation.
   template <class Free>
   void CollectSome(const Free& free, size_t count_max) {
-    if (ready_ == nullptr && !Promote()) return;
+    if (ready_ == nullptr) {
+      // What has just aged waits for the next time: scans of others may have freed it by then.
+      if (old_ == nullptr) return Age();
+      if (!Promote()) return;
+    }
     for (; ready_ != nullptr && count_max != 0; --count_max) FreeFirst(&ready_, free);
   }
 
@@ -51,7 +55,9 @@ class BasicRetireQueue {
 
   /// Retired since the last time that something aged.
   size_t young_count() const noexcept { return young_count_; }
-  bool has_ready() const noexcept { return ready_ != nullptr; }
+  /// Whether CollectSome is worth its price: something is ready, or enough was retired since the
+  /// last time that it tried. To look at all readers costs some microseconds.
+  bool is_due() const noexcept { return ready_ != nullptr || young_count_ >= due_at_; }
   bool empty() const noexcept { return young_ == nullptr && old_ == nullptr && ready_ == nullptr; }
 
  private:
@@ -65,7 +71,11 @@ class BasicRetireQueue {
   /// Whether something became ready.
   bool Promote() noexcept {
     if (old_ == nullptr) Age();
-    if (old_ == nullptr || epochs_->AdvanceAndScan() <= old_epoch_) return false;
+    if (old_ == nullptr) return false;
+    if (epochs_->SafeBelow() <= old_epoch_ && epochs_->AdvanceAndScan() <= old_epoch_) {
+      due_at_ = young_count_ + kDueAt;
+      return false;
+    }
     ready_ = old_;
     Age();
     return true;
@@ -74,8 +84,11 @@ class BasicRetireQueue {
     old_ = young_;
     young_ = nullptr;
     young_count_ = 0;
-    old_epoch_ = epochs_->Now();
+    due_at_ = kDueAt;
+    old_epoch_ = epochs_->Note();
   }
+
+  static constexpr size_t kDueAt = 64;
 
   base::BasicEpochDomain<Atomic>* const epochs_;
   Entry* young_ = nullptr;
@@ -83,6 +96,7 @@ class BasicRetireQueue {
   Entry* ready_ = nullptr;
   uint64_t old_epoch_ = 0;
   size_t young_count_ = 0;
+  size_t due_at_ = kDueAt;
 };
 
 }  // namespace basalt::cache

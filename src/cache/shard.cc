@@ -13,10 +13,10 @@ namespace {
 
 // Where entries begin (docs/cache.md has what was measured): new ones at 0, or at 1 where recency
 // decides; keys that were evicted too early higher.
-constexpr uint64_t kFrequencyOfNew = 0;
-constexpr uint64_t kFrequencyOfRecent = 1;
-constexpr uint64_t kFrequencyAfterGhost = 3;
-constexpr uint64_t kFrequencyAfterGhostS3 = 1;
+constexpr uint8_t kFrequencyOfNew = 0;
+constexpr uint8_t kFrequencyOfRecent = 1;
+constexpr uint8_t kFrequencyAfterGhost = 3;
+constexpr uint8_t kFrequencyAfterGhostS3 = 1;
 /// S3-FIFO's small queue holds a tenth of the bytes.
 constexpr uint64_t kQueueShare = 10;
 
@@ -27,7 +27,8 @@ constexpr uint64_t kSplitAt = 200;
 /// Fewer than this are not worth a split: other keys' buckets would stay empty.
 constexpr size_t kSplitLiveMin = 44;
 
-constexpr size_t kCollectAt = 64;
+/// Of a walk over the table, before it lets go of the lock.
+constexpr size_t kRetiredAtOnce = 256;
 /// A full cache keeps this many objects of a size class free where it is in use.
 constexpr uint32_t kFreeObjectsMin = 32;
 /// At so many entries the hand looks for one eviction.
@@ -182,7 +183,7 @@ void Shard::Finish(Aftermath* after) {
 bool Shard::HasExpired(const Index::Found& found, uint64_t coarse_ms) const noexcept {
   if ((found.word & Word::kExpires) == 0) return false;
   uint64_t deadline_ms = 0;
-  found.entry->state.ReadDeadline(&deadline_ms);
+  found.entry()->state.ReadDeadline(&deadline_ms);
   return common_.clock->HasCome(deadline_ms, coarse_ms);
 }
 
@@ -201,11 +202,11 @@ void Shard::FireDue(uint64_t hash, uint64_t coarse_ms, Aftermath* after) noexcep
   if (!found) return;
   if (HasExpired(found, coarse_ms)) return Unlink(found, Removal::kExpired, after);
   --filed_;
-  found.entry->marks &= static_cast<uint8_t>(~Entry::kFiled);
+  found.entry()->marks &= static_cast<uint8_t>(~Entry::kFiled);
   if ((found.word & Word::kExpires) == 0) return;
   uint64_t deadline_ms = 0;
-  found.entry->state.ReadDeadline(&deadline_ms);
-  File(found.entry, hash, deadline_ms);
+  found.entry()->state.ReadDeadline(&deadline_ms);
+  File(found.entry(), hash, deadline_ms);
 }
 
 bool Shard::SweepExpired(uint64_t coarse_ms, Aftermath* after) noexcept {
@@ -239,9 +240,9 @@ void Shard::RebuildWheel() noexcept {
 }
 
 void Shard::SetDeadline(const Index::Found& found, uint64_t hash, uint64_t deadline_ms) noexcept {
-  found.entry->state.SetDeadline(deadline_ms);
+  found.entry()->state.SetDeadline(deadline_ms);
   index_.MarkExpiring(found, deadline_ms != 0);
-  if (deadline_ms != 0) File(found.entry, hash, deadline_ms);
+  if (deadline_ms != 0) File(found.entry(), hash, deadline_ms);
 }
 
 // ---- Changes ----
@@ -266,7 +267,7 @@ void Shard::BeatFlight(uint64_t hash, std::string_view key) noexcept {
 }
 
 void Shard::Unlink(const Index::Found& found, Removal reason, Aftermath* after) noexcept {
-  Entry* const entry = found.entry;
+  Entry* const entry = found.entry();
   if (reason == Removal::kErased && !flights_.empty()) {
     BeatFlight(index_.HashOf(entry->key()), entry->key());
   }
@@ -287,13 +288,13 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
   const bool holds = condition == Condition::kAlways ||
                      (condition == Condition::kIfAbsent && !found) ||
                      (condition == Condition::kIfPresent && found) ||
-                     (condition == Condition::kIfUnchanged && found.entry == expected);
+                     (condition == Condition::kIfUnchanged && found.entry() == expected);
   if (!holds) return false;
   if (!flights_.empty()) BeatFlight(hash, entry->key());
   // An update keeps the expiry that the key has now.
   if (found && condition == Condition::kIfUnchanged) {
     uint64_t kept_ms = 0;
-    found.entry->state.ReadDeadline(&kept_ms);
+    found.entry()->state.ReadDeadline(&kept_ms);
     entry->state.SetDeadline(kept_ms);
   }
   uint64_t deadline_ms = 0;
@@ -302,20 +303,21 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
   linked_bytes_ += ChargedBytes(entry);
   bool joins_queue = false;
   if (found) {
-    entry->marks = found.entry->marks;
+    entry->marks = found.entry()->marks;
     if ((entry->marks & Entry::kInQueue) != 0) {
-      queued_bytes_ += ChargedBytes(entry) - ChargedBytes(found.entry);
+      queued_bytes_ += ChargedBytes(entry) - ChargedBytes(found.entry());
     }
-    found.entry->marks = 0;
+    found.entry()->marks = 0;
     index_.Replace(found, entry, deadline_ms != 0);
     ++counts_.removals[static_cast<size_t>(Removal::kReplaced)];
-    if (common_.notifies && after->removed_count < Aftermath::kRemovedMax && TryPin(found.entry)) {
-      after->removed[after->removed_count++] = {found.entry, Removal::kReplaced};
+    if (common_.notifies && after->removed_count < Aftermath::kRemovedMax &&
+        TryPin(found.entry())) {
+      after->removed[after->removed_count++] = {found.entry(), Removal::kReplaced};
     }
-    Retire(found.entry);
+    Retire(found.entry());
   } else {
     const Index::Room room = RoomFor(hash, after);
-    const uint64_t frequency = FirstFrequency(room);
+    const uint8_t frequency = FirstFrequency(room);
     index_.Fill(room, hash, entry, deadline_ms != 0, frequency);
     ++entries_;
     ++counts_.inserts;
@@ -323,7 +325,10 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
   }
   const uint8_t size_class = entry->slab_class();
   // Room is made for its record and for the next ones, but not of this one.
-  const bool is_kept = entry->state.TryPin();
+  const bool makes_room = size_class != 0 && slabs_.free_objects(size_class) < kFreeObjectsMin &&
+                          common_.budget->IsWithin(SlabAllocator::kSlabBytes);
+  const bool is_kept = (deadline_ms != 0 || joins_queue || makes_room || wheel_.records() != 0) &&
+                       entry->state.TryPin();
   if (deadline_ms != 0 && !File(entry, hash, deadline_ms) && GiveBack(after) == Gave::kSome) {
     File(entry, hash, deadline_ms);
   }
@@ -331,9 +336,8 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
   const bool has_swept =
       wheel_.records() != 0 && SweepExpired(common_.clock->CoarseMillis(), after);
   // Ahead of need: a put then finds room at once.
-  bool collects = retired_.young_count() >= kCollectAt || retired_.has_ready();
-  if (size_class != 0 && slabs_.free_objects(size_class) < kFreeObjectsMin &&
-      common_.budget->IsWithin(SlabAllocator::kSlabBytes)) {
+  bool collects = retired_.is_due();
+  if (makes_room) {
     collects |= retired_.young_count() >= kFreeObjectsMin;
     if (!collects && !has_swept) Evict(2 * SlabAllocator::ClassBytes(size_class), after);
   }
@@ -345,7 +349,24 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
   return true;
 }
 
-uint64_t Shard::FirstFrequency(const Index::Room& room) noexcept {
+std::optional<bool> Shard::PutAtOnce(uint64_t hash, std::string_view key, std::string_view value,
+                                     uint64_t deadline_ms, Condition condition,
+                                     Aftermath* after) noexcept {
+  __builtin_prefetch(&index_.Home(hash));  // Meanwhile the entry is written.
+  Entry* const entry = Allocate(key, value.size(), /*within_budget=*/true);
+  if (entry == nullptr) return std::nullopt;
+  entry->state.Start(deadline_ms);
+  if (!value.empty()) std::memcpy(entry->value(), value.data(), value.size());
+  if (Link(entry, hash, condition, nullptr, after)) return true;
+  if (entry->slab_class() == 0) {
+    slabs_.FreeOwn(entry);
+  } else {
+    slabs_.Free(entry, entry->slab_class());
+  }
+  return false;
+}
+
+uint8_t Shard::FirstFrequency(const Index::Room& room) noexcept {
   if (room.ghost_number != 0) {
     recency_.OnGhost(ghost_number_ - room.ghost_number, entries_);
     return common_.eviction == Eviction::kClock ? kFrequencyAfterGhost : kFrequencyAfterGhostS3;
@@ -385,15 +406,15 @@ void Shard::EvictFromBucketsOf(uint64_t hash, Aftermath* after) noexcept {
       const uint64_t word = slot.load(std::memory_order_relaxed);
       if (!Word::IsLive(word)) continue;
       Entry* const entry = Index::EntryOf(word);
-      if (HasExpired({entry, &slot, word}, coarse_ms)) {
-        return Unlink({entry, &slot, word}, Removal::kExpired, after);
+      if (HasExpired({&slot, word}, coarse_ms)) {
+        return Unlink({&slot, word}, Removal::kExpired, after);
       }
       const bool is_pinned = entry->state.is_pinned();
-      const bool is_better =
-          !victim || is_pinned < victim_is_pinned ||
-          (is_pinned == victim_is_pinned && Word::Frequency(word) < Word::Frequency(victim.word));
+      const bool is_better = !victim || is_pinned < victim_is_pinned ||
+                             (is_pinned == victim_is_pinned &&
+                              Index::Frequency(&slot) < Index::Frequency(victim.slot));
       if (!is_better) continue;
-      victim = {entry, &slot, word};
+      victim = {&slot, word};
       victim_is_pinned = is_pinned;
     }
   }
@@ -404,13 +425,13 @@ bool Shard::UnlinkFrom(Index::Cursor* cursor, Removal reason, Aftermath* after) 
   do {
     for (Index::AtomicWord& slot : index_.At(*cursor)->slots) {
       const uint64_t word = slot.load(std::memory_order_relaxed);
-      if (Word::IsLive(word)) Unlink({Index::EntryOf(word), &slot, word}, reason, after);
+      if (Word::IsLive(word)) Unlink({&slot, word}, reason, after);
     }
     if (!index_.Advance(cursor)) {
       Collect(after);
       return false;
     }
-  } while (!after->is_full() && retired_.young_count() < 4 * kCollectAt);
+  } while (!after->is_full() && retired_.young_count() < kRetiredAtOnce);
   Collect(after);
   return true;
 }
@@ -438,13 +459,13 @@ uint64_t Shard::EvictFromQueue(Aftermath* after) noexcept {
     const Index::Found found = index_.FindHash(
         queue_.Pop(), [](const Entry& entry) { return (entry.marks & Entry::kInQueue) != 0; });
     if (!found) continue;
-    found.entry->marks &= static_cast<uint8_t>(~Entry::kInQueue);
-    queued_bytes_ -= ChargedBytes(found.entry);
-    if (Word::Frequency(found.word) > 0 || found.entry->state.is_pinned()) {
-      found.slot->store(found.word & ~Word::kFrequencyMask, std::memory_order_seq_cst);
+    found.entry()->marks &= static_cast<uint8_t>(~Entry::kInQueue);
+    queued_bytes_ -= ChargedBytes(found.entry());
+    if (Index::Frequency(found.slot) > 0 || found.entry()->state.is_pinned()) {
+      Index::SetFrequency(found.slot, 0);
       continue;
     }
-    const uint64_t bytes = ChargedBytes(found.entry);
+    const uint64_t bytes = ChargedBytes(found.entry());
     Unlink(found, Removal::kEvicted, after);
     return bytes;
   }
@@ -461,23 +482,22 @@ uint64_t Shard::StepHand(uint64_t coarse_ms, Aftermath* after,
     if (!index_.Advance(&hand_)) ++hand_turns_;
     __builtin_prefetch(index_.At(hand_));
   }
-  uint64_t word = slot.load(std::memory_order_seq_cst);
+  const uint64_t word = slot.load(std::memory_order_relaxed);
   if (!Word::IsLive(word)) return 0;
   ++hand_looks_;
-  if ((word & Word::kFrequencyMask) != 0) {
+  if (const uint8_t frequency = Index::Frequency(&slot); frequency != 0) {
     const bool clears = common_.eviction == Eviction::kClock && recency_.Decides();
-    const uint64_t lower = clears ? word & ~Word::kFrequencyMask : word - Word::kFrequencyOne;
-    slot.compare_exchange_strong(word, lower, std::memory_order_seq_cst);
+    Index::SetFrequency(&slot, clears ? 0 : frequency - 1);
     *passed = &slot;
     return 0;
   }
-  const Index::Found found{Index::EntryOf(word), &slot, word};
+  const Index::Found found{&slot, word};
   const bool has_expired = HasExpired(found, coarse_ms);
-  if (found.entry->state.is_pinned() ||
-      (!has_expired && (found.entry->marks & Entry::kInQueue) != 0)) {
+  if (found.entry()->state.is_pinned() ||
+      (!has_expired && (found.entry()->marks & Entry::kInQueue) != 0)) {
     return 0;
   }
-  const uint64_t bytes = ChargedBytes(found.entry);
+  const uint64_t bytes = ChargedBytes(found.entry());
   Unlink(found, has_expired ? Removal::kExpired : Removal::kEvicted, after);
   return bytes;
 }
@@ -503,10 +523,10 @@ uint64_t Shard::Evict(uint64_t bytes, Aftermath* after) noexcept {
 }
 
 uint64_t Shard::EvictAt(Index::AtomicWord* slot, Aftermath* after) noexcept {
-  const uint64_t word = slot->load(std::memory_order_seq_cst);
-  const Index::Found found{Index::EntryOf(word), slot, word};
-  if (!Word::IsLive(word) || found.entry->state.is_pinned()) return 0;
-  const uint64_t bytes = ChargedBytes(found.entry);
+  const uint64_t word = slot->load(std::memory_order_relaxed);
+  const Index::Found found{slot, word};
+  if (!Word::IsLive(word) || found.entry()->state.is_pinned()) return 0;
+  const uint64_t bytes = ChargedBytes(found.entry());
   Unlink(found, Removal::kEvicted, after);
   return bytes;
 }
@@ -522,7 +542,7 @@ bool Shard::EmptySlab(uint8_t but, bool movable, Aftermath* after) noexcept {
     auto* const entry = static_cast<Entry*>(object);
     const std::string_view key = entry->key();
     const Index::Found found = index_.Find(index_.HashOf(key), key);
-    if (found.entry != entry || entry->state.is_pinned() || Move(found)) return;
+    if (found.entry() != entry || entry->state.is_pinned() || Move(found)) return;
     if (!after->is_full()) Unlink(found, Removal::kEvicted, after);
   });
   return true;
@@ -530,7 +550,7 @@ bool Shard::EmptySlab(uint8_t but, bool movable, Aftermath* after) noexcept {
 
 // Objects stay where they are: somebody may be reading them, and they know their address.
 bool Shard::Move(const Index::Found& found) noexcept {
-  Entry* const entry = found.entry;
+  Entry* const entry = found.entry();
   if (common_.destroy != nullptr || slabs_.free_objects(entry->slab_class()) == 0) return false;
   Entry* const moved = Allocate(entry->key(), entry->value_bytes, /*within_budget=*/true);
   if (moved == nullptr) return false;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -108,6 +109,10 @@ class Shard {
   /// Puts an entry, with its deadline set, under its key. False: the condition does not hold.
   bool Link(Entry* entry, uint64_t hash, Condition condition, const Entry* expected,
             Aftermath* after) noexcept;
+  /// Allocate and Link in one, for small values. Null: there is no room without making some.
+  std::optional<bool> PutAtOnce(uint64_t hash, std::string_view key, std::string_view value,
+                                uint64_t deadline_ms, Condition condition,
+                                Aftermath* after) noexcept;
   /// The live entry of a key; what has expired is removed.
   Index::Found Find(uint64_t hash, std::string_view key, Aftermath* after) noexcept;
   void Unlink(const Index::Found& found, Removal reason, Aftermath* after) noexcept;
@@ -157,7 +162,7 @@ class Shard {
   void FireDue(uint64_t hash, uint64_t coarse_ms, Aftermath* after) noexcept;
   void RebuildWheel() noexcept;
   Index::Room RoomFor(uint64_t hash, Aftermath* after) noexcept;
-  uint64_t FirstFrequency(const Index::Room& room) noexcept;
+  uint8_t FirstFrequency(const Index::Room& room) noexcept;
   void Enqueue(uint64_t hash, Entry* entry, Aftermath* after) noexcept;
   void EvictFromBucketsOf(uint64_t hash, Aftermath* after) noexcept;
   uint64_t Evict(uint64_t bytes, Aftermath* after) noexcept;

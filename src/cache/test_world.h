@@ -188,7 +188,7 @@ class World {
     const TestIndex::Found found = index.Find(HashOf(key), key);
     if (!found) return kNothing;
     DeterministicScheduler::Point();
-    const uint64_t value = found.entry->value;
+    const uint64_t value = found.entry()->value;
     if (value == kPoison) Complain("a reader met a freed entry");
     TestIndex::RaiseFrequency(found);
     return value;
@@ -206,7 +206,7 @@ class World {
     Item* const item = Make(key, value);
     if (const TestIndex::Found found = index.Find(HashOf(key), key)) {
       index.Replace(found, item, false);
-      retired.Retire(found.entry);
+      retired.Retire(found.entry());
     } else {
       Fill(item);
     }
@@ -220,7 +220,7 @@ class World {
     const TestIndex::Found found = index.Find(HashOf(key), key);
     if (!found) return;
     index.Remove(found, ghost_number);
-    retired.Retire(found.entry);
+    retired.Retire(found.entry());
   }
   void Collect() {
     index.Collect();

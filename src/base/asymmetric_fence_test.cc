@@ -1,0 +1,95 @@
+#include "base/asymmetric_fence.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+namespace basalt::base {
+namespace {
+
+/// Counts the rounds in which neither of two threads saw the other's store.
+class Litmus {
+ public:
+  template <class Often, class Seldom>
+  int CountMissed(int rounds, const Often& often_fence, const Seldom& seldom_fence) {
+    int missed = 0;
+    std::thread often([&] {
+      for (int round = 1; round <= rounds; ++round) {
+        Meet(round, &often_arrived_, seldom_arrived_);
+        often_stored_.store(round, std::memory_order_relaxed);
+        often_fence();
+        often_saw_ = seldom_stored_.load(std::memory_order_relaxed);
+        often_done_.store(round, std::memory_order_release);
+      }
+    });
+    for (int round = 1; round <= rounds; ++round) {
+      Meet(round, &seldom_arrived_, often_arrived_);
+      seldom_stored_.store(round, std::memory_order_relaxed);
+      seldom_fence();
+      const int saw = often_stored_.load(std::memory_order_relaxed);
+      Await(often_done_, round);
+      if (saw < round && often_saw_ < round) ++missed;
+    }
+    often.join();
+    return missed;
+  }
+
+ private:
+  using Counter = std::atomic<int>;
+
+  static void Await(const Counter& counter, int value) {
+    for (int spins = 0; counter.load(std::memory_order_acquire) < value; ++spins) {
+      if (spins > 1000) std::this_thread::yield();
+    }
+  }
+  static void Meet(int round, Counter* own, const Counter& other) {
+    own->store(round, std::memory_order_release);
+    Await(other, round);
+  }
+
+  alignas(64) Counter often_arrived_{0};
+  alignas(64) Counter seldom_arrived_{0};
+  alignas(64) Counter often_stored_{0};
+  alignas(64) Counter seldom_stored_{0};
+  alignas(64) Counter often_done_{0};
+  int often_saw_ = 0;
+};
+
+constexpr int kRounds = 50'000;
+
+class AsymmetricFenceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    AsymmetricFence::Prepare();
+    if (!AsymmetricFence::IsLight()) GTEST_SKIP() << "this system has no membarrier(2)";
+  }
+};
+
+TEST_F(AsymmetricFenceTest, NeverDoBothSidesMissTheOthersStore) {
+  EXPECT_EQ(Litmus().CountMissed(kRounds, AsymmetricFence::Light, AsymmetricFence::Heavy), 0);
+}
+
+// So the test above can fail: the processor does reorder a load before an older store.
+TEST_F(AsymmetricFenceTest, WithTwoLightOnesBothMissItNowAndThen) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two processors";
+  EXPECT_GT(Litmus().CountMissed(10 * kRounds, AsymmetricFence::Light, AsymmetricFence::Light), 0);
+}
+
+TEST_F(AsymmetricFenceTest, AForkedChildHasThemToo) {
+  const pid_t child = fork();
+  if (child == 0) {
+    AsymmetricFence::Heavy();
+    _exit(AsymmetricFence::IsLight() ? 7 : 8);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+}  // namespace
+}  // namespace basalt::base
