@@ -19,6 +19,8 @@ constexpr uint64_t kCapacityMin = uint64_t{64} << 10;
 constexpr uint32_t kShardsMax = 128;
 constexpr uint32_t kShardsDerivedMax = 64;
 constexpr uint64_t kShardBytes = uint64_t{2} << 20;
+/// What is evicted is free only some time later; so much of it may be on its way.
+constexpr uint64_t kHeadroomShare = 512;
 constexpr size_t kKeyBytesMax = UINT16_MAX;
 
 uint32_t DerivedShards(uint64_t capacity_bytes) noexcept {
@@ -97,7 +99,8 @@ CacheCore::CacheCore(CacheOptions options, void (*destroy)(void*) noexcept, io::
               .hash_seed = base::RandomSeed(),
               .shard_bits = std::countr_zero(shards),
               .retired_bytes_max =
-                  std::max<uint64_t>(options_.capacity_bytes / shards / 8, uint64_t{16} << 10)} {}
+                  std::max<uint64_t>(options_.capacity_bytes / shards / 8, uint64_t{16} << 10),
+              .headroom_bytes = options_.capacity_bytes / kHeadroomShare} {}
 
 CacheCore::~CacheCore() = default;
 
@@ -310,8 +313,9 @@ Entry* CacheCore::AllocateWithin(Shard* own, std::string_view key, size_t value_
   if (bytes > budget_.capacity_bytes()) return nullptr;
   {
     ShardGuard guard(own);
-    if (Entry* const entry = own->Allocate(key, value_bytes, true)) return entry;
     const uint8_t size_class = SlabAllocator::ClassOf(bytes);
+    if (size_class == 0) own->MakeHeadroom(bytes, guard.after());
+    if (Entry* const entry = own->Allocate(key, value_bytes, true)) return entry;
     own->MakeRoom(bytes, size_class, guard.after());
     if (Entry* const entry = own->Allocate(key, value_bytes, true)) return entry;
   }

@@ -34,13 +34,14 @@ class BasicRetireQueue {
       while (ready_ != nullptr) FreeFirst(&ready_, free);
     } while (Promote());
   }
-  /// The same for up to `count_max` of one generation.
+  /// The same for up to `count_max` of one generation. `scans`: it may look at all readers, else it
+  /// goes by what others have seen.
   template <class Free>
-  void CollectSome(const Free& free, size_t count_max) {
+  void CollectSome(const Free& free, size_t count_max, bool scans) {
     if (ready_ == nullptr) {
       // What has just aged waits for the next time: scans of others may have freed it by then.
       if (old_ == nullptr) return Age();
-      if (!Promote()) return;
+      if (!(scans ? Promote() : PromoteKnown())) return;
     }
     for (; ready_ != nullptr && count_max != 0; --count_max) FreeFirst(&ready_, free);
   }
@@ -72,10 +73,13 @@ class BasicRetireQueue {
   bool Promote() noexcept {
     if (old_ == nullptr) Age();
     if (old_ == nullptr) return false;
-    if (epochs_->SafeBelow() <= old_epoch_ && epochs_->AdvanceAndScan() <= old_epoch_) {
-      due_at_ = young_count_ + kDueAt;
-      return false;
-    }
+    if (PromoteKnown()) return true;
+    if (epochs_->AdvanceAndScan() > old_epoch_) return PromoteKnown();
+    due_at_ = young_count_ + kDueAt;
+    return false;
+  }
+  bool PromoteKnown() noexcept {
+    if (epochs_->SafeBelow() <= old_epoch_) return false;
     ready_ = old_;
     Age();
     return true;

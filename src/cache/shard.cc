@@ -22,8 +22,8 @@ constexpr uint64_t kQueueShare = 10;
 
 /// A segment is split when it is expected to hold between this and twice as many entries, by a
 /// number of its own, so that segments split one after the other and not all at the same size. This
-/// leaves 1.2 ghosts or empty slots an entry.
-constexpr uint64_t kSplitAt = 200;
+/// leaves 1.1 ghosts or empty slots an entry.
+constexpr uint64_t kSplitAt = 224;
 /// Fewer than this are not worth a split: other keys' buckets would stay empty.
 constexpr size_t kSplitLiveMin = 44;
 
@@ -344,7 +344,8 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
   // Before anything is collected: so it is not the pin that frees it, should it have expired.
   if (is_kept) entry->state.Unpin();
   if (collects) {
-    retired_.CollectSome([&](Entry* entry) { FreeOrDefer(entry, after); }, kFreedMax);
+    retired_.CollectSome([&](Entry* entry) { FreeOrDefer(entry, after); }, kFreedMax,
+                         /*scans=*/true);
   }
   return true;
 }
@@ -386,13 +387,16 @@ void Shard::Enqueue(uint64_t hash, Entry* entry, Aftermath* after) noexcept {
   queued_bytes_ -= ChargedBytes(entry);
 }
 
-// Growth stops where the budget ends: then an entry of the same two buckets has to go.
+// Growth stops where the budget ends: then an entry of the same two buckets has to go. A full cache
+// would else go on splitting, here and there, and with the ghosts that came to lie in its index
+// nearly every key would seem to come back.
 Index::Room Shard::RoomFor(uint64_t hash, Aftermath* after) noexcept {
+  const bool is_full = common_.budget->IsWithin(2 * common_.headroom_bytes);
   if (index_.IsCrowded(hash, entries_, kSplitAt)) index_.Split(hash, kSplitLiveMin);
   for (;;) {
     const Index::Room room = index_.FindRoom(hash);
     if (room.slot != nullptr) return room;
-    if (!index_.Split(hash, kSplitLiveMin)) EvictFromBucketsOf(hash, after);
+    if (is_full || !index_.Split(hash, kSplitLiveMin)) EvictFromBucketsOf(hash, after);
   }
 }
 
@@ -563,6 +567,14 @@ bool Shard::Move(const Index::Found& found) noexcept {
   linked_bytes_ += ChargedBytes(moved);
   Retire(entry);
   return true;
+}
+
+void Shard::MakeHeadroom(size_t bytes, Aftermath* after) noexcept {
+  if (!common_.budget->IsWithin(common_.headroom_bytes)) return;
+  if (wheel_.records() != 0 && SweepExpired(common_.clock->CoarseMillis(), after)) return;
+  if (retired_bytes_ <= common_.retired_bytes_max) Evict(bytes, after);
+  retired_.CollectSome([&](Entry* entry) { FreeOrDefer(entry, after); }, kFreedMax,
+                       /*scans=*/false);
 }
 
 bool Shard::MakeRoom(size_t bytes, uint8_t size_class, Aftermath* after) noexcept {

@@ -47,6 +47,7 @@ struct Common {
   uint64_t hash_seed;
   int shard_bits;
   uint64_t retired_bytes_max;  ///< A shard's, beyond which it evicts no more.
+  uint64_t headroom_bytes;     ///< Of the whole budget, kept free for entries with own memory.
 };
 
 /// What an operation under a shard's lock leaves to be done after it.
@@ -101,6 +102,9 @@ class Shard {
 
   /// Makes room for an entry and fills in all but its value. Null: there is none; MakeRoom.
   Entry* Allocate(std::string_view key, size_t value_bytes, bool within_budget) noexcept;
+  /// Ahead of need, for an entry with memory of its own: while the budget ends soon, each evicts
+  /// what it takes, and frees what is known to be unread.
+  void MakeHeadroom(size_t bytes, Aftermath* after) noexcept;
   /// Evicts about `bytes`, in bounded steps, and frees what nobody reads any more. False: there is
   /// nothing to evict.
   bool MakeRoom(size_t bytes, uint8_t size_class, Aftermath* after) noexcept;
