@@ -1,22 +1,28 @@
 # Comparisons with other engines: bench/<name>_bench.cc is the program <name>_bench. To cache_bench belong
-# the files that begin with cache_, to db_bench the others; report.cc and text.cc are in both.
+# the files that begin with cache_, to memtable_bench those that begin with memtable_, to db_bench the
+# others; each of the first two also takes what it shares with another.
 
 find_package(RocksDB REQUIRED)
 find_package(leveldb REQUIRED)
 find_package(TBB CONFIG REQUIRED)
 find_package(libcuckoo REQUIRED)
+find_package(absl CONFIG REQUIRED)
 pkg_check_modules(BASALT_LMDB REQUIRED IMPORTED_TARGET lmdb)
 
 set(bench ${PROJECT_SOURCE_DIR}/bench)
 file(GLOB cache_sources CONFIGURE_DEPENDS ${bench}/cache_*.cc)
+file(GLOB memtable_sources CONFIGURE_DEPENDS ${bench}/memtable_*.cc)
 file(GLOB db_sources CONFIGURE_DEPENDS ${bench}/*.cc)
-list(REMOVE_ITEM db_sources ${cache_sources})
+list(REMOVE_ITEM db_sources ${cache_sources} ${memtable_sources})
 add_executable(db_bench ${db_sources})
 target_link_libraries(db_bench PRIVATE leveldb::leveldb PkgConfig::BASALT_LMDB)
 add_executable(cache_bench ${cache_sources} ${bench}/report.cc ${bench}/text.cc
                            ${bench}/cache_sim/lru.cc)
 target_link_libraries(cache_bench PRIVATE TBB::tbb libcuckoo::libcuckoo)
-foreach(program db_bench cache_bench)
+add_executable(memtable_bench ${memtable_sources} ${bench}/cache_footprint.cc ${bench}/cache_report.cc
+                              ${bench}/cache_ticks.cc ${bench}/report.cc ${bench}/text.cc)
+target_link_libraries(memtable_bench PRIVATE TBB::tbb absl::btree)
+foreach(program db_bench cache_bench memtable_bench)
   target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${program} PRIVATE ${BASALT_INTERNALS} basalt_warnings RocksDB::rocksdb-shared)
 endforeach()

@@ -89,6 +89,10 @@ class [[nodiscard]] Result {
              !std::is_same_v<std::remove_cvref_t<U>, Status> &&
              !std::is_same_v<std::remove_cvref_t<U>, Result>)
   Result(U&& value) : state_(std::in_place_index<0>, static_cast<T>(std::forward<U>(value))) {}
+  /// A value made in its place.
+  template <class... Arguments>
+  explicit Result(std::in_place_t, Arguments&&... arguments)
+      : state_(std::in_place_index<0>, std::forward<Arguments>(arguments)...) {}
   /// `error` must not be ok (a failed check).
   Result(Status error) : state_(std::in_place_index<1>, std::move(error)) {
     if (this->error().ok()) internal::ResultCheckFailed("Result made from an ok Status", nullptr);

@@ -17,7 +17,7 @@ inline constexpr size_t kMaxKeyBytes = 65'535;
 inline constexpr uint64_t kMaxValueBytes = 0xFFFF'FFFF;
 
 /// What a record does. The numbers stand in batches, logs and tables and are frozen. A store that
-/// meets a kind it does not know refuses it. Only kPut and kDelete are written for now.
+/// meets a kind it does not know refuses it. A batch has no way to make the last two yet.
 enum class RecordKind : uint8_t {
   kPut = 1,
   kDelete = 2,
@@ -55,6 +55,10 @@ class WriteBatch {
            KeyspaceId keyspace = KeyspaceId::kDefault);
   /// Removes `key`, present or not.
   void Delete(std::string_view key, KeyspaceId keyspace = KeyspaceId::kDefault);
+  /// Removes all keys in [begin, end), present or not; earlier records of this batch included. An
+  /// empty range (end <= begin) adds nothing. A DB answers Unsupported for now.
+  void DeleteRange(std::string_view begin, std::string_view end,
+                   KeyspaceId keyspace = KeyspaceId::kDefault);
   void Clear() noexcept;
 
   /// Records, and bytes of the serialised form.

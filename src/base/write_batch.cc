@@ -75,6 +75,10 @@ Status CheckSerialisedRecord(base::Decoder* in, size_t start) {
   if (kind == static_cast<uint8_t>(RecordKind::kDelete) && (has_time || value_bytes != 0)) {
     return refuse(StatusCode::kCorruption, "a delete with a value or a time");
   }
+  if (kind == static_cast<uint8_t>(RecordKind::kDeleteRange) &&
+      (has_time || value_bytes > kMaxKeyBytes)) {
+    return refuse(StatusCode::kCorruption, "a range delete with a time or an end that is no key");
+  }
   in->ReadBytes(uint64_t{key_bytes} + value_bytes);
   if (!in->ok()) return truncated();
   return {};
@@ -106,6 +110,14 @@ void WriteBatch::Put(std::string_view key, std::string_view value, std::chrono::
 
 void WriteBatch::Delete(std::string_view key, KeyspaceId keyspace) {
   Add(RecordKind::kDelete, keyspace, key, {}, {});
+}
+
+void WriteBatch::DeleteRange(std::string_view begin, std::string_view end, KeyspaceId keyspace) {
+  if (end.size() > kMaxKeyBytes) {
+    if (error_.ok()) error_ = CheckRecord(end, {}, {});
+    return;
+  }
+  if (begin < end) Add(RecordKind::kDeleteRange, keyspace, begin, end, {});
 }
 
 void WriteBatch::Clear() noexcept {

@@ -4,12 +4,12 @@
 
 #include "base/check.h"
 #include "base/fork_generation.h"
+#include "base/merging_iterator.h"
 #include "base/random.h"
+#include "base/retention.h"
 #include "db/core.h"
 #include "db/file_names.h"
-#include "db/retention.h"
 #include "table/concatenating_iterator.h"
-#include "table/merging_iterator.h"
 #include "table/table_builder.h"
 
 // Flush: the sealed memtable becomes one table of level 0, in the order of the log. Compaction: all
@@ -53,9 +53,9 @@ struct Core::Edit {
 
 std::shared_ptr<Generation> Core::NewGeneration() const {
   auto generation = std::make_shared<Generation>();
-  memtable::MemTableOptions options;
+  memtable::GenerationOptions options;
   options.budget_bytes = memtable_bytes_;
-  generation->table = memtable::MemTable::Create(options);
+  generation->table = memtable::Generation::Create(options);
   return generation;
 }
 
@@ -326,7 +326,7 @@ Status Core::RunCompaction(const Compaction& compaction) {
     if (!sorted.empty()) {
       children.push_back(table::NewConcatenatingIterator(std::move(sorted), /*fill_cache=*/false));
     }
-    const auto source = table::NewMergingIterator(std::move(children));
+    const auto source = base::NewMergingIterator(std::move(children));
     source->SeekToFirst();
     BASALT_RETURN_IF_ERROR(WriteTables(source.get(), /*compaction=*/true, &outputs));
     Edit edit{.level = 1, .added = outputs.files, .removed = compaction.level0, .flushed = nullptr};
@@ -372,7 +372,7 @@ std::vector<base::SequenceNumber> Core::RetainedBoundaries() const {
 }
 
 Status Core::WriteTables(base::RecordIterator* source, bool compaction, NewTables* outputs) {
-  Retention retention(RetainedBoundaries(), /*at_bottom=*/compaction);
+  base::Retention retention(RetainedBoundaries(), /*at_bottom=*/compaction);
   const auto write = [&]() -> Status {
     std::string last_key;
     uint64_t seen = 0;

@@ -137,7 +137,7 @@ Status Core::WriteSequenced(std::string_view batch, size_t count,
     if (!logged.ok()) {
       // An empty memtable takes any batch, so that one to which every write fails has to go in
       // time.
-      const memtable::MemTable& table = *generation->table;
+      const memtable::Generation& table = *generation->table;
       if (table.empty() && table.memory_bytes() > memtable_bytes_) {
         static_cast<void>(MakeRoom(generation));
       }

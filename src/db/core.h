@@ -20,7 +20,7 @@
 #include "db/job_count.h"
 #include "db/manifest.h"
 #include "db/version.h"
-#include "memtable/memtable.h"
+#include "memtable/generation.h"
 #include "wal/log.h"
 #include "wal/recovery.h"
 
@@ -44,7 +44,7 @@ namespace basalt::db {
 
 /// A memtable with its place in the log.
 struct Generation {
-  std::shared_ptr<memtable::MemTable> table;
+  std::shared_ptr<memtable::Generation> table;
   bool sealed = false;                 ///< Guarded by commit_mutex_: takes no further write.
   std::atomic<uint32_t> in_flight{0};  ///< Writes that have a sequence number and are not inserted.
   std::atomic<wal::Lsn> last_lsn{0};   ///< The greatest that was inserted; 0: none.

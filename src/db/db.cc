@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/visible_iterator.h"
 #include "db/core.h"
 #include "db/db_iterator.h"
 #include "db/environment.h"
@@ -116,7 +117,7 @@ class DatabaseHandle final : public DB {
     try {
       return NewDBIterator(core_, options);
     } catch (const std::bad_alloc&) {
-      return NewErrorIterator(OutOfMemory());
+      return base::NewErrorIterator(OutOfMemory());
     }
   }
 

@@ -10,10 +10,7 @@ namespace basalt::db {
 class Core;
 
 /// Never null; what is wrong with the options is in the iterator's status.
-std::unique_ptr<Iterator> NewDBIterator(std::shared_ptr<const Core> core,
+std::unique_ptr<Iterator> NewDBIterator(const std::shared_ptr<const Core>& core,
                                         const ScanOptions& options);
-
-/// Never Valid; `status` is what went wrong.
-std::unique_ptr<Iterator> NewErrorIterator(Status status);
 
 }  // namespace basalt::db

@@ -18,7 +18,7 @@ namespace basalt::memtable {
 ///       12    4  value length
 ///       16    2  key length
 ///       18    1  kind (RecordKind), which the tag takes over when the record is finished
-///       19    1  flags: 1 expiry follows
+///       19    1  flags: 1 expiry follows, 2 one of several of its batch
 ///       20    4  keyspace
 ///       24    8  expiry in ms since 1970, if flagged
 ///        .       key bytes, value bytes
@@ -27,6 +27,7 @@ namespace basalt::memtable {
 /// rest, which never changes again, but for `previous` (under the shard's lock, with release).
 struct Record {
   static constexpr uint8_t kFlagExpiry = 1;
+  static constexpr uint8_t kFlagBatch = 2;
   static constexpr base::Tag kAbandonedTag = 0xFF;
 
   std::atomic<base::Tag> tag;
@@ -51,6 +52,53 @@ struct Record {
   }
 };
 static_assert(sizeof(Record) == 24);
+
+/// What a record is made of.
+struct RecordSource {
+  RecordKind kind = RecordKind::kPut;
+  uint32_t keyspace = 0;
+  std::string_view key;
+  std::string_view value;
+  uint64_t expiry_ms = 0;      ///< 0: never.
+  bool is_of_several = false;  ///< Readers may have to ask whether its batch is complete.
+
+  size_t ByteSize() const noexcept {
+    return Record::ByteSize(key.size(), value.size(), expiry_ms != 0);
+  }
+};
+
+/// Knows which batches are being inserted.
+class BatchWatch {
+ public:
+  /// Whether the batch to which this sequence belongs has records that cannot be seen yet.
+  virtual bool IsUnderWay(base::SequenceNumber sequence) const noexcept = 0;
+  /// Below it nothing is under way.
+  virtual base::SequenceNumber SettledBelow() const noexcept = 0;
+
+ protected:
+  ~BatchWatch() = default;
+};
+
+/// One look at a key, begun when this is made. A batch may become complete between the load of a
+/// link and the question whether it is: then the look may have missed what else the batch has done
+/// to the key, and who `has_asked` has to look again, until two looks give the same.
+class BatchCheck {
+ public:
+  explicit BatchCheck(const BatchWatch& watch) noexcept
+      : watch_(watch), settled_(watch.SettledBelow()) {}
+
+  bool Hides(base::SequenceNumber sequence, bool is_of_several) noexcept {
+    if (!is_of_several || sequence < settled_) return false;
+    has_asked_ = true;
+    return watch_.IsUnderWay(sequence);
+  }
+  bool has_asked() const noexcept { return has_asked_; }
+
+ private:
+  const BatchWatch& watch_;
+  const base::SequenceNumber settled_;
+  bool has_asked_ = false;
+};
 
 inline size_t Record::ByteSize(size_t key_size, size_t value_size, bool expires) noexcept {
   return sizeof(Record) + (expires ? sizeof(uint64_t) : 0) + key_size + value_size;

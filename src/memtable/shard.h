@@ -3,10 +3,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "base/arena.h"
-#include "base/batch_cursor.h"
 #include "base/epoch.h"
 #include "base/internal_key.h"
 #include "base/spin_lock.h"
@@ -35,16 +36,22 @@ class Shard {
 
   /// Takes space for a record and copies it, unfinished. 0: the budget (if `within_limit`) or
   /// memory is used up; nothing is taken.
-  Position Take(const base::BatchCursor& source, uint64_t hash, bool within_limit) noexcept;
+  Position Take(const RecordSource& source, uint64_t hash, bool within_limit) noexcept;
   /// Gives a taken record its sequence and lets lookups find it.
   void Finish(Position position, uint64_t hash, base::SequenceNumber sequence) noexcept;
+  /// Take and Finish under one hold of the lock, for small records. `assign(newest)` is called
+  /// under the lock, with the newest version that is there or null, and gives the sequence; 0: the
+  /// record is not to be. Gives the position and the number of order entries, or 0: as for Take.
+  template <class Assign>
+  std::pair<Position, uint32_t> Put(const RecordSource& source, uint64_t hash, bool within_limit,
+                                    const Assign& assign) noexcept;
   /// Marks a taken record as never to be seen.
   void Abandon(Position position) noexcept;
 
-  /// The newest version with a sequence <= `at`; null: none. Inside an epoch; the record itself
-  /// lives as long as the shard.
+  /// The newest version with a sequence <= `at` that `check`, if there is one, does not hide; null:
+  /// none. Inside an epoch; the record itself lives as long as the shard.
   const Record* Find(uint32_t keyspace, std::string_view key, uint64_t hash,
-                     base::SequenceNumber at) const noexcept;
+                     base::SequenceNumber at, BatchCheck* check) const noexcept;
   void Prefetch(uint64_t hash) const noexcept { index_.Prefetch(static_cast<uint32_t>(hash)); }
 
   /// Order entries there are; entries below that number never change.
@@ -52,6 +59,11 @@ class Shard {
   uint64_t finished_count() const noexcept {
     return finished_count_.load(std::memory_order_relaxed);
   }
+
+  /// Of the keys and values of finished records.
+  uint64_t logical_bytes() const noexcept { return logical_bytes_.load(std::memory_order_relaxed); }
+  /// Starts to load the record that a lookup will read. Inside an epoch.
+  void PrefetchRecord(uint64_t hash) const noexcept;
 
   /// Calls `visit(entry index, entry, record, tag)` for the order entries [begin, end), in order of
   /// arrival, until it answers false. A tag that is not 0 was loaded with acquire.
@@ -64,6 +76,15 @@ class Shard {
   Record* RecordAt(Position position) const noexcept {
     return reinterpret_cast<Record*>(records_.At(position));
   }
+  // Under lock_. `Place` does not count the order entry yet.
+  Position Place(const RecordSource& source, uint64_t prefix, bool within_limit) noexcept;
+  void CountOrder() noexcept {
+    order_count_.store(order_count_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+  HashIndex::Word* WordOf(uint32_t keyspace, std::string_view key, uint64_t hash) noexcept;
+  void Link(Record* record, Position position, uint64_t hash, HashIndex::Word* word) noexcept;
+  static void Fill(Record* record, const RecordSource& source) noexcept;
+
   const OrderEntry* OrderAt(uint32_t i) const noexcept {
     return reinterpret_cast<const OrderEntry*>(order_.At(base::Arena::kFirstPosition + i));
   }
@@ -75,7 +96,31 @@ class Shard {
   HashIndex index_;       // written under lock_
   std::atomic<uint32_t> order_count_{0};     // written under lock_
   std::atomic<uint64_t> finished_count_{0};  // written under lock_
+  std::atomic<uint64_t> logical_bytes_{0};   // written under lock_
 };
+
+template <class Assign>
+std::pair<Shard::Position, uint32_t> Shard::Put(const RecordSource& source, uint64_t hash,
+                                                bool within_limit, const Assign& assign) noexcept {
+  Prefetch(hash);
+  const uint64_t prefix = base::KeyPrefix(source.key);
+  const std::lock_guard lock(lock_);
+  const Position position = Place(source, prefix, within_limit);
+  if (position == 0) return {0, 0};
+  Record* const record = RecordAt(position);
+  Fill(record, source);
+  HashIndex::Word* const word = WordOf(source.keyspace, source.key, hash);
+  const Position newest = HashIndex::PositionOf(word->load(std::memory_order_relaxed));
+  const base::SequenceNumber sequence = assign(newest == 0 ? nullptr : RecordAt(newest));
+  if (sequence == 0) {
+    record->tag.store(Record::kAbandonedTag, std::memory_order_release);
+  } else {
+    record->tag.store(base::MakeTag(sequence, source.kind), std::memory_order_release);
+    Link(record, position, hash, word);
+  }
+  CountOrder();
+  return {position, order_count_.load(std::memory_order_relaxed)};
+}
 
 template <class Visit>
 void Shard::VisitOrder(uint32_t begin, uint32_t end, const Visit& visit) const {

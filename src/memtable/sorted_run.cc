@@ -12,21 +12,91 @@ base::Tag TagOf(const Record& record) noexcept {
   return record.tag.load(std::memory_order_relaxed);
 }
 
-bool EntryLess(const SortEntry& a, const SortEntry& b) noexcept {
-  if (a.prefix != b.prefix) return a.prefix < b.prefix;
-  return CompareRecords(*a.record, *b.record) < 0;
+struct Source {
+  const SortEntry* at;
+  const SortEntry* end;
+  PrefixShift shift;
+
+  size_t left() const noexcept { return static_cast<size_t>(end - at); }
+};
+
+SortEntry* CopyShifted(const SortEntry* begin, const SortEntry* end, PrefixShift shift,
+                       SortEntry* out) noexcept {
+  return std::transform(begin, end, out, [shift](const SortEntry& entry) {
+    return SortEntry{entry.record, shift(entry.prefix)};
+  });
 }
 
-// The first entry of [begin, end) that is not less than `target`, looked for in growing steps from
-// `begin` on, where it is likely to be.
-const SortEntry* Gallop(const SortEntry* begin, const SortEntry* end, const SortEntry& target) {
+SortEntry* CopyRest(const Source& source, SortEntry* out) noexcept {
+  return CopyShifted(source.at, source.end, source.shift, out);
+}
+
+// For runs of similar size: which of them is next cannot be guessed, so nothing branches on it.
+void MergeAlike(Source a, Source b, SortEntry* out) noexcept {
+  while (true) {
+    // So many steps exhaust neither.
+    size_t steps = std::min(a.left(), b.left());
+    if (steps == 0) break;
+    for (; steps != 0; --steps) {
+      const uint64_t prefix_a = a.shift(a.at->prefix);
+      const uint64_t prefix_b = b.shift(b.at->prefix);
+      bool is_b = prefix_b < prefix_a;
+      if (prefix_a == prefix_b) [[unlikely]] {
+        is_b = CompareRecords(*b.at->record, *a.at->record) < 0;
+      }
+      const uint64_t mask = uint64_t{0} - static_cast<uint64_t>(is_b);
+      const auto record_a = reinterpret_cast<uintptr_t>(a.at->record);
+      const auto record_b = reinterpret_cast<uintptr_t>(b.at->record);
+      out->record = reinterpret_cast<const Record*>(record_a ^ ((record_a ^ record_b) & mask));
+      out->prefix = prefix_a ^ ((prefix_a ^ prefix_b) & mask);
+      ++out;
+      a.at += !is_b;
+      b.at += is_b;
+    }
+  }
+  CopyRest(b, CopyRest(a, out));
+}
+
+// The first entry of `source` that is not less than (record, prefix), looked for in growing steps
+// from where it stands, since it is likely to be near.
+const SortEntry* Gallop(const Source& source, const Record& record, uint64_t prefix) noexcept {
+  const auto is_less = [&](const SortEntry& entry) {
+    const uint64_t shifted = source.shift(entry.prefix);
+    return shifted != prefix ? shifted < prefix : CompareRecords(*entry.record, record) < 0;
+  };
+  const SortEntry* begin = source.at;
   size_t step = 1;
-  while (step < static_cast<size_t>(end - begin) && EntryLess(begin[step - 1], target)) {
+  while (step < static_cast<size_t>(source.end - begin) && is_less(begin[step - 1])) {
     begin += step;
     step *= 2;
   }
-  const SortEntry* const limit = begin + std::min(step, static_cast<size_t>(end - begin));
-  return std::lower_bound(begin, limit, target, EntryLess);
+  const SortEntry* const end = begin + std::min(step, static_cast<size_t>(source.end - begin));
+  return std::partition_point(begin, end, is_less);
+}
+
+void MergeFew(Source many, Source few, SortEntry* out) noexcept {
+  for (; few.at != few.end; ++few.at) {
+    const uint64_t prefix = few.shift(few.at->prefix);
+    const SortEntry* const next = Gallop(many, *few.at->record, prefix);
+    out = CopyShifted(many.at, next, many.shift, out);
+    *out++ = {few.at->record, prefix};
+    many.at = next;
+  }
+  CopyRest(many, out);
+}
+
+// The first entry whose prefix is not less.
+const SortEntry* LowerByPrefix(std::span<const SortEntry> entries, uint64_t prefix) noexcept {
+  const SortEntry* at = entries.data();
+  for (size_t count = entries.size(); count > 1;) {
+    const size_t half = count / 2;
+    count -= half;
+    // Both places where the next step may look.
+    __builtin_prefetch(at + count / 2);
+    __builtin_prefetch(at + half + count / 2);
+    at += at[half - 1].prefix < prefix ? half : 0;
+  }
+  return at + static_cast<size_t>(at->prefix < prefix);
 }
 
 }  // namespace
@@ -35,75 +105,80 @@ int CompareRecords(const Record& a, const Record& b) noexcept {
   return base::CompareInternal(a.key(), TagOf(a), b.key(), TagOf(b));
 }
 
-SortedRun SortedRun::Sort(std::vector<SortEntry> entries) {
-  SortedRun run;
-  run.shared_ = SortEntries(entries);
-  run.entries_ = std::move(entries);
-  return run;
+PrefixShift::PrefixShift(const RunView& run, size_t shared) noexcept {
+  const size_t moved = run.shared - shared;
+  if (moved == 0) return;
+  coming_ = base::KeyPrefix(run.first().key().substr(0, run.shared), shared);
+  if (moved >= sizeof(uint64_t)) {
+    kept_ = 0;
+  } else {
+    bits_ = 8 * moved;
+  }
 }
 
-SortedRun SortedRun::Merge(const SortedRun& large, SortedRun small) {
-  if (small.entries_.empty()) return large;
-  if (large.entries_.empty()) return small;
+size_t SharedByRuns(const RunView& a, const RunView& b) noexcept {
+  const size_t shared = std::min(a.shared, b.shared);
+  return shared == 0 ? 0 : std::min(shared, SharedBytes(a.first().key(), b.first().key()));
+}
 
-  // All keys of a run lie between its first and its last, so they share what these share.
-  const std::string_view first = large[0].key();
-  size_t shared = std::min(large.shared_, small.shared_);
-  shared = std::min(shared, SharedBytes(first, small[0].key()));
-  shared = std::min(shared, SharedBytes(first, small[small.size() - 1].key()));
+SortedRun::SortedRun(size_t size, size_t shared)
+    : entries_(std::make_unique_for_overwrite<SortEntry[]>(size)), size_(size), shared_(shared) {}
 
-  SortedRun shortened;
-  const SortedRun* source = &large;
-  if (shared < large.shared_) {
-    shortened = large;
-    shortened.ShortenShared(shared);
-    source = &shortened;
+SortedRun::SortedRun(const RunView& view) : SortedRun(view.entries.size(), view.shared) {
+  std::copy(view.entries.begin(), view.entries.end(), entries_.get());
+}
+
+SortedRun SortedRun::Sort(std::vector<SortEntry> entries, Sorter sorter) {
+  const size_t shared = SortEntries(entries, sorter);
+  return entries.empty() ? SortedRun() : SortedRun(RunView{entries, shared});
+}
+
+SortedRun SortedRun::Merge(RunView a, RunView b) {
+  // From here on a search in the larger run, and copies in bulk, are quicker than a comparison of
+  // every entry.
+  constexpr size_t kFewRatio = 16;
+  if (a.entries.size() < b.entries.size()) std::swap(a, b);
+  if (b.entries.empty()) return SortedRun(a);
+
+  const size_t shared = SharedByRuns(a, b);
+  SortedRun merged(a.entries.size() + b.entries.size(), shared);
+  const auto source = [shared](const RunView& run) {
+    const SortEntry* const begin = run.entries.data();
+    return Source{begin, begin + run.entries.size(), PrefixShift(run, shared)};
+  };
+  if (a.entries.size() / kFewRatio >= b.entries.size()) {
+    MergeFew(source(a), source(b), merged.entries_.get());
+  } else {
+    MergeAlike(source(a), source(b), merged.entries_.get());
   }
-  small.ShortenShared(shared);
-
-  SortedRun merged;
-  merged.shared_ = shared;
-  merged.entries_.reserve(large.size() + small.size());
-  const SortEntry* at = source->entries_.data();
-  const SortEntry* const end = at + source->entries_.size();
-  for (const SortEntry& entry : small.entries_) {
-    const SortEntry* const next = Gallop(at, end, entry);
-    merged.entries_.insert(merged.entries_.end(), at, next);
-    merged.entries_.push_back(entry);
-    at = next;
-  }
-  merged.entries_.insert(merged.entries_.end(), at, end);
   return merged;
 }
 
-// Moves the prefixes to the left: bytes that the keys share come in, and as many fall out.
-void SortedRun::ShortenShared(size_t shared) noexcept {
-  const size_t moved = shared_ - shared;
-  if (moved == 0) return;
-  const uint64_t coming =
-      base::KeyPrefix(entries_.front().record->key().substr(0, shared_), shared);
-  for (SortEntry& entry : entries_) {
-    entry.prefix = moved >= 8 ? coming : coming | entry.prefix >> (8 * moved);
-  }
-  shared_ = shared;
-}
-
 size_t SortedRun::Search(std::string_view key, base::Tag tag, bool after_equal) const noexcept {
-  if (entries_.empty()) return 0;
-  const std::string_view shared = entries_.front().record->key().substr(0, shared_);
-  if (const int order = key.substr(0, shared_).compare(shared); order != 0) {
-    return order < 0 ? 0 : size();
+  if (size_ == 0) return 0;
+  if (shared_ != 0) {
+    const std::string_view shared = entries_[0].record->key().substr(0, shared_);
+    if (const int order = key.substr(0, shared_).compare(shared); order != 0) {
+      return order < 0 ? 0 : size_;
+    }
   }
-  const SortEntry target{nullptr, base::KeyPrefix(key, shared_)};
-  const auto [begin, end] =
-      std::equal_range(entries_.begin(), entries_.end(), target,
-                       [](const SortEntry& a, const SortEntry& b) { return a.prefix < b.prefix; });
-  const auto found = std::partition_point(begin, end, [&](const SortEntry& entry) {
+  const uint64_t prefix = base::KeyPrefix(key, shared_);
+  const auto is_before = [&](const SortEntry& entry) {
+    if (entry.prefix != prefix) return entry.prefix < prefix;
     const Record& record = *entry.record;
     const int order = base::CompareInternal(record.key(), TagOf(record), key, tag);
     return after_equal ? order <= 0 : order < 0;
-  });
-  return static_cast<size_t>(found - entries_.begin());
+  };
+  // Few entries have the same prefix, as a rule, but all may: growing steps again.
+  const SortEntry* const end = entries_.get() + size_;
+  const SortEntry* begin = LowerByPrefix({entries_.get(), size_}, prefix);
+  size_t step = 1;
+  while (step <= static_cast<size_t>(end - begin) && is_before(begin[step - 1])) {
+    begin += step;
+    step *= 2;
+  }
+  const SortEntry* const limit = begin + std::min(step - 1, static_cast<size_t>(end - begin));
+  return static_cast<size_t>(std::partition_point(begin, limit, is_before) - entries_.get());
 }
 
 }  // namespace basalt::memtable

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -14,23 +16,57 @@ namespace basalt::memtable {
 /// < 0, 0, > 0: the internal order of two finished records.
 int CompareRecords(const Record& a, const Record& b) noexcept;
 
+/// Entries in internal order, whose prefixes are the 8 key bytes after the `shared` ones that all
+/// their keys have in common. Points to what a SortedRun or somebody else owns.
+struct RunView {
+  std::span<const SortEntry> entries;
+  size_t shared = 0;
+
+  const Record& first() const noexcept { return *entries.front().record; }
+};
+
+/// What makes the prefixes of runs that share different numbers of bytes comparable: moves a
+/// prefix to the left, so that bytes that the run's keys share come in, and as many fall out.
+class PrefixShift {
+ public:
+  PrefixShift() = default;
+  /// For a run that is not empty, to prefixes after `shared` bytes, at most the run's own.
+  PrefixShift(const RunView& run, size_t shared) noexcept;
+
+  uint64_t operator()(uint64_t prefix) const noexcept {
+    return coming_ | (prefix & kept_) >> bits_;
+  }
+
+ private:
+  uint64_t coming_ = 0;
+  uint64_t kept_ = ~uint64_t{0};
+  uint64_t bits_ = 0;
+};
+
+/// Bytes that all keys of both runs share; neither is empty.
+size_t SharedByRuns(const RunView& a, const RunView& b) noexcept;
+
 /// Finished versions of one keyspace in internal order; immutable once made. The records must
 /// outlive it.
 ///
-/// Entries are {record, prefix}: `prefix` is the 8 key bytes after the `shared` ones that all keys
-/// have in common, so that a search seldom visits a record before its last step.
+/// Prefixes as in RunView let a search, and a merge, seldom visit a record before its last step.
 class SortedRun {
  public:
   SortedRun() = default;
+  /// A copy of `view`. Throws std::bad_alloc.
+  explicit SortedRun(const RunView& view);
   /// Sorts entries whose prefixes are KeyPrefix(key, 0). Throws std::bad_alloc.
-  static SortedRun Sort(std::vector<SortEntry> entries);
-  /// The versions of both, each found in one of them only; linear, without visiting the records
-  /// between two of the smaller run. Throws std::bad_alloc.
-  static SortedRun Merge(const SortedRun& large, SortedRun small);
+  static SortedRun Sort(std::vector<SortEntry> entries, Sorter sorter = Sorter::kVector);
+  /// The versions of both, each found in one of them only. Linear; visits records only where
+  /// prefixes are equal; quicker when one is much smaller. Throws std::bad_alloc.
+  static SortedRun Merge(RunView a, RunView b);
 
-  size_t size() const noexcept { return entries_.size(); }
+  RunView view() const noexcept { return {{entries_.get(), size_}, shared_}; }
+  operator RunView() const noexcept { return view(); }  // NOLINT(google-explicit-constructor)
+
+  size_t size() const noexcept { return size_; }
   const Record& operator[](size_t i) const noexcept { return *entries_[i].record; }
-  uint64_t memory_bytes() const noexcept { return entries_.capacity() * sizeof(SortEntry); }
+  uint64_t memory_bytes() const noexcept { return size_ * sizeof(SortEntry); }
 
   /// The first entry at or after (key, tag), size() if there is none.
   size_t LowerBound(std::string_view key, base::Tag tag) const noexcept {
@@ -41,19 +77,12 @@ class SortedRun {
     return Search(key, tag, /*after_equal=*/true);
   }
 
-  /// Starts to load entry i's record, if there is one. Any i.
-  void Prefetch(size_t i) const noexcept {
-    if (i >= entries_.size()) return;
-    const char* const record = reinterpret_cast<const char*>(entries_[i].record);
-    __builtin_prefetch(record);
-    __builtin_prefetch(record + 64);
-  }
-
  private:
+  SortedRun(size_t size, size_t shared);
   size_t Search(std::string_view key, base::Tag tag, bool after_equal) const noexcept;
-  void ShortenShared(size_t shared) noexcept;
 
-  std::vector<SortEntry> entries_;
+  std::unique_ptr<SortEntry[]> entries_;
+  size_t size_ = 0;
   size_t shared_ = 0;
 };
 

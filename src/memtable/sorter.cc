@@ -3,10 +3,14 @@
 #include <hwy/contrib/sort/vqsort.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "base/coding.h"
+#include "base/internal_key.h"
 
 namespace basalt::memtable {
 namespace {
@@ -56,15 +60,62 @@ void SetPrefixes(Entries entries, size_t offset) noexcept {
   }
 }
 
+// Sorts by prefix, one byte of it after the other from the least significant on. All bytes are
+// counted in one pass, and those in which all prefixes agree are skipped.
+class RadixSorter {
+ public:
+  void Sort(Entries entries) {
+    for (ByteCounts& counts : counts_) counts.fill(0);
+    for (const SortEntry& entry : entries) {
+      for (size_t byte = 0; byte < kPrefixBytes; ++byte) ++counts_[byte][ByteOf(entry, byte)];
+    }
+    other_.resize(std::max(other_.size(), entries.size()));
+    Entries from = entries;
+    Entries to = Entries(other_).first(entries.size());
+    for (size_t byte = 0; byte < kPrefixBytes; ++byte) {
+      if (counts_[byte][ByteOf(entries[0], byte)] == entries.size()) continue;
+      Distribute(from, to, byte);
+      std::swap(from, to);
+    }
+    if (from.data() != entries.data()) std::ranges::copy(from, entries.begin());
+  }
+
+ private:
+  using ByteCounts = std::array<size_t, 256>;
+
+  static size_t ByteOf(const SortEntry& entry, size_t byte) noexcept {
+    return entry.prefix >> (8 * byte) & 0xFF;
+  }
+  // Entries that agree in the byte keep their order. Counts become places.
+  void Distribute(Entries from, Entries to, size_t byte) noexcept {
+    ByteCounts& places = counts_[byte];
+    std::exclusive_scan(places.begin(), places.end(), places.begin(), size_t{0});
+    for (const SortEntry& entry : from) to[places[ByteOf(entry, byte)]++] = entry;
+  }
+
+  std::array<ByteCounts, kPrefixBytes> counts_;
+  std::vector<SortEntry> other_;
+};
+
 class TieBreaker {
  public:
+  /// `sorter` is not kComparison.
+  explicit TieBreaker(Sorter sorter) : sorter_(sorter) {}
+
   void SortByPrefix(Entries entries) {
     if (entries.size() <= kComparedEntriesMax) {
       std::sort(entries.begin(), entries.end(),
                 [](const SortEntry& a, const SortEntry& b) { return a.prefix < b.prefix; });
+    } else if (sorter_ == Sorter::kRadix) {
+      radix_sort_.Sort(entries);
     } else {
-      vector_sort_(reinterpret_cast<hwy::K64V64*>(entries.data()), entries.size(),
-                   hwy::SortAscending());
+      // VQSort fills up its vectors with the greatest key and may leave that in place of an entry
+      // that has it: those go to the end beforehand.
+      const auto greatest =
+          std::partition(entries.begin(), entries.end(),
+                         [](const SortEntry& entry) { return entry.prefix != ~uint64_t{0}; });
+      vector_sort_(reinterpret_cast<hwy::K64V64*>(entries.data()),
+                   static_cast<size_t>(greatest - entries.begin()), hwy::SortAscending());
     }
   }
 
@@ -146,10 +197,23 @@ class TieBreaker {
     });
   }
 
+  const Sorter sorter_;
   hwy::Sorter vector_sort_;
+  RadixSorter radix_sort_;
   std::vector<SortEntry> deeper_;
   std::vector<Range> ranges_;
 };
+
+size_t SortWholeKeys(Entries entries) {
+  std::sort(entries.begin(), entries.end(), [](const SortEntry& a, const SortEntry& b) {
+    return base::CompareInternal(a.record->key(), a.record->tag.load(std::memory_order_relaxed),
+                                 b.record->key(),
+                                 b.record->tag.load(std::memory_order_relaxed)) < 0;
+  });
+  const size_t shared = SharedBytes(entries.front().record->key(), entries.back().record->key());
+  SetPrefixes(entries, shared);
+  return shared;
+}
 
 }  // namespace
 
@@ -165,8 +229,9 @@ size_t SharedBytes(std::string_view a, std::string_view b) noexcept {
   return i;
 }
 
-size_t SortEntries(Entries entries) {
+size_t SortEntries(Entries entries, Sorter sorter) {
   if (entries.empty()) return 0;
+  if (sorter == Sorter::kComparison) return SortWholeKeys(entries);
   uint64_t differing_bits = 0;
   for (const SortEntry& entry : entries) differing_bits |= entry.prefix ^ entries[0].prefix;
   size_t shared = 0;
@@ -177,7 +242,7 @@ size_t SortEntries(Entries entries) {
   if (entries.size() <= kComparedEntriesMax) {
     SortByComparison(entries, shared);
   } else {
-    TieBreaker().Sort(entries, shared);
+    TieBreaker(sorter).Sort(entries, shared);
   }
   return shared;
 }

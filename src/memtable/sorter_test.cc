@@ -60,14 +60,17 @@ class Versions {
 };
 
 void ExpectSortedLikeStdSort(const Versions& versions) {
-  std::vector<SortEntry> entries = versions.Entries();
-  const size_t shared = SortEntries(entries);
   const std::vector<const Record*> expected = versions.Expected();
-  for (size_t i = 0; i < entries.size(); ++i) {
-    ASSERT_EQ(entries[i].record, expected[i]) << "at " << i;
-    ASSERT_EQ(entries[i].prefix, base::KeyPrefix(entries[i].record->key(), shared));
+  for (const Sorter sorter : {Sorter::kVector, Sorter::kRadix, Sorter::kComparison}) {
+    SCOPED_TRACE(testing::Message() << "sorter " << static_cast<int>(sorter));
+    std::vector<SortEntry> entries = versions.Entries();
+    const size_t shared = SortEntries(entries, sorter);
+    for (size_t i = 0; i < entries.size(); ++i) {
+      ASSERT_EQ(entries[i].record, expected[i]) << "at " << i;
+      ASSERT_EQ(entries[i].prefix, base::KeyPrefix(entries[i].record->key(), shared));
+    }
+    ASSERT_EQ(shared, SharedBytes(expected.front()->key(), expected.back()->key()));
   }
-  ASSERT_EQ(shared, SharedBytes(expected.front()->key(), expected.back()->key()));
 }
 
 std::string RandomBytes(base::Random* random, size_t size) {
@@ -87,7 +90,9 @@ TEST(Sorter, EveryCountOfRandomKeysIsSorted) {
 
 TEST(Sorter, NothingIsNothing) {
   std::vector<SortEntry> none;
-  EXPECT_EQ(SortEntries(none), 0u);
+  for (const Sorter sorter : {Sorter::kVector, Sorter::kRadix, Sorter::kComparison}) {
+    EXPECT_EQ(SortEntries(none, sorter), 0u);
+  }
 }
 
 TEST(Sorter, DecimalKeysThatShareTheirFirstEightBytes) {
@@ -154,6 +159,78 @@ TEST(Sorter, EveryKeyBranchesEightBytesLater) {
     versions.Add(std::string(8 * ((i * 7) % 2'000), 'x') + "branch" + std::to_string(i));
   }
   ExpectSortedLikeStdSort(versions);
+}
+
+TEST(Sorter, SortedAndReversedKeys) {
+  for (const bool is_reversed : {false, true}) {
+    Versions versions;
+    for (int i = 0; i < 5'000; ++i) {
+      const std::string digits = std::to_string(100'000 + (is_reversed ? 5'000 - i : i));
+      versions.Add("stem of some length" + digits);
+    }
+    ExpectSortedLikeStdSort(versions);
+  }
+}
+
+TEST(Sorter, EmptyKeysAmongShortOnesOfZeros) {
+  base::Random random(7);
+  Versions versions;
+  for (int i = 0; i < 2'000; ++i) {
+    versions.Add(std::string(random.Below(4), '\0') + std::string(random.Below(2), '\1'));
+  }
+  ExpectSortedLikeStdSort(versions);
+}
+
+TEST(Sorter, ZeroBytesAtBothEnds) {
+  base::Random random(8);
+  for (const size_t middle : {0, 6, 16}) {
+    Versions versions;
+    for (int i = 0; i < 3'000; ++i) {
+      std::string key(random.Below(20), '\0');
+      key += RandomBytes(&random, random.Below(middle + 1));
+      key.append(random.Below(20), '\0');
+      versions.Add(key);
+    }
+    ExpectSortedLikeStdSort(versions);
+  }
+}
+
+// The greatest prefix is what a vectorised sort fills up with.
+TEST(Sorter, ManyKeysOfTheGreatestBytes) {
+  base::Random random(11);
+  for (size_t size = 30; size < 400; size += 7) {
+    for (const uint32_t one_in : {1, 2, 10}) {
+      Versions versions;
+      for (size_t i = 0; i < size; ++i) {
+        versions.Add(random.OneIn(one_in) ? std::string(random.Below(20), '\xFF')
+                                          : RandomBytes(&random, 12));
+      }
+      ExpectSortedLikeStdSort(versions);
+    }
+  }
+}
+
+// Each byte of the prefix differs alone, so that the radix sort skips all the others.
+TEST(Sorter, KeysThatDifferInOneByte) {
+  base::Random random(9);
+  for (size_t byte = 0; byte < 20; ++byte) {
+    Versions versions;
+    for (int i = 0; i < 1'000; ++i) {
+      std::string key(20, 'k');
+      key[byte] = static_cast<char>(random.Next());
+      versions.Add(key);
+    }
+    ExpectSortedLikeStdSort(versions);
+  }
+}
+
+TEST(Sorter, RandomLengths) {
+  base::Random random(10);
+  for (const size_t length_max : {3, 9, 17, 300}) {
+    Versions versions;
+    for (int i = 0; i < 5'000; ++i) versions.Add(RandomBytes(&random, random.Below(length_max)));
+    ExpectSortedLikeStdSort(versions);
+  }
 }
 
 TEST(Sorter, KeysOfTheLargestSize) {

@@ -1,4 +1,4 @@
-#include "table/merging_iterator.h"
+#include "base/merging_iterator.h"
 
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ TEST(MergingIterator, RandomMovesMatchASortedVector) {
     base::Random random(seed);
     Dealt dealt = Deal(&random, random.Below(200), random.Below(9) + 1);
     VectorIterator model(&dealt.all);
-    const auto it = NewMergingIterator(std::move(dealt.children));
+    const auto it = base::NewMergingIterator(std::move(dealt.children));
     for (int step = 0; step < 500; ++step) {
       Move(&random, dealt.all, it.get());
       Move(&random, dealt.all, &model);
@@ -86,7 +86,7 @@ TEST(MergingIterator, OfEqualRecordsTheEarlierChildsComesFirstBothWays) {
     children.push_back(std::make_unique<VectorIterator>(
         std::vector<Record>{Put("a", 2, value), Put("b", 1, value)}));
   }
-  const auto it = NewMergingIterator(std::move(children));
+  const auto it = base::NewMergingIterator(std::move(children));
   const std::vector<std::string> expected = {"first", "second", "third"};
   it->SeekToFirst();
   for (int i = 0; i < 6; ++i, it->Next()) {
@@ -113,7 +113,7 @@ TEST(MergingIterator, AnErrorOfAnyChildEndsTheIteration) {
       if (sequence == broken) victim = child.get();
       children.push_back(std::move(child));
     }
-    const auto it = NewMergingIterator(std::move(children));
+    const auto it = base::NewMergingIterator(std::move(children));
     it->SeekToFirst();
     ASSERT_TRUE(it->Valid());
     victim->Break(Status(StatusCode::kIoError, "broken"));
@@ -139,11 +139,11 @@ TEST(MergingIterator, ASingleChildIsGivenBack) {
   Children children;
   children.push_back(std::make_unique<VectorIterator>(std::vector<Record>{}));
   const base::RecordIterator* const child = children.front().get();
-  EXPECT_EQ(NewMergingIterator(std::move(children)).get(), child);
+  EXPECT_EQ(base::NewMergingIterator(std::move(children)).get(), child);
 }
 
 TEST(MergingIterator, NoChildrenAreEmpty) {
-  const auto it = NewMergingIterator({});
+  const auto it = base::NewMergingIterator({});
   it->SeekToFirst();
   EXPECT_FALSE(it->Valid());
   it->SeekForPrev("a", 1);

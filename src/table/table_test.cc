@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/merging_iterator.h"
 #include "base/random.h"
 #include "io/memory_file_system.h"
 #include "table/concatenating_iterator.h"
-#include "table/merging_iterator.h"
 #include "table/test_records.h"
 
 namespace basalt::table {
@@ -348,7 +348,7 @@ TEST(Table, ASeekToAnIteratorsOwnKeyFindsIt) {
   std::vector<std::unique_ptr<base::RecordIterator>> iterators;
   iterators.push_back(OpenTable(whole, cache).value()->NewIterator(true));
   iterators.push_back(NewConcatenatingIterator(run, true));
-  iterators.push_back(NewMergingIterator(std::move(children)));
+  iterators.push_back(base::NewMergingIterator(std::move(children)));
   for (const auto& it : iterators) {
     for (const Record& record : records) {
       it->Seek(record.key, record.tag);

@@ -1,4 +1,4 @@
-#include "table/merging_iterator.h"
+#include "base/merging_iterator.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "base/coding.h"
 
-namespace basalt::table {
+namespace basalt::base {
 namespace {
 
 // Layout: a binary heap of the children that have a record, best first, each with its key's first 8
@@ -182,4 +182,4 @@ std::unique_ptr<base::RecordIterator> NewMergingIterator(
   return std::make_unique<MergingIterator>(std::move(children));
 }
 
-}  // namespace basalt::table
+}  // namespace basalt::base

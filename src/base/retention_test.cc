@@ -1,4 +1,4 @@
-#include "db/retention.h"
+#include "base/retention.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "base/random.h"
 
-namespace basalt::db {
+namespace basalt::base {
 namespace {
 
 struct Version {
@@ -97,4 +97,4 @@ TEST(Retention, EveryBoundaryAndEveryLaterReaderSeesTheSameBeforeAndAfter) {
 }
 
 }  // namespace
-}  // namespace basalt::db
+}  // namespace basalt::base

@@ -12,8 +12,8 @@
 
 #include "basalt/write_batch.h"
 #include "base/random.h"
-#include "memtable/memtable.h"
-#include "memtable/memtable_test_support.h"
+#include "memtable/generation.h"
+#include "memtable/generation_test_support.h"
 
 namespace basalt::memtable {
 namespace {
@@ -60,7 +60,7 @@ std::string ValueFor(std::string_view key, uint64_t number) {
 class History {
  public:
   explicit History(uint32_t shards)
-      : table_(MemTable::Create({.budget_bytes = 512 << 20, .shards = shards})) {}
+      : table_(Generation::Create({.budget_bytes = 512 << 20, .shards = shards})) {}
 
   void Run(int batches_a_writer) {
     std::vector<std::thread> threads;
@@ -106,9 +106,9 @@ class History {
         batch.Put(key, ValueFor(key, ++numbers[k]));
         written.emplace_back(k, numbers[k]);
       }
-      MemTable::Reservation reservation = MustReserve(*table_, batch);
+      Generation::Reservation reservation = MustReserve(*table_, batch);
       if (random.OneIn(10)) {  // one that fails, and is tried again
-        MemTable::Reservation failed = MustReserve(*table_, batch);
+        Generation::Reservation failed = MustReserve(*table_, batch);
         table_->Abandon(std::move(failed));
       }
       const SequenceNumber first = commits_.Assign(records);
@@ -161,7 +161,7 @@ class History {
     ASSERT_EQ(count, visible);
   }
 
-  std::shared_ptr<MemTable> table_;
+  std::shared_ptr<Generation> table_;
   Commits commits_;
   std::array<std::atomic<uint64_t>, kWriters * kKeysAWriter> announced_{};
 };
@@ -174,7 +174,7 @@ TEST(MemTableThreads, WritersReadersAndIteratorsAgreeOnHistory) {
 }
 
 TEST(MemTableThreads, WhatIsThereIsFoundWhileTheIndexDoubles) {
-  const auto table = MemTable::Create({.budget_bytes = 512 << 20, .shards = 1});
+  const auto table = Generation::Create({.budget_bytes = 512 << 20, .shards = 1});
   constexpr uint64_t kKeys = 100'000;
   std::atomic<uint64_t> written{0};
   std::vector<std::thread> readers;
@@ -199,7 +199,7 @@ TEST(MemTableThreads, WhatIsThereIsFoundWhileTheIndexDoubles) {
 // A reader waits for each key that a writer is about to insert: what the index leads to is
 // finished. The two take turns, which is slow on a busy machine: bounded by time, too.
 TEST(MemTableThreads, ARecordThatIsFoundIsFinished) {
-  const auto table = MemTable::Create({.budget_bytes = 64 << 20, .shards = 1});
+  const auto table = Generation::Create({.budget_bytes = 64 << 20, .shards = 1});
   constexpr uint64_t kKeysMax = 50'000;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(3);
   std::atomic<uint64_t> seen{0};
@@ -233,7 +233,7 @@ TEST(MemTableThreads, ARecordThatIsFoundIsFinished) {
 }
 
 TEST(MemTableThreads, AThousandShortLivedThreads) {
-  const auto table = MemTable::Create({});
+  const auto table = Generation::Create({});
   constexpr uint64_t kThreads = 1'000;
   for (uint64_t begin = 0; begin < kThreads; begin += 50) {
     std::vector<std::thread> threads;
@@ -250,7 +250,7 @@ TEST(MemTableThreads, AThousandShortLivedThreads) {
 }
 
 TEST(MemTableThreads, IteratorsShareOneSortingAndSeeTheSame) {
-  const auto table = MemTable::Create({.budget_bytes = 64 << 20});
+  const auto table = Generation::Create({.budget_bytes = 64 << 20});
   WriteBatch batch;
   for (uint64_t i = 0; i < 20'000; ++i) batch.Put(Numbered("key", i), "v");
   table->Insert(MustReserve(*table, batch), 1);

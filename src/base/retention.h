@@ -7,7 +7,7 @@
 
 #include "base/internal_key.h"
 
-namespace basalt::db {
+namespace basalt::base {
 
 /// Decides which versions a flush or compaction keeps: for every boundary (a snapshot, or the
 /// visible sequence number when the work began) the newest version of each key at or below it, and
@@ -30,4 +30,4 @@ class Retention {
   size_t stripe_ = 0;  // of the last version of key_: index of the lowest boundary at or above it
 };
 
-}  // namespace basalt::db
+}  // namespace basalt::base

@@ -11,7 +11,7 @@
 
 #include "basalt/write_batch.h"
 #include "base/hash.h"
-#include "memtable/memtable.h"
+#include "memtable/generation.h"
 
 // What the tests of the memtable share.
 
@@ -24,12 +24,12 @@ inline std::string Numbered(std::string_view stem, uint64_t number) {
   return text;
 }
 
-inline MemTable::Reservation MustReserve(MemTable& table, const WriteBatch& batch) {
+inline Generation::Reservation MustReserve(Generation& table, const WriteBatch& batch) {
   auto reservation = table.Reserve(batch.bytes(), batch.count());
   return std::move(reservation.value());
 }
 
-inline void Put(MemTable& table, std::string_view key, std::string_view value,
+inline void Put(Generation& table, std::string_view key, std::string_view value,
                 base::SequenceNumber sequence) {
   WriteBatch batch;
   batch.Put(key, value);
@@ -37,7 +37,7 @@ inline void Put(MemTable& table, std::string_view key, std::string_view value,
 }
 
 /// "sequence=value", or "sequence deleted", or nothing.
-inline std::optional<std::string> GetAt(const MemTable& table, std::string_view key,
+inline std::optional<std::string> GetAt(const Generation& table, std::string_view key,
                                         base::SequenceNumber at, uint32_t keyspace = 0) {
   FoundRecord found;
   if (!table.Get(keyspace, key, base::Hash(key), at, &found)) return std::nullopt;
@@ -57,7 +57,7 @@ inline std::string Describe(const base::RecordIterator& at) {
   return text;
 }
 
-inline std::vector<std::string> ScanAll(const MemTable& table, base::SequenceNumber visible,
+inline std::vector<std::string> ScanAll(const Generation& table, base::SequenceNumber visible,
                                         uint32_t keyspace = 0) {
   std::vector<std::string> all;
   const auto iterator = table.NewIterator(keyspace, visible);
@@ -68,7 +68,7 @@ inline std::vector<std::string> ScanAll(const MemTable& table, base::SequenceNum
 }
 
 /// As ScanAll, read from the end and turned round.
-inline std::vector<std::string> ScanAllBackwards(const MemTable& table,
+inline std::vector<std::string> ScanAllBackwards(const Generation& table,
                                                  base::SequenceNumber visible) {
   std::vector<std::string> all;
   const auto iterator = table.NewIterator(0, visible);

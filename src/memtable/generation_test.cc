@@ -1,4 +1,4 @@
-#include "memtable/memtable.h"
+#include "memtable/generation.h"
 
 #include <gtest/gtest.h>
 
@@ -14,15 +14,15 @@
 #include "basalt/write_batch.h"
 #include "base/hash.h"
 #include "base/random.h"
-#include "memtable/memtable_test_support.h"
+#include "memtable/generation_test_support.h"
 
 namespace basalt::memtable {
 namespace {
 
 using base::SequenceNumber;
 
-TEST(MemTable, APutIsFoundFromItsSequenceOn) {
-  const auto table = MemTable::Create({});
+TEST(Generation, APutIsFoundFromItsSequenceOn) {
+  const auto table = Generation::Create({});
   Put(*table, "key", "value", 7);
   EXPECT_EQ(GetAt(*table, "key", 6), std::nullopt);
   EXPECT_EQ(GetAt(*table, "key", 7), "7=value");
@@ -30,8 +30,8 @@ TEST(MemTable, APutIsFoundFromItsSequenceOn) {
   EXPECT_EQ(GetAt(*table, "kex", base::kMaxSequence), std::nullopt);
 }
 
-TEST(MemTable, ADeleteIsFoundAsSuch) {
-  const auto table = MemTable::Create({});
+TEST(Generation, ADeleteIsFoundAsSuch) {
+  const auto table = Generation::Create({});
   Put(*table, "key", "value", 1);
   WriteBatch batch;
   batch.Delete("key");
@@ -41,11 +41,11 @@ TEST(MemTable, ADeleteIsFoundAsSuch) {
   EXPECT_EQ(ScanAll(*table, 2), (std::vector<std::string>{"key@2 deleted", "key@1=value"}));
 }
 
-TEST(MemTable, NothingIsVisibleBeforeInsert) {
-  const auto table = MemTable::Create({});
+TEST(Generation, NothingIsVisibleBeforeInsert) {
+  const auto table = Generation::Create({});
   WriteBatch batch;
   batch.Put("key", "value");
-  MemTable::Reservation reservation = MustReserve(*table, batch);
+  Generation::Reservation reservation = MustReserve(*table, batch);
   EXPECT_EQ(GetAt(*table, "key", base::kMaxSequence), std::nullopt);
   EXPECT_TRUE(ScanAll(*table, base::kMaxSequence).empty());
   EXPECT_TRUE(table->empty());
@@ -54,8 +54,8 @@ TEST(MemTable, NothingIsVisibleBeforeInsert) {
   EXPECT_EQ(table->record_count(), 1u);
 }
 
-TEST(MemTable, ABatchGivesItsRecordsConsecutiveSequencesAndTheLaterWins) {
-  const auto table = MemTable::Create({});
+TEST(Generation, ABatchGivesItsRecordsConsecutiveSequencesAndTheLaterWins) {
+  const auto table = Generation::Create({});
   WriteBatch batch;
   batch.Put("a", "1");
   batch.Put("b", "2");
@@ -68,8 +68,8 @@ TEST(MemTable, ABatchGivesItsRecordsConsecutiveSequencesAndTheLaterWins) {
   EXPECT_EQ(GetAt(*table, "b", 13), "13 deleted");
 }
 
-TEST(MemTable, KeyspacesDoNotSeeEachOther) {
-  const auto table = MemTable::Create({});
+TEST(Generation, KeyspacesDoNotSeeEachOther) {
+  const auto table = Generation::Create({});
   WriteBatch batch;
   batch.Put("key", "zero");
   batch.Put("key", "one", {}, KeyspaceId{1});
@@ -83,8 +83,8 @@ TEST(MemTable, KeyspacesDoNotSeeEachOther) {
   EXPECT_TRUE(ScanAll(*table, 9, 2).empty());
 }
 
-TEST(MemTable, ALateSmallerSequenceIsLinkedBehindTheLargerOnes) {
-  const auto table = MemTable::Create({});
+TEST(Generation, ALateSmallerSequenceIsLinkedBehindTheLargerOnes) {
+  const auto table = Generation::Create({});
   for (const SequenceNumber sequence : {50, 20, 40, 10, 30, 60}) {
     Put(*table, "key", Numbered("v", sequence), sequence);
   }
@@ -102,11 +102,11 @@ TEST(MemTable, ALateSmallerSequenceIsLinkedBehindTheLargerOnes) {
 }
 
 // One shard, so that the unfinished record stands before the others in order of arrival.
-TEST(MemTable, ARunNeverPassesAnUnfinishedRecord) {
-  const auto table = MemTable::Create({.shards = 1});
+TEST(Generation, ARunNeverPassesAnUnfinishedRecord) {
+  const auto table = Generation::Create({.shards = 1});
   WriteBatch first;
   first.Put("a", "first");
-  MemTable::Reservation unfinished = MustReserve(*table, first);
+  Generation::Reservation unfinished = MustReserve(*table, first);
   std::vector<std::string> others;
   for (SequenceNumber sequence = 2; sequence < 2'000; ++sequence) {
     const std::string key = Numbered("b", 10'000 + sequence);
@@ -120,15 +120,15 @@ TEST(MemTable, ARunNeverPassesAnUnfinishedRecord) {
   EXPECT_EQ(ScanAllBackwards(*table, 2'000), others);
 }
 
-TEST(MemTable, AnIteratorSeesWhatIsFinishedBeyondAnUnfinishedRecord) {
-  const auto table = MemTable::Create({.shards = 1});
+TEST(Generation, AnIteratorSeesWhatIsFinishedBeyondAnUnfinishedRecord) {
+  const auto table = Generation::Create({.shards = 1});
   for (SequenceNumber sequence = 1; sequence <= 100; ++sequence) {
     Put(*table, Numbered("k", sequence), "v", sequence);
   }
   EXPECT_EQ(ScanAll(*table, 100).size(), 100u);
   WriteBatch batch;
   batch.Put("k050", "unfinished");
-  MemTable::Reservation unfinished = MustReserve(*table, batch);
+  Generation::Reservation unfinished = MustReserve(*table, batch);
   Put(*table, "k049", "beyond", 102);
   Put(*table, "k051", "beyond and too new", 103);
   EXPECT_EQ(ScanAll(*table, 100).size(), 100u);
@@ -139,8 +139,8 @@ TEST(MemTable, AnIteratorSeesWhatIsFinishedBeyondAnUnfinishedRecord) {
   EXPECT_EQ(ScanAll(*table, 103).size(), 103u);
 }
 
-TEST(MemTable, AbandonedRecordsAreNeverSeenAndBlockNothing) {
-  const auto table = MemTable::Create({.shards = 1});
+TEST(Generation, AbandonedRecordsAreNeverSeenAndBlockNothing) {
+  const auto table = Generation::Create({.shards = 1});
   for (uint64_t i = 0; i < 1'000; ++i) {
     WriteBatch batch;
     batch.Put(Numbered("abandoned", i), "v");
@@ -156,8 +156,8 @@ TEST(MemTable, AbandonedRecordsAreNeverSeenAndBlockNothing) {
   EXPECT_EQ(table->record_count(), 1u);
 }
 
-TEST(MemTable, KeysAndValuesOfAllSizes) {
-  const auto table = MemTable::Create({.budget_bytes = 64 << 20});
+TEST(Generation, KeysAndValuesOfAllSizes) {
+  const auto table = Generation::Create({.budget_bytes = 64 << 20});
   const std::vector<size_t> key_sizes = {0, 1, 7, 8, 9, 100, 4'096, 65'534, 65'535};
   const std::vector<size_t> value_sizes = {0, 1, 112, 113, 65'536, 65'537, 1 << 20};
   std::vector<std::string> keys;
@@ -176,8 +176,8 @@ TEST(MemTable, KeysAndValuesOfAllSizes) {
   EXPECT_EQ(ScanAll(*table, sequence).size(), sequence);
 }
 
-TEST(MemTable, KeysThatArePrefixesOfOthersWithZerosBehindStayInOrder) {
-  const auto table = MemTable::Create({});
+TEST(Generation, KeysThatArePrefixesOfOthersWithZerosBehindStayInOrder) {
+  const auto table = Generation::Create({});
   std::vector<std::string> keys;
   for (const char* stem : {"", "a", "abcdefg", "abcdefgh"}) {
     for (size_t zeros = 0; zeros < 20; ++zeros) {
@@ -199,9 +199,9 @@ TEST(MemTable, KeysThatArePrefixesOfOthersWithZerosBehindStayInOrder) {
   EXPECT_FALSE(iterator->Valid());
 }
 
-TEST(MemTable, ValuesAndIteratorsOutliveTheTable) {
+TEST(Generation, ValuesAndIteratorsOutliveTheTable) {
   auto pool = std::make_shared<ChunkPool>();
-  auto table = MemTable::Create({.pool = pool});
+  auto table = Generation::Create({.pool = pool});
   const std::string large(200'000, 'L');
   const std::string medium(5'000, 'M');
   Put(*table, "large", large, 1);
@@ -211,7 +211,7 @@ TEST(MemTable, ValuesAndIteratorsOutliveTheTable) {
   ASSERT_TRUE(table->Get(0, "large", base::Hash("large"), 2, &found_large));
   ASSERT_TRUE(table->Get(0, "medium", base::Hash("medium"), 2, &found_medium));
   auto iterator = table->NewIterator(0, 2);
-  const std::weak_ptr<MemTable> watch = table;
+  const std::weak_ptr<Generation> watch = table;
   table.reset();
   iterator->SeekToFirst();
   EXPECT_EQ(iterator->value(), large);
@@ -224,9 +224,9 @@ TEST(MemTable, ValuesAndIteratorsOutliveTheTable) {
   EXPECT_EQ(pool->kept_bytes(), pool->slab_bytes()) << "the table did not give all chunks back";
 }
 
-TEST(MemTable, ReserveRefusesWhatPassesTheBudgetAndTakesNothing) {
+TEST(Generation, ReserveRefusesWhatPassesTheBudgetAndTakesNothing) {
   constexpr uint64_t kBudget = 1 << 20;
-  const auto table = MemTable::Create({.budget_bytes = kBudget});
+  const auto table = Generation::Create({.budget_bytes = kBudget});
   SequenceNumber sequence = 0;
   size_t payload_bytes = 0;
   for (;; ++sequence) {
@@ -253,8 +253,8 @@ TEST(MemTable, ReserveRefusesWhatPassesTheBudgetAndTakesNothing) {
   EXPECT_EQ(table->memory_bytes(), before);
 }
 
-TEST(MemTable, ABatchRefusedHalfWayLeavesNothingToSee) {
-  const auto table = MemTable::Create({.budget_bytes = 64 << 10});
+TEST(Generation, ABatchRefusedHalfWayLeavesNothingToSee) {
+  const auto table = Generation::Create({.budget_bytes = 64 << 10});
   Put(*table, "first", "v", 1);
   WriteBatch batch;
   for (uint64_t i = 0; i < 30; ++i) batch.Put(Numbered("k", i), std::string(3'000, 'v'));
@@ -262,11 +262,11 @@ TEST(MemTable, ABatchRefusedHalfWayLeavesNothingToSee) {
   EXPECT_EQ(ScanAll(*table, base::kMaxSequence), (std::vector<std::string>{"first@1=v"}));
 }
 
-TEST(MemTable, AnEmptyTableAcceptsABatchAboveItsBudget) {
-  const auto table = MemTable::Create({.budget_bytes = 64 << 10});
+TEST(Generation, AnEmptyTableAcceptsABatchAboveItsBudget) {
+  const auto table = Generation::Create({.budget_bytes = 64 << 10});
   WriteBatch batch;
   for (uint64_t i = 0; i < 2'000; ++i) batch.Put(Numbered("k", i), std::string(200, 'v'));
-  MemTable::Reservation first = MustReserve(*table, batch);
+  Generation::Reservation first = MustReserve(*table, batch);
   EXPECT_FALSE(table->Reserve(batch.bytes(), batch.count())) << "only one batch may pass it";
   table->Abandon(std::move(first));
   table->Insert(MustReserve(*table, batch), 1);
@@ -275,16 +275,16 @@ TEST(MemTable, AnEmptyTableAcceptsABatchAboveItsBudget) {
   EXPECT_EQ(ScanAll(*table, base::kMaxSequence).size(), 2'000u);
 }
 
-TEST(MemTable, AnEmptyBatchIsLegal) {
-  const auto table = MemTable::Create({});
+TEST(Generation, AnEmptyBatchIsLegal) {
+  const auto table = Generation::Create({});
   table->Insert(MustReserve(*table, WriteBatch()), 1);
   EXPECT_TRUE(table->empty());
   EXPECT_EQ(GetAt(*table, "", 1), std::nullopt);
 }
 
-TEST(MemTable, LookupsReadFewBucketsWhateverTheNumberOfShards) {
+TEST(Generation, LookupsReadFewBucketsWhateverTheNumberOfShards) {
   for (const uint32_t shards : {1, 16, 64, 256}) {
-    const auto table = MemTable::Create({.budget_bytes = 256 << 20, .shards = shards});
+    const auto table = Generation::Create({.budget_bytes = 256 << 20, .shards = shards});
     WriteBatch batch;
     for (uint64_t i = 0; i < 100'000; ++i) batch.Put(Numbered("key", i), "");
     table->Insert(MustReserve(*table, batch), 1);
@@ -293,8 +293,8 @@ TEST(MemTable, LookupsReadFewBucketsWhateverTheNumberOfShards) {
   }
 }
 
-TEST(MemTable, OverwritingOneKeyDoesNotGrowTheIndex) {
-  const auto table = MemTable::Create({.budget_bytes = 64 << 20, .shards = 1});
+TEST(Generation, OverwritingOneKeyDoesNotGrowTheIndex) {
+  const auto table = Generation::Create({.budget_bytes = 64 << 20, .shards = 1});
   Put(*table, "key", "", 1);
   for (SequenceNumber sequence = 2; sequence <= 50'000; ++sequence) {
     Put(*table, "key", "", sequence);
@@ -309,7 +309,7 @@ class Model {
  public:
   explicit Model(uint64_t seed) : random_(seed) {
     static constexpr uint32_t kShards[] = {0, 1, 2, 16};
-    table_ = MemTable::Create({.budget_bytes = 4 << 20, .shards = kShards[random_.Below(4)]});
+    table_ = Generation::Create({.budget_bytes = 4 << 20, .shards = kShards[random_.Below(4)]});
     // Few or many keys, short or long, with zeros and common prefixes.
     const size_t keys = random_.OneIn(2) ? 5 : 400;
     const std::string common(random_.OneIn(2) ? 0 : random_.Below(20), 'p');
@@ -351,7 +351,7 @@ class Model {
  private:
   using Version = std::tuple<uint32_t, std::string, uint64_t>;  // keyspace, key, ~tag
   struct OpenBatch {
-    MemTable::Reservation reservation;
+    Generation::Reservation reservation;
     WriteBatch batch;
     SequenceNumber first;
     bool dropped;
@@ -500,14 +500,14 @@ class Model {
   }
 
   base::Random random_;
-  std::shared_ptr<MemTable> table_;
+  std::shared_ptr<Generation> table_;
   std::vector<std::string> keys_;
   std::map<Version, std::string> versions_;
   std::vector<OpenBatch> open_;
   SequenceNumber last_sequence_ = 0;
 };
 
-TEST(MemTable, BehavesLikeAMapOfVersions) {
+TEST(Generation, BehavesLikeAMapOfVersions) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(Numbered("seed ", seed));
     Model(seed).Run(600);

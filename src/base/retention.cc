@@ -1,8 +1,8 @@
-#include "db/retention.h"
+#include "base/retention.h"
 
 #include <algorithm>
 
-namespace basalt::db {
+namespace basalt::base {
 
 bool Retention::Keep(std::string_view key, base::Tag tag) {
   const base::SequenceNumber sequence = base::TagSequence(tag);
@@ -19,4 +19,4 @@ bool Retention::Keep(std::string_view key, base::Tag tag) {
   return !(at_bottom_ && stripe == 0 && base::TagKind(tag) == RecordKind::kDelete);
 }
 
-}  // namespace basalt::db
+}  // namespace basalt::base

@@ -5,7 +5,7 @@
 
 #include "base/record_iterator.h"
 
-namespace basalt::table {
+namespace basalt::base {
 
 /// All records of `children` in internal order; both directions, and changes of direction at any
 /// record. Of equal records (same key and tag) the earlier child's comes first. An error of any
@@ -16,4 +16,4 @@ namespace basalt::table {
 std::unique_ptr<base::RecordIterator> NewMergingIterator(
     std::vector<std::unique_ptr<base::RecordIterator>> children);
 
-}  // namespace basalt::table
+}  // namespace basalt::base

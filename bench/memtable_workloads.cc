@@ -1,0 +1,528 @@
+#include "bench/memtable_workloads.h"
+
+#include <malloc.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <numeric>
+#include <utility>
+
+#include "base/random.h"
+#include "bench/cache_footprint.h"
+#include "bench/cache_subject.h"
+#include "bench/text.h"
+
+namespace basalt::bench {
+namespace {
+
+constexpr size_t kBatch = 1000;
+constexpr uint32_t kScanRecords = 10;
+constexpr uint32_t kPutPercent = 20;
+constexpr uint32_t kSampleEvery = 32;
+constexpr uint64_t kKeySeed = 1;
+constexpr uint64_t kRequestSeed = 2;
+
+// Values are windows into a few random bytes, which stay in the processor's first cache.
+constexpr size_t kPoolBytes = 256;
+
+const std::array<char, kPoolBytes>& ValuePool() {
+  static const std::array<char, kPoolBytes> kPool = [] {
+    std::array<char, kPoolBytes> pool;
+    base::Random random(kKeySeed);
+    std::generate(pool.begin(), pool.end(), [&] { return static_cast<char>(random.Next()); });
+    return pool;
+  }();
+  return kPool;
+}
+
+using KeyBytes = std::array<char, kKeyBytes>;
+
+CacheKey ToKey(const KeyBytes& bytes) {
+  static_assert(sizeof(CacheKey) == sizeof bytes);
+  return std::bit_cast<CacheKey>(bytes);
+}
+
+/// 16 bytes from two numbers, the first byte the most significant.
+CacheKey BinaryKey(uint64_t high, uint64_t low) {
+  return ToKey(std::bit_cast<KeyBytes>(
+      std::array<uint64_t, 2>{__builtin_bswap64(high), __builtin_bswap64(low)}));
+}
+
+CacheKey DecimalKey(uint32_t number) {
+  KeyBytes bytes;
+  for (size_t i = bytes.size(); i-- > 0; number /= 10)
+    bytes[i] = static_cast<char>('0' + number % 10);
+  return ToKey(bytes);
+}
+
+CacheRequests BinaryPuts(uint32_t records) {
+  base::Random random(kKeySeed);
+  CacheRequests puts(records);
+  for (uint32_t i = 0; i < records; ++i) {
+    const uint64_t high = random.Next();
+    puts[i] = {BinaryKey(high, random.Next()), i, true};
+  }
+  return puts;
+}
+
+/// The numbers below `records`, shuffled.
+CacheRequests DecimalPuts(uint32_t records) {
+  base::Random random(kKeySeed);
+  CacheRequests puts(records);
+  for (uint32_t i = 0; i < records; ++i) puts[i] = {DecimalKey(i), i, true};
+  std::shuffle(puts.begin(), puts.end(), random);
+  return puts;
+}
+
+/// `count` requests for keys among `puts`, drawn uniformly.
+CacheRequests RequestsFor(const CacheRequests& puts, size_t count, uint32_t put_percent) {
+  base::Random random(kRequestSeed);
+  CacheRequests requests(count);
+  for (CacheRequest& request : requests) {
+    request = puts[random.Below(puts.size())];
+    request.is_put = random.Below(100) < put_percent;
+  }
+  return requests;
+}
+
+/// A subject's store, open for as long as this lives.
+class OpenStore {
+ public:
+  OpenStore(MemTableSubject* subject, const StorePlan& plan) : subject_(subject) {
+    subject_->Open(plan);
+  }
+  ~OpenStore() { subject_->Close(); }
+  OpenStore(const OpenStore&) = delete;
+  OpenStore& operator=(const OpenStore&) = delete;
+
+ private:
+  MemTableSubject* subject_;
+};
+
+void Fill(std::span<const CacheRequest> puts, MemTableSubject* subject) {
+  for (; !puts.empty(); puts = puts.subspan(std::min(kBatch, puts.size()))) {
+    subject->PutBatch(puts.first(std::min(kBatch, puts.size())));
+  }
+}
+
+void Expect(const MemTableSubject& subject, std::string_view what, uint64_t seen, uint64_t wanted) {
+  if (seen == wanted) return;
+  Fail(subject.name(),
+       Format("%.*s: %llu instead of %llu", static_cast<int>(what.size()), what.data(),
+              static_cast<unsigned long long>(seen), static_cast<unsigned long long>(wanted)));
+}
+
+void ExpectAll(const MemTableSubject& subject, const Walk& walk, uint64_t records) {
+  Expect(subject, "records walked over", walk.records(), records);
+  Expect(subject, "records in order", walk.is_ordered() ? 1 : 0, 1);
+}
+
+uint64_t EndsOfAll(std::span<const CacheRequest> puts) {
+  return std::accumulate(
+      puts.begin(), puts.end(), uint64_t{0},
+      [](uint64_t sum, const CacheRequest& put) { return sum + EndsOf(ValueOf(put.number)); });
+}
+
+/// Peers take so much longer that they are given a part of some work, which does not slow them.
+size_t ShareOf(const MemTableSubject& subject, size_t work) {
+  constexpr size_t kPeersDivisor = 4;
+  return subject.sorts_later() ? work : work / kPeersDivisor;
+}
+
+/// Processor time that other threads than the caller have taken so far.
+double OthersCpuSeconds() {
+  timespec own{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own);
+  return CpuSeconds() - static_cast<double>(own.tv_sec) - static_cast<double>(own.tv_nsec) / 1e9;
+}
+
+double NsEach(double seconds, uint64_t count) { return 1e9 * seconds / static_cast<double>(count); }
+
+/// Keys of random order whose low half is the record's number.
+CacheRequest LifecycleRecord(uint32_t number) {
+  uint64_t mixed = number + uint64_t{0x9E37'79B9'7F4A'7C15};
+  mixed = (mixed ^ (mixed >> 30)) * 0xBF58'476D'1CE4'E5B9;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94D0'49BB'1331'11EB;
+  return {BinaryKey(mixed ^ (mixed >> 31), number), number, true};
+}
+
+/// A line of /proc/self/status that counts in KiB.
+double StatusBytes(const std::string& wanted) {
+  std::ifstream status("/proc/self/status");
+  for (std::string field; status >> field;) {
+    double kib = 0;
+    if (field == wanted && status >> kib) return kib * 1024;
+  }
+  Fail("measure memory", "/proc/self/status does not say " + wanted);
+}
+
+struct Lifecycle {
+  double put_seconds = 0;
+  double sort_seconds = 0;
+  double walk_seconds = 0;
+  double peak_bytes = 0;
+  double claimed_bytes = 0;
+};
+
+/// Batches of puts, then the order, then one walk over everything.
+Lifecycle Live(uint32_t records, int threads, MemTableSubject* subject) {
+  const double before = StatusBytes("VmRSS:");
+  const auto crew = static_cast<uint32_t>(threads);
+  const auto batches = static_cast<uint32_t>((records + kBatch - 1) / kBatch);
+  CacheRequests parts((batches + crew - 1) / crew * crew);  // The last few may be empty.
+  for (uint32_t i = 0; i < parts.size(); ++i) parts[i].number = i;
+
+  const OpenStore open(subject, {.records = records});
+  const CrewResult puts =
+      RunCrew(parts, {.threads = threads}, [&](std::span<const CacheRequest> part) -> uint64_t {
+        std::array<CacheRequest, kBatch> batch;
+        const uint64_t first = part.front().number * kBatch;
+        size_t count = 0;
+        for (; count < kBatch && first + count < records; ++count) {
+          batch[count] = LifecycleRecord(static_cast<uint32_t>(first + count));
+        }
+        if (count > 0) subject->PutBatch(std::span(batch).first(count));
+        return count;
+      });
+  const Walk walk = subject->WalkAll();
+  Lifecycle life{.put_seconds = puts.seconds,
+                 .sort_seconds = walk.position_seconds(),
+                 .walk_seconds = walk.walk_seconds(),
+                 .peak_bytes = StatusBytes("VmHWM:") - before,
+                 .claimed_bytes = static_cast<double>(subject->claimed_bytes())};
+  ExpectAll(*subject, walk, records);
+  return life;
+}
+
+/// A block of memory as the memtable's: aligned to huge pages, which the kernel is asked for.
+class HugeBlock {
+ public:
+  explicit HugeBlock(size_t bytes) : bytes_((bytes + kAlignment - 1) / kAlignment * kAlignment) {
+    data_.reset(static_cast<char*>(std::aligned_alloc(kAlignment, bytes_)));
+    if (data_ == nullptr) Fail("measure the floor", "no memory");
+    madvise(data_.get(), bytes_, MADV_HUGEPAGE);
+    std::memset(data_.get(), 1, bytes_);
+  }
+  char* data() const { return data_.get(); }
+
+ private:
+  static constexpr size_t kAlignment = size_t{2} << 20;
+  struct Free {
+    void operator()(char* data) const { std::free(data); }
+  };
+  size_t bytes_;
+  std::unique_ptr<char, Free> data_;
+};
+
+/// The least that a get can be: one line of an index, then the whole record that it names, copied.
+class TwoReads {
+ public:
+  explicit TwoReads(uint32_t records)
+      : buckets_(records * kEntryBytes), records_(records * kRecordBytes) {
+    std::vector<uint32_t> order(records);
+    std::iota(order.begin(), order.end(), 0);
+    base::Random random(kKeySeed);
+    std::shuffle(order.begin(), order.end(), random);
+    for (size_t i = 0; i < records; ++i) {
+      std::memcpy(buckets_.data() + i * kEntryBytes, &order[i], sizeof order[i]);
+    }
+  }
+  uint8_t operator()(const CacheRequest& request) {
+    uint32_t record = 0;
+    std::memcpy(&record, buckets_.data() + request.number * kEntryBytes, sizeof record);
+    std::memcpy(copy_.data(), records_.data() + record * kRecordBytes, kRecordBytes);
+    asm volatile("" : : "r"(copy_.data()) : "memory");
+    return static_cast<uint8_t>(copy_.front() ^ copy_.back());
+  }
+
+ private:
+  static constexpr size_t kEntryBytes = 16;
+  static constexpr size_t kRecordBytes = 144;
+  HugeBlock buckets_;
+  HugeBlock records_;
+  std::array<char, kRecordBytes> copy_{};
+};
+
+/// Nanoseconds a read, each begun when the one before it is done if `is_chained`: its request's
+/// place then depends on what was read. Otherwise the processor may overlap them.
+template <bool is_chained, class Read>
+double MeasureReads(std::span<const CacheRequest> gets, Read&& read) {
+  uint64_t zero = 0;
+  asm volatile("" : "+r"(zero));  // The compiler does not know it.
+  uint64_t last = 0;
+  const auto start = std::chrono::steady_clock::now();
+  for (size_t i = 0; i < gets.size(); ++i) {
+    last = read(gets[is_chained ? i + (last & zero) : i]);
+    asm volatile("" : "+r"(last));
+  }
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  return NsEach(elapsed.count(), gets.size());
+}
+
+}  // namespace
+
+std::string_view ValueOf(uint32_t number) noexcept {
+  static const char* const kValues = ValuePool().data();
+  return {kValues + number % (kPoolBytes - kValueBytes), kValueBytes};
+}
+
+const std::vector<MemTableWorkloads::Group>& MemTableWorkloads::Groups() {
+  static const std::vector<Group> kGroups = {
+      {"lifecycle", &MemTableWorkloads::RunLifecycle, {"lifecycle"}, true},
+      {"writes", &MemTableWorkloads::RunWrites, {"write", "batch_write"}},
+      {"reads", &MemTableWorkloads::RunReads, {"get", "multi_get", "mixed"}},
+      {"scans", &MemTableWorkloads::RunScans, {"scan"}},
+      {"order", &MemTableWorkloads::RunOrder, {"iterate"}},
+      {"floor", &MemTableWorkloads::RunFloor, {"floor"}},
+  };
+  return kGroups;
+}
+
+MemTableWorkloads::MemTableWorkloads(const MemTableSettings& settings, MemTableReport* report)
+    : settings_(settings), report_(report) {
+  // Freed memory stays with malloc, as the memtable's with its pool: what is measured is not what
+  // the kernel takes for fresh pages.
+  constexpr int kBlockBytesMax = 32 << 20;
+  mallopt(M_MMAP_THRESHOLD, kBlockBytesMax);
+  mallopt(M_TOP_PAD, 2 * kBlockBytesMax);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+
+  for (const bool is_binary : {true, false}) {
+    Shape shape{.name = is_binary ? "_bin" : "_dec",
+                .puts = is_binary ? BinaryPuts(settings.records) : DecimalPuts(settings.records),
+                .gets = {},
+                .mixed = {}};
+    shape.gets = RequestsFor(shape.puts, shape.puts.size(), 0);
+    shape.mixed = RequestsFor(shape.puts, shape.puts.size(), kPutPercent);
+    shapes_.push_back(std::move(shape));
+  }
+}
+
+void MemTableWorkloads::AddSpeed(const std::string& benchmark, int threads,
+                                 const MemTableSubject& subject, const CrewResult& result,
+                                 bool with_latencies) {
+  const std::string name = subject.name();
+  report_->Add(benchmark, threads, name, "throughput", "ops/s", result.PerSecond());
+  report_->Add(benchmark, threads, name, "time", "ns", NsEach(result.seconds, result.requests));
+  report_->Add(benchmark, threads, name, "cpu", "ns", result.CpuNs());
+  if (!with_latencies) return;
+  report_->Add(benchmark, threads, name, "p50", "us", result.PercentileUs(50));
+  report_->Add(benchmark, threads, name, "p99", "us", result.PercentileUs(99));
+  report_->Add(benchmark, threads, name, "p99.9", "us", result.PercentileUs(99.9));
+}
+
+void MemTableWorkloads::RunLifecycle(MemTableSubject* subject, int round) {
+  const std::string name = subject->name();
+  if (name != "basalt" && (name != "rocksdb" || round > 0)) return;
+  const auto records =
+      static_cast<uint32_t>(ShareOf(*subject, settings_.lifecycle_bytes / kLogicalBytes));
+  const auto logical = static_cast<double>(records * kLogicalBytes);
+  void* const shared =
+      mmap(nullptr, sizeof(Lifecycle), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) Fail("run a lifecycle", "no memory");
+  for (const int threads : settings_.threads) {
+    auto* const life = new (shared) Lifecycle;
+    // A hypervisor takes back memory that its guest has not used for some seconds; to get it again
+    // is slower than what is measured.
+    MeasureFootprint([&] {
+      const HugeBlock touched(static_cast<size_t>(2 * logical));
+      return 0.0;
+    });
+    MeasureFootprint([&] {
+      *life = Live(records, threads, subject);
+      return 0.0;
+    });
+    const double seconds = life->put_seconds + life->sort_seconds + life->walk_seconds;
+    const auto add = [&](const char* metric, const char* unit, double value) {
+      report_->Add("lifecycle", threads, name, metric, unit, value);
+    };
+    add("speed", "MiB/s", logical / seconds / (1 << 20));
+    add("wall", "s", seconds);
+    add("put", "ns", NsEach(life->put_seconds, records));
+    add("sort", "ns", NsEach(life->sort_seconds, records));
+    add("walk", "ns", NsEach(life->walk_seconds, records));
+    add("peak memory", "x", life->peak_bytes / logical);
+    add("claimed memory", "x", life->claimed_bytes / logical);
+  }
+  munmap(shared, sizeof(Lifecycle));
+}
+
+double MemTableWorkloads::MeasureWrite(const Shape& shape, bool in_batches, int threads, bool check,
+                                       MemTableSubject* subject) {
+  const OpenStore open(subject, {.records = shape.puts.size()});
+  const CrewPlan plan{.threads = threads,
+                      .group = in_batches ? kBatch : 1,
+                      .sample_every = in_batches ? 1 : kSampleEvery};
+  const CrewResult result =
+      RunCrew(shape.puts, plan, [&](std::span<const CacheRequest> group) -> uint64_t {
+        if (in_batches) {
+          subject->PutBatch(group);
+        } else {
+          subject->Put(group.front());
+        }
+        return group.size();
+      });
+  const auto drain_start = std::chrono::steady_clock::now();
+  subject->Drain();
+  const std::chrono::duration<double> drain = std::chrono::steady_clock::now() - drain_start;
+
+  AddSpeed((in_batches ? "batch_write" : "write") + shape.name, threads, *subject, result,
+           !in_batches);
+  if (subject->sorts_later() && !in_batches) {
+    report_->Add("write_drained" + shape.name, threads, subject->name(), "time", "ns",
+                 NsEach(result.seconds + drain.count(), result.requests));
+  }
+  if (check) ExpectAll(*subject, subject->WalkAll(), result.requests);
+  return result.PerSecond();
+}
+
+void MemTableWorkloads::RunWrites(MemTableSubject* subject, int round) {
+  {
+    const OpenStore warm_up(subject, {.records = shapes_.front().puts.size()});
+    Fill(shapes_.front().puts, subject);
+  }
+  for (const Shape& shape : shapes_) {
+    for (const bool in_batches : {false, true}) {
+      const std::string benchmark = in_batches ? "batch_write" : "write";
+      if (!Wanted(benchmark)) continue;
+      double alone = 0;
+      for (const int threads : settings_.threads) {
+        const double speed = MeasureWrite(shape, in_batches, threads, round == 0, subject);
+        if (threads == 1) alone = speed;
+        if (threads == 1 || alone == 0) continue;
+        report_->Add(benchmark + shape.name, threads, subject->name(), "over 1 thread", "x",
+                     speed / alone);
+      }
+    }
+  }
+}
+
+void MemTableWorkloads::RunReads(MemTableSubject* subject, int round) {
+  for (const Shape& shape : shapes_) {
+    const OpenStore open(subject, {.records = shape.puts.size()});
+    Fill(shape.puts, subject);
+    subject->Drain();
+    const std::span gets = std::span(shape.gets).first(ShareOf(*subject, shape.gets.size()));
+    const std::span mixed = std::span(shape.mixed).first(gets.size());
+    for (const int threads : settings_.threads) {
+      const CrewPlan plan{.threads = threads, .sample_every = kSampleEvery};
+      if (Wanted("get")) {
+        const CrewResult result =
+            RunCrew(gets, plan, [&](std::span<const CacheRequest> group) -> uint64_t {
+              return subject->Get(group.front()).has_value() ? 1 : 0;
+            });
+        Expect(*subject, "keys found", result.hits, result.requests);
+        AddSpeed("get" + shape.name, threads, *subject, result, true);
+      }
+      if (Wanted("multi_get")) {
+        const CrewResult result =
+            RunCrew(gets, {.threads = threads, .group = MemTableSubject::kMultiGet},
+                    [&](std::span<const CacheRequest> group) { return subject->MultiGet(group); });
+        Expect(*subject, "keys found together", result.hits, result.requests);
+        AddSpeed("multi_get" + shape.name, threads, *subject, result, false);
+      }
+      if (Wanted("mixed")) {
+        const CrewResult result =
+            RunCrew(mixed, plan, [&](std::span<const CacheRequest> group) -> uint64_t {
+              const CacheRequest& request = group.front();
+              if (!request.is_put) return subject->Get(request).has_value() ? 1 : 0;
+              subject->Put(request);
+              return 1;
+            });
+        Expect(*subject, "keys found between puts", result.hits, result.requests);
+        AddSpeed("mixed" + shape.name, threads, *subject, result, true);
+      }
+    }
+    if (round > 0) continue;
+    const Walk walk = subject->WalkAll();
+    ExpectAll(*subject, walk, shape.puts.size());
+    Expect(*subject, "bytes read", walk.ends(), EndsOfAll(shape.puts));
+  }
+}
+
+void MemTableWorkloads::MeasureScan(const Shape& shape, uint32_t interval,
+                                    MemTableSubject* subject) {
+  const std::span<const CacheRequest> puts = std::span(shape.puts).first(shape.puts.size() / 5);
+  const OpenStore open(subject, {.records = puts.size()});
+  uint32_t until_scan = interval;
+  const CrewResult result = RunCrew(puts, {.sample_every = UINT32_MAX},
+                                    [&](std::span<const CacheRequest> group) -> uint64_t {
+                                      subject->Put(group.front());
+                                      if (--until_scan > 0) return 0;
+                                      until_scan = interval;
+                                      return subject->Scan(group.front(), kScanRecords) > 0 ? 1 : 0;
+                                    });
+  Expect(*subject, "scans that began at their key", result.hits, puts.size() / interval);
+  AddSpeed(Format("scan_%u%s", interval, shape.name.c_str()), 1, *subject, result, false);
+}
+
+void MemTableWorkloads::RunScans(MemTableSubject* subject, int /*round*/) {
+  for (const Shape& shape : shapes_) {
+    for (const uint32_t interval : {1U, 20U, 1000U}) MeasureScan(shape, interval, subject);
+  }
+}
+
+void MemTableWorkloads::RunOrder(MemTableSubject* subject, int /*round*/) {
+  for (const Shape& shape : shapes_) {
+    const uint64_t records = shape.puts.size();
+    const OpenStore open(subject, {.records = records, .compaction = false});
+    const double others_before = OthersCpuSeconds();
+    for (const CacheRequest& put : shape.puts) subject->Put(put);
+    const double sorted_percent = subject->sorted_percent();
+    const Walk walk = subject->WalkAll();
+    const double sort_seconds = OthersCpuSeconds() - others_before + walk.position_seconds();
+    ExpectAll(*subject, walk, records);
+    Expect(*subject, "bytes read", walk.ends(), EndsOfAll(shape.puts));
+    const double walk_ns = NsEach(walk.walk_seconds(), records);
+    if (subject->sorts_later()) {
+      const std::string benchmark = "sort" + shape.name;
+      report_->Add(benchmark, 1, subject->name(), "time", "ns", NsEach(sort_seconds, records));
+      report_->Add(benchmark, 1, subject->name(), "sorted before", "%", sorted_percent);
+    }
+    report_->Add("iterate" + shape.name, 1, subject->name(), "time", "ns", walk_ns);
+    report_->Add("iterate" + shape.name, 1, subject->name(), "throughput", "ops/s", 1e9 / walk_ns);
+  }
+}
+
+void MemTableWorkloads::MeasureFloor(const std::string& benchmark, uint32_t records,
+                                     MemTableSubject* subject) {
+  constexpr size_t kGets = 1'000'000;
+  const CacheRequests puts = BinaryPuts(records);
+  const CacheRequests gets = RequestsFor(puts, kGets, 0);
+  const auto add = [&](const char* metric, const char* unit, double value) {
+    report_->Add(benchmark, 1, subject->name(), metric, unit, value);
+  };
+
+  TwoReads two_reads(records);
+  const double floor = MeasureReads<true>(gets, two_reads);
+  add("floor", "ns", floor);
+  add("floor, free", "ns", MeasureReads<false>(gets, two_reads));
+
+  const OpenStore open(subject, {.records = records});
+  Fill(puts, subject);
+  subject->Drain();
+  uint64_t found = 0;
+  const auto get = [&](const CacheRequest& request) -> uint8_t {
+    const std::optional<uint8_t> ends = subject->Get(request);
+    found += ends.has_value() ? 1 : 0;
+    return ends.value_or(0);
+  };
+  const double time = MeasureReads<true>(gets, get);
+  add("get", "ns", time);
+  add("get, free", "ns", MeasureReads<false>(gets, get));
+  add("get/floor", "x", time / floor);
+  Expect(*subject, "keys found", found, 2 * kGets);
+}
+
+void MemTableWorkloads::RunFloor(MemTableSubject* subject, int /*round*/) {
+  if (subject->name() != "basalt") return;
+  MeasureFloor("floor_small", settings_.records, subject);
+  MeasureFloor("floor_large", settings_.large_records, subject);
+}
+
+}  // namespace basalt::bench

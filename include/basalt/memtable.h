@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "basalt/options.h"
+#include "basalt/status.h"
+#include "basalt/store.h"
+
+namespace basalt {
+
+namespace memtable {
+class StoreCore;
+}  // namespace memtable
+
+/// What a write does that finds the memory budget used up.
+enum class AtBudget : uint8_t {
+  kWait,    ///< Waits until compaction has made room; fails when it cannot.
+  kRefuse,  ///< Answers ResourceExhausted at once, and starts a compaction.
+};
+
+/// What puts a memtable's records into order. All give the same order.
+enum class Sorter : uint8_t {
+  kVector,  ///< Vectorised quicksort on 8-byte pieces of keys (Highway's VQSort).
+  kRadix,   ///< Least significant byte first, on the same pieces; for processors without vectors.
+  kComparison,  ///< std::sort on whole keys: the reference for the others.
+};
+
+/// How a memtable is made. The defaults need no tuning.
+struct MemTableOptions {
+  /// Bytes of all generations together: records, index, order, sorted runs. At least 256 KiB. What
+  /// iterators and values hold beyond that is not counted. A quarter is kept for compaction.
+  uint64_t memory_budget = uint64_t{256} << 20;
+  /// A generation that has taken so much is sealed, and a fresh one takes its place. 0: an eighth
+  /// of the budget; at least 64 KiB and 12 KiB a shard, at most half the budget.
+  uint64_t generation_bytes = 0;
+  /// Power of two up to 256; 0: derived from generation_bytes.
+  uint32_t shards = 0;
+  AtBudget at_budget = AtBudget::kWait;
+  /// Whether sealed generations are merged in the background, which drops versions and deletes that
+  /// no snapshot needs. Without it they pile up until the budget is used up, unless Compact is
+  /// called.
+  bool compaction = true;
+  Sorter sorter = Sorter::kVector;
+};
+
+/// A memtable's figures at one moment. Bytes unless said otherwise.
+struct MemTableStats {
+  uint64_t memory_budget = 0;
+  uint64_t memory_bytes = 0;   ///< Of all generations.
+  uint64_t logical_bytes = 0;  ///< Keys and values of all records, hidden versions included.
+  uint64_t records = 0;        ///< Versions and deletes, not keys.
+  uint64_t range_deletes = 0;
+  uint64_t last_sequence = 0;  ///< Given to the newest write.
+  uint64_t snapshots = 0;
+  uint64_t sealed_generations = 0;
+  uint64_t sorted_records = 0;  ///< In sorted runs.
+  uint64_t sorted_runs = 0;
+  uint64_t seals = 0;
+  uint64_t compactions = 0;
+  uint64_t compacted_records = 0;  ///< Read by compactions,
+  uint64_t dropped_records = 0;    ///< and not kept.
+  uint64_t waits = 0;              ///< Writes that waited for room.
+  uint64_t wait_us = 0;            ///< How long they waited together.
+};
+
+/// An ordered store in memory: writes and lookups at the cost of two cache misses, order paid when
+/// somebody asks for it.
+///
+///     auto table = basalt::MemTable::Create().value();
+///     table->Put("b", "2");
+///     table->Put("a", "1");
+///     auto it = table->NewIterator();
+///     for (it->SeekToFirst(); it->Valid(); it->Next()) Use(it->key(), it->value());
+///
+/// Records lie in append-only generations with a hash index each; a background sorts what is new
+/// and merges what is sealed. Versions are ordered by sequence number: the newest write wins,
+/// whoever wrote it. Nothing is on disk. There is no expiry: a batch with a `ttl` is Unsupported.
+/// Every keyspace exists. Durability levels are accepted and mean nothing.
+///
+/// Thread-safe. Lookups take no lock. Values, iterators and snapshots outlive the handle. The
+/// handle may be destroyed on any thread and waits for nobody.
+class MemTable final : public Store {
+ public:
+  /// InvalidArgument: an option is out of range; the message names it. ResourceExhausted.
+  static Result<std::unique_ptr<MemTable>> Create(const MemTableOptions& options = {});
+  ~MemTable() override;
+
+  /// Sets one key. ResourceExhausted: the budget is used up (see AtBudget), or live data alone
+  /// would pass it; nothing has changed then.
+  Status Put(std::string_view key, std::string_view value,
+             KeyspaceId keyspace = KeyspaceId::kDefault);
+  /// Removes one key, present or not.
+  Status Delete(std::string_view key, KeyspaceId keyspace = KeyspaceId::kDefault);
+  /// Removes all keys in [begin, end), present or not. O(1), and some cost for each such record to
+  /// each lookup until compaction has merged it away.
+  Status DeleteRange(std::string_view begin, std::string_view end,
+                     KeyspaceId keyspace = KeyspaceId::kDefault);
+
+  /// Ends the present generation, if it holds anything: writes go to a fresh one.
+  /// ResourceExhausted: the budget has no room for one.
+  Status Seal();
+  /// Until all that was written before the call is sorted, and merged if options ask for it.
+  void WaitForBackgroundWork();
+  /// Seals, if there is room, and merges all sealed generations into one, without what no snapshot
+  /// needs. ResourceExhausted: the budget has no room for the merged one beside what it is made of.
+  Status Compact();
+
+  MemTableStats GetStats() const;
+
+ private:
+  explicit MemTable(std::shared_ptr<memtable::StoreCore> core);
+
+  Result<MaybeValue> DoGet(std::string_view key, const ReadOptions& options) const override;
+  Status DoMultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
+                    const ReadOptions& options) const override;
+  Status DoWrite(const WriteBatch& batch, const WriteOptions& options) override;
+  Status DoUpdate(std::string_view key, const UpdateFunction& fn, KeyspaceId keyspace) override;
+  std::unique_ptr<Iterator> DoNewIterator(const ScanOptions& options) const override;
+  Result<Snapshot> DoGetSnapshot() const override;
+
+  const std::shared_ptr<memtable::StoreCore> core_;
+};
+
+}  // namespace basalt

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/internal_key.h"
+
+namespace basalt::base {
+
+/// Range deletes, flattened: for each key the greatest sequence number of those that cover it.
+/// Immutable; built in O(n log n), asked in O(log n).
+class RangeCover {
+ public:
+  struct Range {
+    std::string_view begin;
+    std::string_view end;  ///< Exclusive.
+    SequenceNumber sequence;
+  };
+
+  RangeCover() = default;
+  /// Copies what it needs. Throws std::bad_alloc.
+  explicit RangeCover(const std::vector<Range>& ranges);
+
+  bool empty() const noexcept { return pieces_.empty(); }
+  /// 0: none covers it.
+  SequenceNumber SequenceAt(std::string_view key) const noexcept;
+  /// Whether a version of `sequence` is deleted.
+  bool Covers(std::string_view key, SequenceNumber sequence) const noexcept {
+    return !pieces_.empty() && SequenceAt(key) > sequence;
+  }
+
+ private:
+  /// From `begin` to the next piece's begin.
+  struct Piece {
+    std::string begin;
+    SequenceNumber sequence;
+  };
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace basalt::base

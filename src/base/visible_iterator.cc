@@ -1,0 +1,207 @@
+#include "base/visible_iterator.h"
+
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+// Forward, the source stands at the present record, and key_ and value_ look into it. Backward, the
+// source meets a key's versions oldest first, so that it has to pass all of them to know the
+// newest: it stands before the present key, whose record is copied into found_key_ and
+// found_value_.
+
+namespace basalt::base {
+namespace {
+
+/// The least string greater than all that begin with `prefix`; nothing when there is none.
+std::optional<std::string> PrefixEnd(std::string_view prefix) {
+  std::string end(prefix);
+  while (!end.empty() && static_cast<unsigned char>(end.back()) == 0xFF) end.pop_back();
+  if (end.empty()) return std::nullopt;
+  end.back() = static_cast<char>(static_cast<unsigned char>(end.back()) + 1);
+  return end;
+}
+
+class VisibleIterator final : public Iterator {
+ public:
+  VisibleIterator(View view, const ScanOptions& options)
+      : view_(std::move(view)), keys_only_(options.keys_only) {
+    if (options.lower) lower_.emplace(*options.lower);
+    if (options.upper) upper_.emplace(*options.upper);
+    if (options.prefix) {
+      lower_.emplace(*options.prefix);
+      upper_ = PrefixEnd(*options.prefix);
+    }
+  }
+
+  void SeekToFirst() override {
+    Move([&] {
+      if (lower_) {
+        source()->Seek(*lower_, kNewestTag);
+      } else {
+        source()->SeekToFirst();
+      }
+      FindForward(/*skip=*/false);
+    });
+  }
+
+  void SeekToLast() override {
+    Move([&] {
+      if (upper_) {
+        source()->SeekForPrev(*upper_, kNewestTag);
+      } else {
+        source()->SeekToLast();
+      }
+      FindBackward();
+    });
+  }
+
+  void Seek(std::string_view target) override {
+    if (lower_ && target < *lower_) return SeekToFirst();
+    Move([&] {
+      source()->Seek(target, kNewestTag);
+      FindForward(/*skip=*/false);
+    });
+  }
+
+  void SeekForPrev(std::string_view target) override {
+    if (upper_ && target >= *upper_) return SeekToLast();
+    Move([&] {
+      source()->SeekForPrev(target, 0);
+      FindBackward();
+    });
+  }
+
+  void Next() override {
+    if (!valid_) return;
+    Move([&] {
+      if (backward_) {
+        source()->Seek(found_key_, 0);
+        FindForward(/*skip=*/false);
+      } else {
+        source()->Next();
+        FindForward(/*skip=*/true);
+      }
+    });
+  }
+
+  void Prev() override {
+    if (!valid_) return;
+    Move([&] {
+      // found_key_ is the present key in both directions.
+      if (!backward_) source()->SeekForPrev(found_key_, kNewestTag);
+      FindBackward();
+    });
+  }
+
+ private:
+  template <class Step>
+  void Move(Step step) {
+    status_ = view_.check_usable ? view_.check_usable() : Status();
+    if (!status_.ok()) return Invalidate();
+    try {
+      step();
+    } catch (const std::bad_alloc&) {
+      status_ = Status(StatusCode::kResourceExhausted, "out of memory while iterating");
+      Invalidate();
+    }
+  }
+
+  void Invalidate() {
+    valid_ = false;
+    key_ = {};
+    value_ = {};
+  }
+
+  /// Ends the iteration: at a bound or the source's end, or at its error.
+  void End() {
+    if (!source()->Valid()) status_ = source()->status();
+    Invalidate();
+  }
+
+  /// To the first visible record at or after the source's; `skip`: older versions of found_key_ do
+  /// not count.
+  void FindForward(bool skip) {
+    backward_ = false;
+    for (; source()->Valid(); source()->Next()) {
+      const std::string_view key = source()->key();
+      if (upper_ && key >= *upper_) break;
+      if (TagSequence(source()->tag()) > view_.at) continue;
+      if (skip && key == found_key_) continue;
+      found_key_.assign(key);
+      skip = true;
+      if (IsPut()) {
+        key_ = key;
+        value_ = keys_only_ ? std::string_view() : source()->value();
+        valid_ = true;
+        return;
+      }
+    }
+    End();
+  }
+
+  void FindBackward() {
+    backward_ = true;
+    while (source()->Valid()) {
+      if (lower_ && source()->key() < *lower_) break;
+      found_key_.assign(source()->key());
+      bool found = false;
+      for (; source()->Valid() && source()->key() == found_key_; source()->Prev()) {
+        if (TagSequence(source()->tag()) > view_.at) continue;
+        found = IsPut();
+        if (found && !keys_only_) found_value_.assign(source()->value());
+      }
+      if (!source()->status().ok()) break;
+      if (found) {
+        key_ = found_key_;
+        value_ = keys_only_ ? std::string_view() : std::string_view(found_value_);
+        valid_ = true;
+        return;
+      }
+    }
+    End();
+  }
+
+  bool IsPut() const {
+    return TagKind(source()->tag()) == RecordKind::kPut &&
+           !view_.ranges.Covers(source()->key(), TagSequence(source()->tag()));
+  }
+  RecordIterator* source() const noexcept { return view_.source.get(); }
+
+  const View view_;
+  const bool keys_only_;
+  std::optional<std::string> lower_;
+  std::optional<std::string> upper_;
+  bool backward_ = false;
+  std::string found_key_;
+  std::string found_value_;
+};
+
+class ErrorIterator final : public Iterator {
+ public:
+  explicit ErrorIterator(Status status) { status_ = std::move(status); }
+  void SeekToFirst() override {}
+  void SeekToLast() override {}
+  void Seek(std::string_view) override {}
+  void SeekForPrev(std::string_view) override {}
+  void Next() override {}
+  void Prev() override {}
+};
+
+}  // namespace
+
+std::unique_ptr<Iterator> NewErrorIterator(Status status) {
+  return std::make_unique<ErrorIterator>(std::move(status));
+}
+
+Status CheckBounds(const ScanOptions& options) {
+  if (!options.prefix || (!options.lower && !options.upper)) return {};
+  return Status(StatusCode::kInvalidArgument,
+                "ScanOptions: prefix excludes lower and upper; set one or the other");
+}
+
+std::unique_ptr<Iterator> NewVisibleIterator(View view, const ScanOptions& options) {
+  return std::make_unique<VisibleIterator>(std::move(view), options);
+}
+
+}  // namespace basalt::base

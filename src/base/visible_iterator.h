@@ -1,0 +1,35 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "basalt/iterator.h"
+#include "basalt/options.h"
+#include "base/internal_key.h"
+#include "base/range_cover.h"
+#include "base/record_iterator.h"
+
+// From versions in internal order to what a user sees: the newest version of each key at or below a
+// sequence number, unless that is a delete or lies under a range delete, within the bounds.
+
+namespace basalt::base {
+
+/// What is looked at. Destroyed from the last to the first.
+struct View {
+  std::shared_ptr<const void> keeps_alive{};  ///< What the source reads from.
+  std::function<Status()> check_usable{};     ///< Asked before each move, if set.
+  RangeCover ranges{};                        ///< Of the range deletes up to `at`.
+  SequenceNumber at = kMaxSequence;
+  std::unique_ptr<RecordIterator> source{};
+};
+
+/// Ok, or what is wrong with the bounds.
+Status CheckBounds(const ScanOptions& options);
+
+/// `options`: bounds that CheckBounds accepts, and keys_only.
+std::unique_ptr<Iterator> NewVisibleIterator(View view, const ScanOptions& options);
+
+/// Never Valid; `status` is what went wrong.
+std::unique_ptr<Iterator> NewErrorIterator(Status status);
+
+}  // namespace basalt::base

@@ -1,0 +1,464 @@
+#include "memtable/generation.h"
+
+#include <algorithm>
+#include <bit>
+#include <condition_variable>
+#include <new>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "base/batch_cursor.h"
+#include "base/check.h"
+#include "base/hash.h"
+#include "memtable/generation_iterator.h"
+#include "memtable/run_set.h"
+#include "memtable/shard.h"
+#include "memtable/sorted_run.h"
+
+namespace basalt::memtable {
+namespace {
+
+constexpr uint32_t kShardsMax = 256;
+constexpr size_t kPinnedValueBytesMin = (size_t{64} << 10) + 1;
+
+uint32_t DefaultShards(uint64_t budget_bytes) noexcept {
+  return static_cast<uint32_t>(
+      std::bit_floor(std::clamp<uint64_t>(budget_bytes / (512 << 10), 1, 16)));
+}
+
+// A value that stays where it is, and the table with it.
+struct TablePin : Value::Pin {
+  std::shared_ptr<const Generation> table;
+
+  static void Release(Value::Pin* pin) noexcept { delete static_cast<TablePin*>(pin); }
+};
+
+Status DoesNotFit(const base::ByteBudget& budget, uint64_t bytes, size_t count) {
+  return Status(StatusCode::kResourceExhausted,
+                "reserve " + std::to_string(count) + " records (" + std::to_string(bytes) +
+                    " bytes) in a memtable with " + std::to_string(budget.used_bytes()) + " of " +
+                    std::to_string(budget.limit_bytes()) +
+                    " bytes taken: flush it, or raise its budget");
+}
+
+/// False: it is not done. The runs are in order as they are, only more of them.
+bool RunIfMemoryAllows(RunSet::Merge* merge) noexcept {
+  try {
+    merge->Run();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+/// What has been sorted so far. All under the mutex, but `covered` and the counters of `set`.
+struct Generation::Runs {
+  Runs(Sorter sorter, size_t shards) : set(sorter), watermarks(shards), next_watermarks(shards) {}
+
+  std::mutex mutex;
+  RunSet set;
+  std::vector<uint32_t> watermarks;  // a shard each: how many of its order entries are covered
+  std::atomic<uint64_t> covered{0};  // their sum
+  bool is_merging = false;           // somebody has a merge out, and goes on until none is left
+  std::condition_variable merged;    // is_merging has become false
+
+  // Used by each extension; members, so that a small one allocates less.
+  std::vector<uint32_t> next_watermarks;
+  std::vector<RunSet::Tail> tails;
+  std::vector<SortEntry> spare_entries;
+};
+
+Generation::Reservation& Generation::Reservation::operator=(Reservation&& other) noexcept {
+  BASALT_CHECK(count_ == 0);
+  count_ = std::exchange(other.count_, 0);
+  is_first_ = other.is_first_;
+  only_ = other.only_;
+  several_ = std::move(other.several_);
+  return *this;
+}
+
+Generation::Reservation::~Reservation() { BASALT_CHECK(count_ == 0); }
+
+std::shared_ptr<Generation> Generation::Create(const GenerationOptions& options) {
+  return std::make_shared<Generation>(Private{}, options);
+}
+
+Generation::Generation(Private, const GenerationOptions& options)
+    : pool_(options.pool != nullptr ? options.pool : ChunkPool::Process()),
+      budget_(options.budget_bytes),
+      runs_(std::make_unique<Runs>(options.sorter, options.shards != 0
+                                                       ? options.shards
+                                                       : DefaultShards(options.budget_bytes))) {
+  const auto shards = static_cast<uint32_t>(runs_->watermarks.size());
+  BASALT_CHECK(std::has_single_bit(shards) && shards <= kShardsMax);
+  shard_shift_ = 63 - static_cast<uint32_t>(std::countr_zero(shards));
+  const size_t chunk_bytes_max = base::Arena::ChunkBytesMax(options.budget_bytes);
+  for (uint32_t i = 0; i < shards; ++i) {
+    shards_.push_back(std::make_unique<Shard>(pool_, &budget_, &retired_, chunk_bytes_max));
+  }
+}
+
+Generation::~Generation() {
+  for (RangeDelete* range = range_deletes_.load(std::memory_order_relaxed); range != nullptr;) {
+    delete std::exchange(range, range->next);
+  }
+}
+
+bool Generation::IsFirst() noexcept {
+  return !first_taken_.load(std::memory_order_relaxed) &&
+         !first_taken_.exchange(true, std::memory_order_relaxed) && empty();
+}
+
+Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) {
+  Reservation reservation;
+  reservation.is_first_ = IsFirst();
+  const uint64_t hash = MixKeyspace(base::Hash(source.key), source.keyspace);
+  const base::Arena::Position position =
+      ShardOf(hash).Take(source, hash, /*within_limit=*/!reservation.is_first_);
+  if (position == 0) {
+    Drop(&reservation);
+    return DoesNotFit(budget_, source.ByteSize(), 1);
+  }
+  reservation.only_ = {hash, position};
+  reservation.count_ = 1;
+  CollectRetired();
+  return reservation;
+}
+
+Result<Generation::Reservation> Generation::Reserve(std::string_view batch, size_t count,
+                                                    bool is_of_several) {
+  Reservation reservation;
+  reservation.is_first_ = IsFirst();
+  const bool within_limit = !reservation.is_first_;
+  if (count > 1) {
+    // A batch that cannot fit should not take half of its space before that shows.
+    const uint64_t bytes = batch.size() + count * (sizeof(OrderEntry) + sizeof(uint64_t));
+    const bool fits = budget_.used_bytes() + bytes <= budget_.limit_bytes();
+    if (within_limit && bytes > base::Arena::ChunkBytesMax(budget_.limit_bytes()) && !fits) {
+      return DoesNotFit(budget_, batch.size(), count);
+    }
+    reservation.several_.reset(new (std::nothrow) Reservation::Place[count]);
+    if (reservation.several_ == nullptr) {
+      Drop(&reservation);
+      return DoesNotFit(budget_, batch.size(), count);
+    }
+  }
+
+  base::BatchCursor cursor(batch);
+  while (cursor.Next()) {
+    BASALT_CHECK(reservation.count_ < count);
+    const uint64_t hash = MixKeyspace(base::Hash(cursor.key()), cursor.keyspace());
+    base::Arena::Position position = 0;
+    if (cursor.kind() != RecordKind::kDeleteRange) {
+      position = ShardOf(hash).Take({.kind = cursor.kind(),
+                                     .keyspace = cursor.keyspace(),
+                                     .key = cursor.key(),
+                                     .value = cursor.value(),
+                                     .expiry_ms = cursor.time_ms(),
+                                     .is_of_several = is_of_several},
+                                    hash, within_limit);
+      if (position == 0) {
+        Drop(&reservation);
+        return DoesNotFit(budget_, batch.size(), count);
+      }
+    }
+    reservation.place(reservation.count_++) = {hash, position};
+  }
+  BASALT_CHECK(reservation.count_ == count);
+  CollectRetired();
+  return reservation;
+}
+
+void Generation::Insert(Reservation reservation, base::SequenceNumber first_sequence) noexcept {
+  constexpr size_t kPrefetchDistance = 8;
+  const size_t count = std::exchange(reservation.count_, 0);
+  for (size_t i = 0; i < count; ++i) {
+    if (i + kPrefetchDistance < count) {
+      const uint64_t ahead = reservation.place(i + kPrefetchDistance).hash;
+      ShardOf(ahead).Prefetch(ahead);
+    }
+    const auto [hash, position] = reservation.place(i);
+    if (position != 0) ShardOf(hash).Finish(position, hash, first_sequence + i);
+  }
+}
+
+void Generation::Abandon(Reservation reservation) noexcept { Drop(&reservation); }
+
+void Generation::Drop(Reservation* reservation) noexcept {
+  const size_t count = std::exchange(reservation->count_, 0);
+  for (size_t i = 0; i < count; ++i) {
+    const auto [hash, position] = reservation->place(i);
+    if (position != 0) ShardOf(hash).Abandon(position);
+  }
+  if (reservation->is_first_) first_taken_.store(false, std::memory_order_relaxed);
+}
+
+// Frees words that doublings left behind, once they are worth a look at all readers.
+void Generation::CollectRetired() noexcept {
+  constexpr uint64_t kRetiredBytesMin = 64 << 10;
+  if (retired_.bytes() > std::max(budget_.limit_bytes() / 64, kRetiredBytesMin)) {
+    retired_.Collect();
+  }
+}
+
+void Generation::Prefetch(uint32_t keyspace, uint64_t hash) const noexcept {
+  hash = MixKeyspace(hash, keyspace);
+  ShardOf(hash).Prefetch(hash);
+}
+
+void Generation::PrefetchRecord(uint32_t keyspace, uint64_t hash) const noexcept {
+  hash = MixKeyspace(hash, keyspace);
+  ShardOf(hash).PrefetchRecord(hash);
+}
+
+bool Generation::Get(uint32_t keyspace, std::string_view key, uint64_t hash,
+                     base::SequenceNumber at, FoundRecord* found) const {
+  const Record* record;
+  {
+    const base::EpochGuard inside;
+    record = Find(keyspace, key, hash, at, nullptr);
+  }
+  if (record == nullptr) return false;
+  found->tag = record->tag.load(std::memory_order_relaxed);
+  found->value = base::TagKind(found->tag) == RecordKind::kPut ? ValueOf(*record) : Value();
+  return true;
+}
+
+Value Generation::ValueOf(const Record& record) const {
+  const std::string_view value = record.value();
+  if (value.size() < kPinnedValueBytesMin) return Value::Copy(value);
+  auto* const pin = new TablePin;
+  pin->data = value.data();
+  pin->release = &TablePin::Release;
+  pin->table = shared_from_this();
+  return Value::Pinned(pin, value.size());
+}
+
+std::unique_ptr<base::RecordIterator> Generation::NewIterator(uint32_t keyspace,
+                                                              base::SequenceNumber visible) const {
+  std::shared_ptr<const RunList> runs;
+  std::vector<uint32_t> watermarks;  // only when the runs do not cover all
+  {
+    std::unique_lock lock(runs_->mutex);
+    const bool all_covered = ExtendRuns();
+    MergeRuns(&lock, /*all=*/false);
+    runs = runs_->set.Of(keyspace);
+    if (!all_covered) watermarks = runs_->watermarks;
+  }
+
+  std::vector<SortEntry> beyond;
+  for (size_t i = 0; i < watermarks.size(); ++i) {
+    shards_[i]->VisitOrder(
+        watermarks[i], shards_[i]->order_count(),
+        [&](uint32_t, const OrderEntry& entry, const Record* record, base::Tag tag) {
+          const bool seen =
+              tag != 0 && tag != Record::kAbandonedTag && base::TagSequence(tag) <= visible;
+          if (seen && entry.keyspace == keyspace) beyond.push_back({record, entry.prefix});
+          return true;
+        });
+  }
+  return std::make_unique<GenerationIterator>(shared_from_this(), std::move(runs),
+                                              SortedRun::Sort(std::move(beyond)), visible);
+}
+
+void Generation::SortTail() const {
+  std::unique_lock lock(runs_->mutex);
+  ExtendRuns();
+  MergeRuns(&lock, /*all=*/false);
+}
+
+void Generation::SortAll() const {
+  std::unique_lock lock(runs_->mutex);
+  ExtendRuns();
+  runs_->merged.wait(lock, [this] { return !runs_->is_merging; });
+  MergeRuns(&lock, /*all=*/true);
+}
+
+// Under the mutex: sorts what is finished beyond the watermarks, up to each shard's first
+// unfinished record, into runs. False: there was one.
+bool Generation::ExtendRuns() const {
+  constexpr size_t kSpareEntriesMax = 1024;
+  Runs& runs = *runs_;
+  size_t tail = 0;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    runs.next_watermarks[i] = shards_[i]->order_count();
+    tail += runs.next_watermarks[i] - runs.watermarks[i];
+  }
+  if (tail == 0) return true;
+
+  runs.tails.clear();
+  std::unordered_map<uint32_t, size_t> tail_numbers;  // of all keyspaces but the first
+  RunSet::Tail* latest = nullptr;                     // most records follow one of their keyspace
+  const auto tail_of = [&](uint32_t keyspace) {
+    if (runs.tails.empty()) {
+      runs.tails.push_back({keyspace, std::move(runs.spare_entries)});
+      runs.tails.front().entries.reserve(tail);
+    } else if (keyspace != runs.tails.front().keyspace) {
+      const auto [found, is_new] = tail_numbers.try_emplace(keyspace, runs.tails.size());
+      if (is_new) runs.tails.push_back({keyspace, {}});
+      return &runs.tails[found->second];
+    }
+    return &runs.tails.front();
+  };
+  bool all_covered = true;
+  uint64_t covered = 0;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const uint32_t begin = runs.watermarks[i];
+    uint32_t& end = runs.next_watermarks[i];
+    if (begin == end) continue;
+    shards_[i]->VisitOrder(
+        begin, end,
+        [&](uint32_t index, const OrderEntry& entry, const Record* record, base::Tag tag) {
+          if (tag == 0) {  // it could not be added later: the run ends before it
+            all_covered = false;
+            end = index;
+            return false;
+          }
+          if (tag != Record::kAbandonedTag) {
+            if (latest == nullptr || latest->keyspace != entry.keyspace) {
+              latest = tail_of(entry.keyspace);
+            }
+            latest->entries.push_back({record, entry.prefix});
+          }
+          return true;
+        });
+    covered += end - begin;
+  }
+  if (covered == 0) return all_covered;
+
+  runs.set.Append(runs.tails);
+  if (!runs.tails.empty() && runs.tails.front().entries.capacity() <= kSpareEntriesMax) {
+    runs.spare_entries = std::move(runs.tails.front().entries);
+    runs.spare_entries.clear();
+  }
+  runs.tails.clear();
+  runs.watermarks.swap(runs.next_watermarks);
+  runs.covered.store(runs.covered.load(std::memory_order_relaxed) + covered,
+                     std::memory_order_release);
+  return all_covered;
+}
+
+// Under the mutex, which is let go while runs are merged. Returns at once while another thread
+// merges: that one goes on with what there is to merge by then.
+void Generation::MergeRuns(std::unique_lock<std::mutex>* lock, bool all) const {
+  Runs& runs = *runs_;
+  if (runs.is_merging) return;
+  struct Turn {
+    explicit Turn(Runs* its_runs) : runs(its_runs) { runs->is_merging = true; }
+    ~Turn() {
+      runs->is_merging = false;
+      runs->merged.notify_all();
+    }
+    Runs* runs;
+  };
+
+  const auto carry_out = [&](RunSet::Merge merge) {
+    lock->unlock();
+    static_cast<void>(RunIfMemoryAllows(&merge));
+    lock->lock();
+    runs.set.PutBack(&merge);
+    lock->unlock();
+    merge = {};  // frees what has been merged
+    lock->lock();
+  };
+  std::optional<RunSet::Merge> merge = runs.set.TakeMerge();
+  if (!merge && !all) return;
+  const Turn turn(&runs);
+  for (; merge; merge = runs.set.TakeMerge()) carry_out(*std::move(merge));
+  if (!all) return;
+  for (const uint32_t keyspace : runs.set.Keyspaces()) {
+    merge = runs.set.TakeMergeOfAll(keyspace);
+    if (merge) carry_out(*std::move(merge));
+  }
+  while ((merge = runs.set.TakeMerge())) carry_out(*std::move(merge));
+}
+
+uint64_t Generation::unsorted_count() const noexcept {
+  const uint64_t covered = runs_->covered.load(std::memory_order_acquire);
+  uint64_t count = 0;
+  for (const auto& shard : shards_) count += shard->order_count();
+  return count - covered;
+}
+
+uint64_t Generation::sorted_count() const noexcept { return runs_->set.entry_count(); }
+
+uint64_t Generation::run_count() const noexcept { return runs_->set.run_count(); }
+
+uint64_t Generation::memory_bytes() const noexcept {
+  return budget_.used_bytes() + retired_.bytes() + runs_->set.memory_bytes();
+}
+
+RangeDelete* Generation::PrepareRangeDelete(uint32_t keyspace, std::string_view begin,
+                                            std::string_view end, bool is_of_several,
+                                            bool within_limit) noexcept {
+  const uint64_t bytes = sizeof(RangeDelete) + begin.size() + end.size();
+  if (!budget_.Charge(bytes, within_limit)) return nullptr;
+  try {
+    auto range = std::make_unique<RangeDelete>();
+    range->keyspace = keyspace;
+    range->is_of_several = is_of_several;
+    range->begin = begin;
+    range->end = end;
+    return range.release();
+  } catch (const std::bad_alloc&) {
+    budget_.Refund(bytes);
+    return nullptr;
+  }
+}
+
+void Generation::Finish(RangeDelete* range, base::SequenceNumber sequence) noexcept {
+  if (sequence == 0) {
+    budget_.Refund(sizeof(RangeDelete) + range->begin.size() + range->end.size());
+    delete range;
+    return;
+  }
+  range->sequence.store(sequence, std::memory_order_relaxed);
+  range->next = range_deletes_.load(std::memory_order_relaxed);
+  while (!range_deletes_.compare_exchange_weak(range->next, range, std::memory_order_release,
+                                               std::memory_order_relaxed)) {
+  }
+}
+
+void Generation::AddKeyspacesTo(std::set<uint32_t>* keyspaces) const {
+  for (const auto& shard : shards_) {
+    uint32_t latest = 0;
+    bool has_latest = false;
+    shard->VisitOrder(0, shard->order_count(),
+                      [&](uint32_t, const OrderEntry& entry, const Record*, base::Tag) {
+                        if (!has_latest || entry.keyspace != latest) {
+                          keyspaces->insert(entry.keyspace);
+                        }
+                        latest = entry.keyspace;
+                        has_latest = true;
+                        return true;
+                      });
+  }
+}
+
+uint64_t Generation::logical_bytes() const noexcept {
+  uint64_t bytes = 0;
+  for (const auto& shard : shards_) bytes += shard->logical_bytes();
+  return bytes;
+}
+
+uint64_t Generation::record_count() const noexcept {
+  uint64_t count = 0;
+  for (const auto& shard : shards_) count += shard->finished_count();
+  return count;
+}
+
+double Generation::MeanIndexProbes() const noexcept {
+  HashIndex::ProbeCounts total;
+  for (const auto& shard : shards_) {
+    const HashIndex::ProbeCounts counts = shard->CountProbes();
+    total.buckets += counts.buckets;
+    total.words += counts.words;
+  }
+  return total.words == 0 ? 0
+                          : static_cast<double>(total.buckets) / static_cast<double>(total.words);
+}
+
+}  // namespace basalt::memtable

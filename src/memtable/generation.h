@@ -1,0 +1,263 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "basalt/memtable.h"
+#include "basalt/status.h"
+#include "basalt/value.h"
+#include "base/arena.h"
+#include "base/epoch.h"
+#include "base/internal_key.h"
+#include "base/record_iterator.h"
+#include "memtable/shard.h"
+
+// The newest writes, in memory: fast to write, fast to look up, ordered only when somebody asks.
+//
+// Layout
+//
+//   Generation ... shards, chosen by the highest bits of the key's hash (with the keyspace mixed
+//   in)
+//     Shard ...... records:  an arena of whole records (record.h)
+//                  order:    an arena of 16-byte entries {8-byte key prefix, position, keyspace},
+//                  one a
+//                            record, in order of arrival: what sorting reads
+//                  index:    low bits of the hash -> newest version (hash_index.h); older versions
+//                  hang
+//                            off it, in descending sequence
+//   Runs ....... for each keyspace a few sorted runs of falling size (run_set.h), and for each
+//                shard the watermark: how many of its order entries the runs cover
+//
+// The life of a record. Reserve takes its space and copies it, unfinished (tag 0). Insert stores
+// its tag, with release, and then lets the index lead to it, so that who finds it finds it
+// finished. Abandon gives it a tag that nobody sees instead. Nothing is removed before the whole
+// table goes.
+//
+// Invariants
+//   - Versions are ordered by sequence number alone, never by arrival: a smaller sequence that
+//   arrives
+//     late is linked behind the larger ones.
+//   - A watermark never passes an unfinished record, because that one could not be added to the run
+//     later. Finished records beyond it are sorted into an iterator's own run.
+//   - Space in index and order is reserved with the record, so that Insert cannot fail.
+//
+// Locks. A shard's one-word lock: Reserve (without the copying) and Insert (without the tag). Get
+// takes none, and is inside an epoch while it reads the index. A mutex guards the runs: one
+// iterator sorts what is new, others that are created meanwhile wait for it, since they need it
+// too. Large runs are merged without the mutex, by one thread at a time (run_set.h); the others go
+// on with the runs that there are.
+//
+// Cost. Get: two cache misses, bucket and record. Insert: the bucket, and the older version if
+// there is one. An iterator over n new records: some 30 ns a record, once, and some 50 for merges
+// over time; then a record's miss, prefetched.
+
+namespace basalt::memtable {
+
+/// One that was prepared. `sequence` 0: not visible yet.
+struct RangeDelete {
+  std::atomic<base::SequenceNumber> sequence{0};
+  RangeDelete* next = nullptr;
+  uint32_t keyspace = 0;
+  bool is_of_several = false;
+  std::string begin;
+  std::string end;
+
+  bool Covers(uint32_t its_keyspace, std::string_view key) const noexcept {
+    return keyspace == its_keyspace && begin <= key && key < end;
+  }
+};
+
+using base::ChunkPool;
+
+/// What a lookup in one place found. `value` is empty unless the tag's kind is kPut.
+struct FoundRecord {
+  base::Tag tag = 0;
+  Value value;
+};
+
+struct GenerationOptions {
+  uint64_t budget_bytes = 16 << 20;   ///< Reserve refuses (ResourceExhausted) what would pass it.
+  uint32_t shards = 0;                ///< Power of two up to 256; 0: derived from the budget.
+  std::shared_ptr<ChunkPool> pool{};  ///< Null: the process's own.
+  Sorter sorter = Sorter::kVector;
+};
+
+/// Thread-safe. Iterators and large values keep the table alive.
+class Generation : public std::enable_shared_from_this<Generation> {
+  struct Private {};
+
+ public:
+  static std::shared_ptr<Generation> Create(const GenerationOptions& options);
+  Generation(Private, const GenerationOptions& options);
+  ~Generation();
+
+  /// Space for all records of a batch. Move-only; must end in Insert or Abandon.
+  class Reservation;
+
+  /// Takes space for every record of `batch` (validated bytes, see BatchCursor; `count` records):
+  /// records are copied, not visible to anyone. ResourceExhausted: it does not fit the budget, and
+  /// nothing is taken (a table that is empty accepts any batch that memory can hold). Any thread.
+  /// Range deletes in it are passed over; `is_of_several` marks the records (RecordSource).
+  Result<Reservation> Reserve(std::string_view batch, size_t count, bool is_of_several = false);
+  /// The same for one record.
+  Result<Reservation> Reserve(const RecordSource& source);
+  /// Makes record i of the batch visible to readers at sequence first_sequence + i and later.
+  /// Cannot fail. Any thread.
+  void Insert(Reservation reservation, base::SequenceNumber first_sequence) noexcept;
+  /// The batch failed: its records never become visible, and block no watermark.
+  void Abandon(Reservation reservation) noexcept;
+
+  enum class Placed : uint8_t { kYes, kNoRoom, kNotAssigned };
+  /// Reserve and Insert of one small record. `assign(tag)` is called under the lock of the key's
+  /// shard, with the tag of the newest version that is here or 0, and gives the sequence; 0: the
+  /// record is not to be. `has_piled_up`: now and then set, when it is time to sort. Any thread.
+  template <class Assign>
+  Placed Put(const RecordSource& source, uint64_t hash, const Assign& assign, bool* has_piled_up);
+  static constexpr size_t kSmallBytesMax = 2048;
+
+  /// The newest version of `key` with a sequence <= `at`; false: none here. `hash` is
+  /// base::Hash(key). Values above 112 bytes are copied to the heap, above 64 KiB pinned with the
+  /// table.
+  bool Get(uint32_t keyspace, std::string_view key, uint64_t hash, base::SequenceNumber at,
+           FoundRecord* found) const;
+  /// The same without its value; null: none here. Inside an epoch. What `check` hides does not
+  /// count.
+  const Record* Find(uint32_t keyspace, std::string_view key, uint64_t hash,
+                     base::SequenceNumber at, BatchCheck* check) const noexcept {
+    hash = MixKeyspace(hash, keyspace);
+    return ShardOf(hash).Find(keyspace, key, hash, at, check);
+  }
+  /// Of a put that Find gave.
+  Value ValueOf(const Record& record) const;
+  /// Starts to load the line where a lookup begins.
+  void Prefetch(uint32_t keyspace, uint64_t hash) const noexcept;
+  /// The same for the record that a lookup will read, once that line is there. Inside an epoch.
+  void PrefetchRecord(uint32_t keyspace, uint64_t hash) const noexcept;
+
+  /// A range delete that is not visible yet, or null: no memory, or beyond the budget.
+  RangeDelete* PrepareRangeDelete(uint32_t keyspace, std::string_view begin, std::string_view end,
+                                  bool is_of_several, bool within_limit = true) noexcept;
+  /// Takes it over and makes it visible at `sequence`. 0: drops it.
+  void Finish(RangeDelete* range, base::SequenceNumber sequence) noexcept;
+  /// The newest one, or null; they hang together by `next` and stay as long as the table.
+  const RangeDelete* range_deletes() const noexcept {
+    return range_deletes_.load(std::memory_order_acquire);
+  }
+
+  /// All finished versions with sequence <= `visible` (every one of which must be finished), in
+  /// internal order. Sorts what is new since the last iterator: not to be called inside an epoch.
+  std::unique_ptr<base::RecordIterator> NewIterator(uint32_t keyspace,
+                                                    base::SequenceNumber visible) const;
+
+  /// Sorts what is new, as NewIterator does. Any thread; an iterator that is created meanwhile
+  /// waits for the sorting, but not for larger merges. Throws std::bad_alloc.
+  void SortTail() const;
+  /// The same, and merges all into one run a keyspace. Records that come meanwhile may make others;
+  /// so does a lack of memory.
+  void SortAll() const;
+  /// Records that no run covers yet. Any thread; reads a word of each shard.
+  uint64_t unsorted_count() const noexcept;
+  /// Records in runs.
+  uint64_t sorted_count() const noexcept;
+  /// Of all keyspaces.
+  uint64_t run_count() const noexcept;
+
+  /// Chunks, order entries, index and runs. What iterators hold for themselves is not in it.
+  uint64_t memory_bytes() const noexcept;
+  /// Inserted records, all versions.
+  uint64_t record_count() const noexcept;
+  bool empty() const noexcept { return record_count() == 0 && range_deletes() == nullptr; }
+  /// The keyspaces of all records.
+  void AddKeyspacesTo(std::set<uint32_t>* keyspaces) const;
+  /// Of all of them, hidden ones included.
+  uint64_t logical_bytes() const noexcept;
+
+  /// Buckets that a lookup of a present key reads, averaged over the index. Only while nothing
+  /// writes.
+  double MeanIndexProbes() const noexcept;
+
+ private:
+  struct Runs;
+
+  // Equal keys of different keyspaces go different ways.
+  static uint64_t MixKeyspace(uint64_t hash, uint32_t keyspace) noexcept {
+    return hash ^ keyspace * 0x9E37'79B9'7F4A'7C15;
+  }
+  bool IsFirst() noexcept;
+  Shard& ShardOf(uint64_t hash) const noexcept { return *shards_[hash >> 1 >> shard_shift_]; }
+  void Drop(Reservation* reservation) noexcept;
+  void CollectRetired() noexcept;
+  bool ExtendRuns() const;
+  void MergeRuns(std::unique_lock<std::mutex>* lock, bool all) const;
+
+  const std::shared_ptr<ChunkPool> pool_;
+  base::ByteBudget budget_;
+  base::RetireList retired_;
+  uint32_t shard_shift_;  // the shard is hash >> 1 >> shard_shift_
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::atomic<RangeDelete*> range_deletes_{nullptr};
+  std::atomic<bool> first_taken_{false};  // a batch has used the right to pass the budget
+
+  const std::unique_ptr<Runs> runs_;
+};
+
+template <class Assign>
+Generation::Placed Generation::Put(const RecordSource& source, uint64_t hash, const Assign& assign,
+                                   bool* has_piled_up) {
+  constexpr uint32_t kPile = 2048;
+  hash = MixKeyspace(hash, source.keyspace);
+  bool is_assigned = false;
+  const auto [position, count] =
+      ShardOf(hash).Put(source, hash, /*within_limit=*/true, [&](const Record* newest) {
+        const base::SequenceNumber sequence =
+            assign(newest == nullptr ? 0 : newest->tag.load(std::memory_order_relaxed));
+        is_assigned = sequence != 0;
+        return sequence;
+      });
+  if (position == 0) return Placed::kNoRoom;
+  if (count % kPile == 0) *has_piled_up = true;
+  if (!first_taken_.load(std::memory_order_relaxed)) {
+    first_taken_.store(true, std::memory_order_relaxed);
+  }
+  CollectRetired();
+  return is_assigned ? Placed::kYes : Placed::kNotAssigned;
+}
+
+class Generation::Reservation {
+ public:
+  Reservation() = default;
+  Reservation(Reservation&& other) noexcept
+      : count_(std::exchange(other.count_, 0)),
+        is_first_(other.is_first_),
+        only_(other.only_),
+        several_(std::move(other.several_)) {}
+  Reservation& operator=(Reservation&& other) noexcept;
+  /// A failed check when it ended in neither Insert nor Abandon.
+  ~Reservation();
+
+  /// The table was empty: it may pass the budget.
+  bool is_first() const noexcept { return is_first_; }
+
+ private:
+  friend class Generation;
+
+  struct Place {
+    uint64_t hash;
+    base::Arena::Position position;  // 0: a range delete, which is not a record
+  };
+  Place& place(size_t i) noexcept { return several_ == nullptr ? only_ : several_[i]; }
+
+  size_t count_ = 0;
+  bool is_first_ = false;  // was admitted because the table was empty
+  Place only_{};
+  std::unique_ptr<Place[]> several_;  // for more than one record
+};
+
+}  // namespace basalt::memtable

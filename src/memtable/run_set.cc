@@ -1,0 +1,170 @@
+#include "memtable/run_set.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace basalt::memtable {
+namespace {
+
+// Below this, copying a run costs no more than another run in every list and every search.
+constexpr size_t kTinyEntries = 32;
+
+bool BelongTogether(size_t older, size_t newer) noexcept {
+  return older < kTinyEntries || 2 * newer >= older;
+}
+
+struct Neighbours {
+  size_t first;
+  size_t last;  // the one behind
+};
+
+// The last runs that are to be merged, with all before them that are then to be merged as well.
+std::optional<Neighbours> FindMergeable(const RunList& runs) noexcept {
+  for (size_t i = runs.size(); i-- > 1;) {
+    size_t first = i;
+    size_t size = runs[i]->size();
+    while (first > 0 && BelongTogether(runs[first - 1]->size(), size)) {
+      size += runs[--first]->size();
+    }
+    if (first != i) return Neighbours{first, i + 1};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void RunSet::Append(std::span<Tail> tails) {
+  for (Tail& tail : tails) Prepare(&tail);
+  for (const Tail& tail : tails) Commit(tail);
+}
+
+// Makes the list with the tail in it. Changes nothing that shows.
+void RunSet::Prepare(Tail* tail) {
+  KeyspaceRuns& held = keyspaces_[tail->keyspace];
+  waiting_.reserve(keyspaces_.size());
+  const RunList& runs = *held.runs;
+
+  RunView newest{tail->entries, SortEntries(tail->entries, sorter_)};
+  SortedRun merged;
+  size_t kept = runs.size();
+  while (kept > held.frozen) {
+    const SortedRun& older = *runs[kept - 1];
+    const size_t size = newest.entries.size();
+    if (!BelongTogether(older.size(), size) || older.size() + size > kMergedAtOnceMax) break;
+    merged = SortedRun::Merge(older, newest);
+    newest = merged;
+    --kept;
+  }
+  if (kept == runs.size()) merged = SortedRun(newest);
+
+  auto extended = std::make_shared<RunList>();
+  extended->reserve(kept + 1);
+  extended->assign(runs.begin(), runs.begin() + static_cast<ptrdiff_t>(kept));
+  extended->push_back(std::make_shared<const SortedRun>(std::move(merged)));
+  tail->runs = std::move(extended);
+  tail->kept = kept;
+}
+
+void RunSet::Commit(const Tail& tail) noexcept {
+  KeyspaceRuns& held = keyspaces_.find(tail.keyspace)->second;
+  Add(&entry_count_, tail.entries.size());
+  Add(&run_count_, tail.runs->size() - held.runs->size());
+  uint64_t bytes = tail.runs->back()->memory_bytes();
+  for (size_t i = tail.kept; i < held.runs->size(); ++i) bytes -= (*held.runs)[i]->memory_bytes();
+  Add(&bytes_, bytes);
+  held.runs = tail.runs;
+  // Only the last run is new. While a merge is out, PutBack looks at all.
+  const RunList& runs = *held.runs;
+  if (held.frozen == 0 && runs.size() > 1 &&
+      BelongTogether(runs[runs.size() - 2]->size(), runs.back()->size())) {
+    Wait(tail.keyspace, &held);
+  }
+}
+
+void RunSet::Wait(uint32_t keyspace, KeyspaceRuns* held) noexcept {
+  if (held->is_waiting) return;
+  waiting_.push_back(keyspace);
+  held->is_waiting = true;
+}
+
+std::shared_ptr<const RunList> RunSet::Of(uint32_t keyspace) const {
+  const auto found = keyspaces_.find(keyspace);
+  return found != keyspaces_.end() ? found->second.runs : nullptr;
+}
+
+std::vector<uint32_t> RunSet::Keyspaces() const {
+  std::vector<uint32_t> ids;
+  ids.reserve(keyspaces_.size());
+  for (const auto& [id, held] : keyspaces_) ids.push_back(id);
+  return ids;
+}
+
+std::optional<RunSet::Merge> RunSet::TakeMerge() {
+  while (!waiting_.empty()) {
+    const uint32_t keyspace = waiting_.back();
+    KeyspaceRuns& held = keyspaces_.find(keyspace)->second;
+    std::optional<Merge> merge;
+    if (const auto found = FindMergeable(*held.runs)) {
+      merge = HandOut(keyspace, &held, found->first, found->last);
+    }
+    waiting_.pop_back();
+    held.is_waiting = false;
+    if (merge) return merge;
+  }
+  return std::nullopt;
+}
+
+std::optional<RunSet::Merge> RunSet::TakeMergeOfAll(uint32_t keyspace) {
+  const auto found = keyspaces_.find(keyspace);
+  if (found == keyspaces_.end() || found->second.runs->size() < 2) return std::nullopt;
+  return HandOut(keyspace, &found->second, 0, found->second.runs->size());
+}
+
+RunSet::Merge RunSet::HandOut(uint32_t keyspace, KeyspaceRuns* held, size_t first, size_t last) {
+  BASALT_CHECK(held->frozen == 0);
+  const RunList& runs = *held->runs;
+  Merge merge;
+  merge.keyspace_ = keyspace;
+  merge.first_ = first;
+  merge.inputs_.assign(runs.begin() + static_cast<ptrdiff_t>(first),
+                       runs.begin() + static_cast<ptrdiff_t>(last));
+  // The last step writes all, and reads what the step before it has made of all but the largest.
+  for (const auto& run : merge.inputs_) merge.charged_bytes_ += 2 * run->memory_bytes();
+  merge.charged_bytes_ -= merge.inputs_.front()->memory_bytes();
+  Add(&bytes_, merge.charged_bytes_);
+  held->frozen = last;
+  return merge;
+}
+
+// From the smallest on, so that each step merges runs of similar size.
+void RunSet::Merge::Run() {
+  SortedRun merged = SortedRun::Merge(inputs_[inputs_.size() - 2]->view(), *inputs_.back());
+  for (size_t i = inputs_.size() - 2; i-- > 0;) merged = SortedRun::Merge(*inputs_[i], merged);
+  merged_ = std::make_shared<const SortedRun>(std::move(merged));
+}
+
+void RunSet::PutBack(Merge* merge) {
+  KeyspaceRuns& held = keyspaces_.find(merge->keyspace_)->second;
+  BASALT_CHECK(held.frozen == merge->first_ + merge->inputs_.size());
+  const auto first = static_cast<ptrdiff_t>(merge->first_);
+  const auto last = static_cast<ptrdiff_t>(std::exchange(held.frozen, 0));
+  Add(&bytes_, uint64_t{0} - merge->charged_bytes_);
+  if (merge->merged_ == nullptr) return;
+
+  const RunList& runs = *held.runs;
+  auto replaced = std::make_shared<RunList>();
+  replaced->reserve(runs.size() - merge->inputs_.size() + 1);
+  replaced->assign(runs.begin(), runs.begin() + first);
+  replaced->push_back(std::move(merge->merged_));
+  replaced->insert(replaced->end(), runs.begin() + last, runs.end());
+
+  uint64_t bytes = (*replaced)[merge->first_]->memory_bytes();
+  for (const auto& run : merge->inputs_) bytes -= run->memory_bytes();
+  Add(&bytes_, bytes);
+  Add(&run_count_, uint64_t{1} - merge->inputs_.size());
+  held.runs = std::move(replaced);
+  if (FindMergeable(*held.runs)) Wait(merge->keyspace_, &held);
+}
+
+}  // namespace basalt::memtable

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "memtable/sorted_run.h"
+
+// What has been sorted of a generation: for each keyspace a few runs of falling size.
+//
+//   runs of a keyspace    [ 60'000 | 9'000 | 1'200 | 17 ]   oldest first; each record in one run
+//                           <- frozen ->                    what a merge is reading at this moment
+//
+// New records become a run of their own behind the others. Two neighbours are merged when the
+// second is at least half as large as the first, or the first is tiny. So n records lie in at most
+// log2 n + 1 runs, and a record is merged again only when its run grows by half: the cost of order
+// is O(log n) a record however often it is asked for.
+//
+// A list of runs never changes; an extension makes another one, of the same runs but for the last.
+// An iterator holds the list of its keyspace, which keeps the runs.
+//
+// Locks. None here: the owner has one mutex, under which everything is called but Merge::Run. Small
+// merges are made at once, inside Append. A larger one is handed out: its runs are frozen, it is
+// made without the mutex, and put in their place afterwards. Meanwhile others append behind the
+// frozen runs, and merge what they append. One merge is out at a time.
+//
+// Cost of one record after each of n, on average: an allocation of list, run and entries each, half
+// a dozen pointers to runs copied, some 16 entries copied, log n entries merged at 4 ns each.
+
+namespace basalt::memtable {
+
+/// Of one keyspace, the oldest and largest first. Never changes once it is shared.
+using RunList = std::vector<std::shared_ptr<const SortedRun>>;
+
+class RunSet {
+ public:
+  /// So many entries are merged at once, by Append: some 10 us.
+  static constexpr size_t kMergedAtOnceMax = 4096;
+
+  explicit RunSet(Sorter sorter) noexcept : sorter_(sorter) {}
+  RunSet(const RunSet&) = delete;
+  RunSet& operator=(const RunSet&) = delete;
+
+  /// New records of one keyspace.
+  struct Tail {
+    uint32_t keyspace = 0;
+    std::vector<SortEntry> entries;         // whose prefixes are KeyPrefix(key, 0); not empty
+    std::shared_ptr<const RunList> runs{};  // for Append's own use
+    size_t kept = 0;                        // the same
+  };
+  /// Adds all tails, each of another keyspace. Throws std::bad_alloc, and has added none then.
+  void Append(std::span<Tail> tails);
+
+  /// Null: it has none.
+  std::shared_ptr<const RunList> Of(uint32_t keyspace) const;
+  std::vector<uint32_t> Keyspaces() const;
+
+  /// A merge that is out, of neighbouring runs of one keyspace.
+  class Merge {
+   public:
+    /// Without the mutex. Throws std::bad_alloc; to be put back all the same.
+    void Run();
+
+   private:
+    friend class RunSet;
+
+    uint32_t keyspace_ = 0;
+    size_t first_ = 0;
+    RunList inputs_;
+    uint64_t charged_bytes_ = 0;
+    std::shared_ptr<const SortedRun> merged_;
+  };
+  /// A merge that Append has left, if any. Not while another is out.
+  std::optional<Merge> TakeMerge();
+  /// All runs of a keyspace into one; none: it has less than two. Not while another is out.
+  std::optional<Merge> TakeMergeOfAll(uint32_t keyspace);
+  /// Puts the merged run in place, or, if Run has failed, leaves everything as it was. Throws
+  /// std::bad_alloc, and has done the latter then.
+  void PutBack(Merge* merge);
+
+  // Any thread, without the mutex.
+  uint64_t entry_count() const noexcept { return entry_count_.load(std::memory_order_relaxed); }
+  uint64_t run_count() const noexcept { return run_count_.load(std::memory_order_relaxed); }
+  /// Of the runs, and of what a merge that is out takes.
+  uint64_t memory_bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  struct KeyspaceRuns {
+    std::shared_ptr<const RunList> runs = std::make_shared<const RunList>();
+    size_t frozen = 0;        // runs before this one may be read by the merge that is out
+    bool is_waiting = false;  // stands in waiting_
+  };
+
+  void Prepare(Tail* tail);
+  void Commit(const Tail& tail) noexcept;
+  void Wait(uint32_t keyspace, KeyspaceRuns* held) noexcept;
+  Merge HandOut(uint32_t keyspace, KeyspaceRuns* held, size_t first, size_t last);
+  static void Add(std::atomic<uint64_t>* counter, uint64_t by) noexcept {
+    counter->store(counter->load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+
+  const Sorter sorter_;
+  std::unordered_map<uint32_t, KeyspaceRuns> keyspaces_;
+  std::vector<uint32_t> waiting_;  // keyspaces with runs to merge; has room for all keyspaces
+  std::atomic<uint64_t> entry_count_{0};
+  std::atomic<uint64_t> run_count_{0};
+  std::atomic<uint64_t> bytes_{0};
+};
+
+}  // namespace basalt::memtable

@@ -1,0 +1,521 @@
+#include "memtable/run_set.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/coding.h"
+#include "base/random.h"
+#include "memtable/generation_iterator.h"
+#include "memtable/generation_test_support.h"
+
+namespace basalt::memtable {
+namespace {
+
+using base::SequenceNumber;
+
+/// Finished records with given keys, of one keyspace.
+class Versions {
+ public:
+  SortEntry Add(std::string_view key, SequenceNumber sequence) {
+    const size_t bytes = Record::ByteSize(key.size(), 0, false);
+    memory_.push_back(std::make_unique<uint64_t[]>(bytes / sizeof(uint64_t) + 1));
+    auto* const record =
+        new (memory_.back().get()) Record{.tag = base::MakeTag(sequence, RecordKind::kPut),
+                                          .previous = 0,
+                                          .value_size = 0,
+                                          .key_size = static_cast<uint16_t>(key.size()),
+                                          .kind = static_cast<uint8_t>(RecordKind::kPut),
+                                          .flags = 0,
+                                          .keyspace = 0};
+    if (!key.empty()) std::memcpy(record->body(), key.data(), key.size());
+    records_.push_back(record);
+    return {record, base::KeyPrefix(key)};
+  }
+  SortEntry Add(std::string_view key) { return Add(key, records_.size() + 1); }
+
+  /// Those with a sequence <= `visible`, in internal order.
+  std::vector<const Record*> Sorted(SequenceNumber visible = base::kMaxSequence) const {
+    std::vector<const Record*> sorted;
+    for (const Record* record : records_) {
+      if (base::TagSequence(record->tag) <= visible) sorted.push_back(record);
+    }
+    std::sort(sorted.begin(), sorted.end(), [](const Record* a, const Record* b) {
+      return std::pair(a->key(), ~a->tag.load()) < std::pair(b->key(), ~b->tag.load());
+    });
+    return sorted;
+  }
+  size_t size() const { return records_.size(); }
+
+ private:
+  std::vector<std::unique_ptr<uint64_t[]>> memory_;
+  std::vector<const Record*> records_;
+};
+
+void Append(RunSet& set, uint32_t keyspace, std::vector<SortEntry> entries) {
+  RunSet::Tail tails[] = {{keyspace, std::move(entries)}};
+  set.Append(tails);
+}
+
+void MergeWhatWaits(RunSet& set) {
+  while (auto merge = set.TakeMerge()) {
+    merge->Run();
+    set.PutBack(&*merge);
+  }
+}
+
+void MergeAll(RunSet& set, uint32_t keyspace) {
+  if (auto merge = set.TakeMergeOfAll(keyspace)) {
+    merge->Run();
+    set.PutBack(&*merge);
+  }
+}
+
+// Each run in order, and all together what is expected.
+void ExpectHolds(const RunSet& set, uint32_t keyspace, const Versions& versions) {
+  std::vector<const Record*> held;
+  const auto runs = set.Of(keyspace);
+  ASSERT_NE(runs, nullptr);
+  for (const auto& run : *runs) {
+    for (size_t i = 0; i < run->size(); ++i) {
+      held.push_back(&(*run)[i]);
+      if (i != 0) {
+        ASSERT_LT(CompareRecords((*run)[i - 1], (*run)[i]), 0);
+      }
+    }
+  }
+  std::sort(held.begin(), held.end());
+  std::vector<const Record*> expected = versions.Sorted();
+  std::sort(expected.begin(), expected.end());
+  ASSERT_EQ(held, expected);
+}
+
+std::string RandomKey(base::Random* random) {
+  std::string key(random->OneIn(3) ? 0 : random->Below(20), 'p');
+  const size_t size = random->Below(12);
+  for (size_t i = 0; i < size; ++i) key.push_back(static_cast<char>(random->Below(4) * 84));
+  return key;
+}
+
+TEST(RunSet, HasNothingOfAKeyspaceThatItNeverMet) {
+  const RunSet set(Sorter::kVector);
+  EXPECT_EQ(set.Of(3), nullptr);
+  EXPECT_TRUE(set.Keyspaces().empty());
+  EXPECT_EQ(set.entry_count() + set.run_count() + set.memory_bytes(), 0u);
+}
+
+TEST(RunSet, RunsStayFewAndFallInSizeWhateverTheTails) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(Numbered("seed ", seed));
+    base::Random random(seed);
+    // The first seeds have tails of one size, the others of all sizes.
+    static constexpr size_t kSizes[] = {1, 2, 31, 33, 1000};
+    Versions versions;
+    RunSet set(Sorter::kVector);
+    while (versions.size() < 20'000) {
+      const size_t size =
+          seed <= std::size(kSizes) ? kSizes[seed - 1] : random.Below(1u << random.Below(13)) + 1;
+      std::vector<SortEntry> tail;
+      for (size_t i = 0; i < size; ++i) {
+        tail.push_back(
+            versions.Add(random.OneIn(2) ? RandomKey(&random) : Numbered("key", random.Next())));
+      }
+      Append(set, 0, std::move(tail));
+      MergeWhatWaits(set);
+      const auto runs = set.Of(0);
+      ASSERT_EQ(runs->size(), set.run_count());
+      ASSERT_LE(runs->size(), static_cast<size_t>(std::bit_width(versions.size())));
+      for (size_t i = 1; i < runs->size(); ++i) {
+        ASSERT_LT(2 * (*runs)[i]->size(), (*runs)[i - 1]->size());
+      }
+      ASSERT_EQ(set.entry_count(), versions.size());
+      ASSERT_EQ(set.memory_bytes(), versions.size() * sizeof(SortEntry));
+    }
+    ExpectHolds(set, 0, versions);
+    MergeAll(set, 0);
+    ASSERT_EQ(set.run_count(), 1u);
+    ExpectHolds(set, 0, versions);
+  }
+}
+
+TEST(RunSet, AListThatSomebodyHoldsNeverChanges) {
+  Versions versions;
+  RunSet set(Sorter::kVector);
+  Append(set, 0, {versions.Add("b")});
+  const auto before = set.Of(0);
+  Append(set, 0, {versions.Add("a")});
+  ASSERT_EQ(before->size(), 1u);
+  EXPECT_EQ(before->front()->size(), 1u);
+  EXPECT_EQ((*before->front())[0].key(), "b");
+  EXPECT_EQ(set.Of(0)->front()->size(), 2u);
+}
+
+std::vector<SortEntry> Decimals(Versions* versions, size_t count) {
+  std::vector<SortEntry> entries;
+  for (size_t i = 0; i < count; ++i) {
+    entries.push_back(versions->Add(Numbered("k", versions->size() * 7919 % 100'003)));
+  }
+  return entries;
+}
+
+TEST(RunSet, OthersAppendBehindAMergeThatIsOut) {
+  Versions versions;
+  RunSet set(Sorter::kVector);
+  Append(set, 0, Decimals(&versions, RunSet::kMergedAtOnceMax));
+  Append(set, 0, Decimals(&versions, RunSet::kMergedAtOnceMax));
+  auto merge = set.TakeMerge();
+  ASSERT_TRUE(merge);
+  EXPECT_EQ(set.Of(0)->size(), 2u);
+  for (int i = 0; i < 3'000; ++i) Append(set, 0, Decimals(&versions, 2));
+  EXPECT_FALSE(set.TakeMerge()) << "one at a time";
+  // The two that are read stand as they were; what came meanwhile has been merged.
+  EXPECT_EQ((*set.Of(0))[1]->size(), RunSet::kMergedAtOnceMax);
+  EXPECT_LE(set.run_count(), 2u + 13);
+  ExpectHolds(set, 0, versions);
+
+  merge->Run();
+  set.PutBack(&*merge);
+  EXPECT_EQ(set.Of(0)->front()->size(), 2 * RunSet::kMergedAtOnceMax);
+  ExpectHolds(set, 0, versions);
+  MergeWhatWaits(set);
+  EXPECT_LE(set.run_count(), static_cast<uint64_t>(std::bit_width(versions.size())));
+  ExpectHolds(set, 0, versions);
+  EXPECT_EQ(set.memory_bytes(), versions.size() * sizeof(SortEntry));
+}
+
+TEST(RunSet, AMergeThatIsOutIsCountedAndOneThatFailedChangesNothing) {
+  Versions versions;
+  RunSet set(Sorter::kVector);
+  Append(set, 0, Decimals(&versions, 5'000));
+  Append(set, 0, Decimals(&versions, 4'000));
+  const uint64_t bytes = set.memory_bytes();
+  auto merge = set.TakeMerge();
+  ASSERT_TRUE(merge);
+  EXPECT_GE(set.memory_bytes(), bytes + 9'000 * sizeof(SortEntry));
+  set.PutBack(&*merge);  // as after a Run that threw
+  EXPECT_EQ(set.memory_bytes(), bytes);
+  EXPECT_EQ(set.run_count(), 2u);
+  ExpectHolds(set, 0, versions);
+
+  Append(set, 0, Decimals(&versions, 1));
+  MergeAll(set, 0);
+  EXPECT_EQ(set.run_count(), 1u);
+  ExpectHolds(set, 0, versions);
+}
+
+TEST(RunSet, KeyspacesHaveRunsOfTheirOwn) {
+  base::Random random(5);
+  constexpr uint32_t kKeyspaces = 5;
+  std::vector<Versions> versions(kKeyspaces);
+  RunSet set(Sorter::kVector);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<RunSet::Tail> tails;
+    for (uint32_t keyspace = 0; keyspace < kKeyspaces; ++keyspace) {
+      if (!random.OneIn(keyspace + 1)) continue;
+      tails.push_back({keyspace, Decimals(&versions[keyspace], random.Between(1, 200))});
+    }
+    set.Append(tails);
+    MergeWhatWaits(set);
+  }
+  EXPECT_EQ(set.Keyspaces().size(), kKeyspaces);
+  for (uint32_t keyspace = 0; keyspace < kKeyspaces; ++keyspace) {
+    ExpectHolds(set, keyspace, versions[keyspace]);
+    MergeAll(set, keyspace);
+    EXPECT_EQ(set.Of(keyspace)->size(), 1u);
+  }
+  EXPECT_EQ(set.run_count(), kKeyspaces);
+}
+
+TEST(SortedRun, RunsThatShareDifferentNumbersOfBytesMerge) {
+  const std::string common = "a prefix of more than twenty bytes/";
+  for (const size_t shared_a : {0, 3, 20, 35}) {
+    for (const size_t shared_b : {0, 3, 8, 35}) {
+      for (const size_t count_b : {1, 5, 400}) {
+        SCOPED_TRACE(testing::Message() << shared_a << " " << shared_b << " " << count_b);
+        Versions versions;
+        const auto entries = [&](size_t count, size_t shared) {
+          base::Random random(count + shared);
+          std::vector<SortEntry> made;
+          for (size_t i = 0; i < count; ++i) {
+            made.push_back(versions.Add(common.substr(0, shared) + std::to_string(random.Next())));
+          }
+          return SortedRun::Sort(std::move(made));
+        };
+        const SortedRun merged =
+            SortedRun::Merge(entries(400, shared_a), entries(count_b, shared_b));
+        const auto expected = versions.Sorted();
+        ASSERT_EQ(merged.size(), expected.size());
+        for (size_t i = 0; i < expected.size(); ++i) {
+          ASSERT_EQ(&merged[i], expected[i]) << "at " << i;
+          ASSERT_EQ(merged.LowerBound(expected[i]->key(), expected[i]->tag), i);
+          ASSERT_EQ(merged.UpperBound(expected[i]->key(), expected[i]->tag), i + 1);
+          ASSERT_EQ(merged.view().entries[i].prefix,
+                    base::KeyPrefix(expected[i]->key(), merged.view().shared));
+        }
+      }
+    }
+  }
+}
+
+/// An iterator over runs of its own making beside the sorted versions that it should show.
+class Walk {
+ public:
+  explicit Walk(uint64_t seed) : random_(seed) {
+    const size_t count = random_.Below(1u << random_.Below(12));
+    const size_t runs_max = random_.Between(1, 20);
+    const bool few_keys = random_.OneIn(3);
+    const std::string edge(8, '\xFF');
+    const SequenceNumber visible = random_.OneIn(3) ? count / 2 : count;
+    std::vector<std::vector<SortEntry>> parts(runs_max + 1);
+    for (size_t i = 0; i < count; ++i) {
+      std::string key = few_keys ? Numbered("k", random_.Below(5)) : RandomKey(&random_);
+      if (random_.OneIn(20)) key.insert(0, edge);
+      // What the iterator gets as its own is all visible.
+      const size_t part = i < visible ? random_.Below(parts.size()) : random_.Below(runs_max);
+      parts[part].push_back(versions_.Add(key, i + 1));
+    }
+    SortedRun own = SortedRun::Sort(std::move(parts.back()), Sorter::kComparison);
+    parts.pop_back();
+    auto runs = std::make_shared<RunList>();
+    for (auto& part : parts) {
+      runs->push_back(
+          std::make_shared<const SortedRun>(SortedRun::Sort(std::move(part), Sorter::kComparison)));
+    }
+    expected_ = versions_.Sorted(visible);
+    iterator_ =
+        std::make_unique<GenerationIterator>(nullptr, std::move(runs), std::move(own), visible);
+  }
+
+  void Run(int steps) {
+    for (int step = 0; step < steps && !testing::Test::HasFatalFailure(); ++step) {
+      if (!iterator_->Valid() || random_.OneIn(12)) {
+        Jump();
+      } else if (random_.OneIn(4)) {
+        forward_ = !forward_;
+        Step();
+      } else {
+        Step();
+      }
+      Check();
+    }
+  }
+
+  void WalkThrough() {
+    size_t seen = 0;
+    at_ = 0;
+    for (iterator_->SeekToFirst(); iterator_->Valid(); iterator_->Next(), ++at_, ++seen) Check();
+    EXPECT_EQ(seen, expected_.size());
+    at_ = static_cast<ptrdiff_t>(expected_.size()) - 1;
+    for (iterator_->SeekToLast(); iterator_->Valid(); iterator_->Prev(), --at_, --seen) Check();
+    EXPECT_EQ(seen, 0u);
+  }
+
+ private:
+  void Step() {
+    if (forward_) {
+      iterator_->Next();
+      ++at_;
+    } else {
+      iterator_->Prev();
+      --at_;
+    }
+  }
+
+  void Jump() {
+    const bool to_known = !expected_.empty() && random_.OneIn(2);
+    const Record* const known = to_known ? expected_[random_.Below(expected_.size())] : nullptr;
+    const std::string key = to_known ? std::string(known->key()) : RandomKey(&random_);
+    const base::Tag tag =
+        to_known ? known->tag.load() : base::SeekTag(random_.Below(versions_.size() + 2));
+    const auto order = [&](const Record* record) {
+      return base::CompareInternal(record->key(), record->tag, key, tag);
+    };
+    switch (random_.Below(4)) {
+      case 0:
+        iterator_->SeekToFirst();
+        at_ = 0;
+        break;
+      case 1:
+        iterator_->SeekToLast();
+        at_ = static_cast<ptrdiff_t>(expected_.size()) - 1;
+        break;
+      case 2:
+        iterator_->Seek(key, tag);
+        at_ = std::partition_point(expected_.begin(), expected_.end(),
+                                   [&](const Record* record) { return order(record) < 0; }) -
+              expected_.begin();
+        break;
+      default:
+        iterator_->SeekForPrev(key, tag);
+        at_ = std::partition_point(expected_.begin(), expected_.end(),
+                                   [&](const Record* record) { return order(record) <= 0; }) -
+              expected_.begin() - 1;
+    }
+  }
+
+  void Check() {
+    const bool inside = at_ >= 0 && at_ < static_cast<ptrdiff_t>(expected_.size());
+    ASSERT_EQ(iterator_->Valid(), inside);
+    if (!inside) return;
+    const Record& record = *expected_[static_cast<size_t>(at_)];
+    ASSERT_EQ(iterator_->key(), record.key());
+    ASSERT_EQ(iterator_->tag(), record.tag.load());
+  }
+
+  base::Random random_;
+  Versions versions_;
+  std::vector<const Record*> expected_;
+  std::unique_ptr<base::RecordIterator> iterator_;
+  ptrdiff_t at_ = 0;
+  bool forward_ = true;
+};
+
+TEST(GenerationIterator, ManyRunsReadLikeOneInBothDirectionsWithTurnsAndSeeks) {
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    SCOPED_TRACE(Numbered("seed ", seed));
+    Walk walk(seed);
+    walk.WalkThrough();
+    walk.Run(600);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(GenerationRuns, AScanAfterEveryInsertSeesItAndRunsStayFew) {
+  const auto table = Generation::Create({.budget_bytes = 8 << 20});
+  base::Random random(1);
+  Versions versions;
+  for (SequenceNumber sequence = 1; sequence <= 10'000; ++sequence) {
+    const std::string key = Numbered("key", random.Below(5'000));
+    versions.Add(key, sequence);
+    Put(*table, key, "v", sequence);
+    const auto iterator = table->NewIterator(0, sequence);
+    iterator->Seek(key, base::kNewestTag);
+    ASSERT_TRUE(iterator->Valid());
+    ASSERT_EQ(iterator->key(), key);
+    ASSERT_EQ(base::TagSequence(iterator->tag()), sequence);
+    ASSERT_EQ(table->unsorted_count(), 0u);
+    ASSERT_EQ(table->sorted_count(), sequence);
+    ASSERT_LE(table->run_count(), static_cast<uint64_t>(std::bit_width(sequence)));
+  }
+  const auto iterator = table->NewIterator(0, 10'000);
+  iterator->SeekToFirst();
+  for (const Record* record : versions.Sorted()) {
+    ASSERT_TRUE(iterator->Valid());
+    ASSERT_EQ(iterator->key(), record->key());
+    ASSERT_EQ(iterator->tag(), record->tag.load());
+    iterator->Next();
+  }
+  EXPECT_FALSE(iterator->Valid());
+}
+
+TEST(GenerationRuns, SortAllLeavesOneRunAKeyspace) {
+  for (const Sorter sorter : {Sorter::kVector, Sorter::kRadix, Sorter::kComparison}) {
+    const auto table = Generation::Create({.budget_bytes = 8 << 20, .sorter = sorter});
+    SequenceNumber sequence = 1;
+    for (int round = 0; round < 100; ++round) {
+      WriteBatch batch;
+      for (int i = 0; i < 100 / (round + 1) + 1; ++i) {
+        for (uint32_t keyspace = 0; keyspace < 3; ++keyspace) {
+          batch.Put(Numbered("k", (sequence + batch.count()) * 7919 % 1000), "v", {},
+                    KeyspaceId{keyspace});
+        }
+      }
+      table->Insert(MustReserve(*table, batch), sequence);
+      sequence += batch.count();
+      EXPECT_EQ(table->unsorted_count(), batch.count());
+      table->SortTail();
+      EXPECT_EQ(table->unsorted_count(), 0u);
+    }
+    EXPECT_EQ(table->sorted_count(), sequence - 1);
+    EXPECT_GT(table->run_count(), 3u);
+    const std::vector<std::string> before = ScanAll(*table, sequence, 1);
+    table->SortAll();
+    EXPECT_EQ(table->run_count(), 3u);
+    EXPECT_EQ(table->sorted_count(), sequence - 1);
+    EXPECT_EQ(ScanAll(*table, sequence, 1), before);
+    EXPECT_EQ(before.size(), (sequence - 1) / 3);
+  }
+}
+
+TEST(GenerationRuns, AnUnfinishedRecordHoldsBackItsShardAndNothingIsLost) {
+  const auto table = Generation::Create({.budget_bytes = 8 << 20, .shards = 1});
+  SequenceNumber sequence = 0;
+  std::vector<std::string> expected;
+  const auto put = [&](const std::string& key) {
+    Put(*table, key, "v", ++sequence);
+    expected.push_back(key + "@" + std::to_string(sequence) + "=v");
+  };
+  for (int i = 0; i < 100; ++i) put(Numbered("a", 1000 + i));
+  WriteBatch late;
+  late.Put("b", "v");
+  Generation::Reservation reservation = MustReserve(*table, late);
+  for (int i = 0; i < 100; ++i) {
+    put(Numbered("c", 1000 + i));
+    ASSERT_EQ(ScanAll(*table, sequence), expected);
+    ASSERT_EQ(ScanAllBackwards(*table, sequence), expected);
+    ASSERT_EQ(table->sorted_count(), 100u);
+    ASSERT_EQ(table->unsorted_count(), i + 2u);
+  }
+  table->SortAll();
+  EXPECT_EQ(table->sorted_count(), 100u);
+  table->Insert(std::move(reservation), ++sequence);
+  expected.insert(expected.begin() + 100, "b@" + std::to_string(sequence) + "=v");
+  EXPECT_EQ(ScanAll(*table, sequence), expected);
+  EXPECT_EQ(table->sorted_count(), 201u);
+  EXPECT_EQ(table->unsorted_count(), 0u);
+}
+
+TEST(GenerationRuns, MemoryCountsTheRuns) {
+  const auto table = Generation::Create({.budget_bytes = 8 << 20});
+  WriteBatch batch;
+  for (int i = 0; i < 10'000; ++i) batch.Put(Numbered("key", i), "v");
+  table->Insert(MustReserve(*table, batch), 1);
+  const uint64_t before = table->memory_bytes();
+  table->SortTail();
+  EXPECT_EQ(table->memory_bytes(), before + 10'000 * sizeof(SortEntry));
+}
+
+TEST(GenerationRuns, ScansAndMergesOfManyThreadsLoseNothing) {
+  constexpr SequenceNumber kRecords = 60'000;
+  const auto table = Generation::Create({.budget_bytes = 64 << 20});
+  std::atomic<SequenceNumber> visible{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      for (SequenceNumber at = 0; at < kRecords;) {
+        at = visible.load(std::memory_order_acquire);
+        const auto iterator = table->NewIterator(0, at);
+        SequenceNumber count = 0;
+        for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++count;
+        ASSERT_EQ(count, at);
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    while (visible.load(std::memory_order_acquire) < kRecords) table->SortAll();
+  });
+  threads.emplace_back([&] {
+    while (visible.load(std::memory_order_acquire) < kRecords) table->SortTail();
+  });
+  for (SequenceNumber sequence = 1; sequence <= kRecords; ++sequence) {
+    Put(*table, Numbered("k", sequence * 7919 % 100'003), "v", sequence);
+    visible.store(sequence, std::memory_order_release);
+  }
+  for (std::thread& thread : threads) thread.join();
+  table->SortAll();
+  EXPECT_EQ(table->run_count(), 1u);
+  EXPECT_EQ(table->sorted_count(), kRecords);
+  EXPECT_EQ(ScanAll(*table, kRecords).size(), kRecords);
+}
+
+}  // namespace
+}  // namespace basalt::memtable

@@ -1,0 +1,207 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <shared_mutex>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "basalt/memtable.h"
+#include "base/epoch.h"
+#include "base/internal_key.h"
+#include "base/range_cover.h"
+#include "memtable/generation.h"
+#include "memtable/writer_slots.h"
+
+// An ordered store of generations: what stands behind basalt::MemTable.
+//
+// Layout
+//
+//   state ....... one immutable list {active generation, sealed ones, newest first}, replaced as a
+//                 whole; readers and writers load it inside an epoch
+//   sequence .... counts records; a writer takes its numbers from it
+//   slots ....... a line a thread: what its write has under way (writer_slots.h)
+//   snapshots ... the sequences that compaction has to keep
+//
+// A write takes its sequence, looks whether the generation that it writes to is still the active
+// one, and if not takes its record back and begins anew. So all sequences of a generation are below
+// all of the next one, and the first version that a lookup finds, newest generation first, is the
+// newest.
+//
+// Single records appear by one store under their shard's lock. The records of a batch appear one by
+// one: each is marked, and a lookup that meets one asks the slots whether its batch is complete,
+// takes the next older version while it is not, and looks again when it may just have become so.
+// Snapshots, iterators and MultiGet read at a sequence below which nothing is under way: they wait
+// for what is, which is never a writer that waits.
+//
+// Lookups in many generations. Each has its own index, so a key that lies in the oldest of n costs
+// n index lines. These do not depend on each other: all are fetched at once, and each further
+// generation costs some 10 ns instead of a memory access (docs/memtable.md has the measurement).
+// Compaction merges four generations of like size into one, so that there are few.
+//
+// Locks, in this order: work_mutex_ (sorting and merging: one at a time, whoever comes), then
+// order_mutex_ (shared by batches, alone by Update's last step), then state_mutex_ (replacing the
+// state). No lock is taken by a lookup, and none but a shard's by a put of one record.
+//
+// A quarter of the budget is kept for merging: writers are refused it, so that there is always room
+// to make room, as long as live data and what snapshots hold leave any.
+//
+// Compaction copies what somebody can still see into a new generation, as the boundaries say (base/
+// retention.h), publishes it in place of the old ones, and lets go of these: iterators and pinned
+// values keep theirs.
+
+namespace basalt::memtable {
+
+class StoreCore final : public std::enable_shared_from_this<StoreCore>, private BatchWatch {
+  struct Private {};
+
+ public:
+  static Result<std::shared_ptr<StoreCore>> Create(const basalt::MemTableOptions& options);
+  StoreCore(Private, const basalt::MemTableOptions& options);
+  ~StoreCore();
+  StoreCore(const StoreCore&) = delete;
+  StoreCore& operator=(const StoreCore&) = delete;
+
+  /// One put or delete.
+  Status Write(const RecordSource& source);
+  /// A validated batch.
+  Status Write(const WriteBatch& batch);
+  Status Update(std::string_view key, const UpdateFunction& fn, uint32_t keyspace);
+
+  Result<MaybeValue> Get(std::string_view key, const ReadOptions& options) const;
+  Status MultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
+                  const ReadOptions& options) const;
+  std::unique_ptr<Iterator> NewIterator(const ScanOptions& options) const;
+  Result<Snapshot> TakeSnapshot() const;
+
+  Status Seal();
+  /// Sorts and merges what is due, on the calling thread.
+  void Work();
+  /// The same, as far as memory allows. False: not to the end.
+  bool WorkIfMemoryAllows() noexcept;
+  Status Compact();
+  MemTableStats GetStats() const;
+
+  /// The handle goes: background work ends soon.
+  void LetGo() noexcept { is_let_go_.store(true, std::memory_order_relaxed); }
+
+ private:
+  using Generations = std::vector<std::shared_ptr<Generation>>;
+  struct State {
+    std::shared_ptr<Generation> active;
+    Generations sealed;  ///< Newest first.
+  };
+  class SnapshotState;
+  /// What a key has now. Inside an epoch.
+  struct Found {
+    const Record* record = nullptr;  ///< Of a put; null: the key is absent.
+    const Generation* generation = nullptr;
+    explicit operator bool() const noexcept { return record != nullptr; }
+    operator Value() const {
+      return generation->ValueOf(*record);
+    }  // NOLINT(google-explicit-constructor): made in its place
+  };
+  /// What a write wants to be true of the active generation and the newest version there.
+  using Condition = std::function<bool(const Generation& active, base::Tag newest)>;
+  struct Attempt {
+    Generation::Placed placed = Generation::Placed::kNotAssigned;
+    std::shared_ptr<Generation> full;  ///< Set with kNoRoom.
+    bool has_piled_up = false;
+  };
+  enum class Inserted : uint8_t { kYes, kNoRoom, kNotActive };
+
+  bool IsUnderWay(base::SequenceNumber sequence) const noexcept override {
+    return slots_.IsUnderWay(sequence, last_sequence_);
+  }
+
+  base::SequenceNumber SettledBelow() const noexcept override { return slots_.SettledBelow(); }
+
+  // Inside an epoch.
+  const State* state() const noexcept { return state_.load(std::memory_order_acquire); }
+  bool IsActive(const Generation* generation) const noexcept {
+    return state()->active.get() == generation;
+  }
+  Found Find(const State& state, uint32_t keyspace, std::string_view key, uint64_t hash,
+             base::SequenceNumber at) const;
+  static base::SequenceNumber RangeSequence(const Generation& generation, uint32_t keyspace,
+                                            std::string_view key, base::SequenceNumber at,
+                                            BatchCheck* check);
+  /// What one generation has of a key.
+  struct Seen {
+    const Record* record = nullptr;
+    base::SequenceNumber covered = 0;  ///< By its newest range delete that covers the key.
+    friend bool operator==(const Seen&, const Seen&) = default;
+  };
+  Seen Look(const Generation& generation, uint32_t keyspace, std::string_view key, uint64_t hash,
+            base::SequenceNumber at) const;
+  /// The state, and a sequence up to which all that was written is in it, and complete.
+  const State* Settled(base::SequenceNumber* at) const;
+
+  State CopyState() const;
+  Result<base::SequenceNumber> SequenceOf(const Snapshot& snapshot) const;
+
+  Attempt TryOne(const RecordSource& source, uint64_t hash, const Condition* condition);
+  /// Inside an epoch, and under order_mutex_.
+  Inserted Insert(Generation& active, const WriteBatch& batch, size_t range_deletes,
+                  uint32_t thread_number);
+  /// `full` has no room for `bytes`: seals it if it is the active one, makes room, or says why not.
+  Status MakeRoom(const Generation& full, uint64_t bytes);
+  Status NoRoom(uint64_t bytes) const;
+  uint64_t MemoryBytes(const State& state) const noexcept;
+
+  // Under state_mutex_.
+  /// False: the budget has no room for a fresh generation that holds `bytes_wanted`.
+  /// `uses_reserve`: it may take what is kept for merging.
+  bool SealUnderLock(uint64_t bytes_wanted, bool uses_reserve = false);
+  void Publish(State next);
+
+  void ScheduleWork();
+  // Under work_mutex_.
+  void SortUnderLock();
+  /// False: there is nothing to merge.
+  bool CompactSomeUnderLock();
+  /// Whether it made some room.
+  bool CompactForRoomUnderLock();
+  /// Merges the sealed generations [first, last). False: the result would pass `limit_bytes`, and
+  /// nothing has changed.
+  bool MergeUnderLock(size_t first, size_t last, uint64_t limit_bytes);
+
+  std::vector<base::SequenceNumber> Boundaries() const;
+  std::shared_ptr<Generation> NewGeneration(uint64_t bytes) const;
+
+  const basalt::MemTableOptions options_;
+  std::atomic<const State*> state_{nullptr};
+  mutable base::RetireList retired_;
+  alignas(64) mutable std::atomic<base::SequenceNumber> last_sequence_{0};
+  WriterSlots slots_;
+
+  std::mutex work_mutex_;
+  mutable std::shared_mutex order_mutex_;
+  mutable std::mutex state_mutex_;
+  mutable std::mutex snapshots_mutex_;
+  mutable std::multiset<base::SequenceNumber> snapshots_;
+
+  /// Of the last merge for room that gave none; under work_mutex_.
+  uint64_t futile_seals_ = UINT64_MAX;
+  uint64_t futile_snapshots_ = 0;
+
+  std::atomic<bool> is_let_go_{false};
+  std::atomic<bool> wants_room_{false};
+  std::atomic<uint64_t> written_batches_{0};
+  mutable std::atomic<uint64_t> snapshot_changes_{0};
+  std::atomic<bool> is_work_scheduled_{false};
+  std::atomic<uint64_t> seals_{0};
+  std::atomic<uint64_t> compactions_{0};
+  std::atomic<uint64_t> compacted_records_{0};
+  std::atomic<uint64_t> dropped_records_{0};
+  std::atomic<uint64_t> waits_{0};
+  std::atomic<uint64_t> wait_us_{0};
+};
+
+}  // namespace basalt::memtable

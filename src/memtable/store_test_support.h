@@ -1,0 +1,80 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "basalt/memtable.h"
+
+// What the tests of the public memtable share.
+
+namespace basalt {
+
+using Contents = std::vector<std::pair<std::string, std::string>>;
+
+inline testing::AssertionResult IsOk(const Status& status) {
+  if (status.ok()) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << status.ToString();
+}
+
+/// A table of options that must be accepted.
+inline std::unique_ptr<MemTable> NewTable(const MemTableOptions& options = {}) {
+  auto table = MemTable::Create(options);
+  return std::move(table).value();
+}
+
+inline Snapshot SnapshotOf(const Store& store) {
+  auto snapshot = store.GetSnapshot();
+  return std::move(snapshot).value();
+}
+
+/// What Get gives; an error is a failure of the test.
+inline std::optional<std::string> GetFrom(const Store& store, std::string_view key,
+                                          const ReadOptions& options = {}) {
+  const Result<MaybeValue> value = store.Get(key, options);
+  EXPECT_TRUE(value) << value.error().ToString();
+  if (!value || !*value) return std::nullopt;
+  return (*value)->ToString();
+}
+
+inline Contents ReadForwards(Iterator* it) {
+  Contents all;
+  for (it->SeekToFirst(); it->Valid(); it->Next()) all.emplace_back(it->key(), it->value());
+  EXPECT_TRUE(IsOk(it->status()));
+  return all;
+}
+
+/// From the end, and turned round.
+inline Contents ReadBackwards(Iterator* it) {
+  Contents all;
+  for (it->SeekToLast(); it->Valid(); it->Prev()) all.emplace_back(it->key(), it->value());
+  EXPECT_TRUE(IsOk(it->status()));
+  std::reverse(all.begin(), all.end());
+  return all;
+}
+
+/// All that a scan sees, which must be the same in both directions.
+inline Contents Scan(const Store& store, const ScanOptions& options = {}) {
+  const auto it = store.NewIterator(options);
+  Contents all = ReadForwards(it.get());
+  EXPECT_EQ(ReadBackwards(it.get()), all);
+  return all;
+}
+
+/// The keys of a scan, with blanks between them.
+inline std::string KeysOf(const Store& store, const ScanOptions& options = {}) {
+  std::string keys;
+  for (const auto& [key, value] : Scan(store, options)) {
+    if (!keys.empty()) keys += ' ';
+    keys += key;
+  }
+  return keys;
+}
+
+}  // namespace basalt
