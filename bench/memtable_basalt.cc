@@ -26,6 +26,13 @@ class BasaltMemTable final : public MemTableSubject {
     options.generation_bytes = 3 * plan.records * kLogicalBytes + kSmallest;
     options.memory_budget = 2 * options.generation_bytes;
     options.compaction = plan.compaction;
+    // While a store lives, its memory stays with the process when its tables are gone.
+    if (options.memory_budget > kept_bytes_) {
+      Result<std::unique_ptr<MemTable>> keeper = MemTable::Create(options);
+      Check(keeper.status(), "make a basalt memtable");
+      keeper_ = std::move(keeper).value();
+      kept_bytes_ = options.memory_budget;
+    }
     Result<std::unique_ptr<MemTable>> table = MemTable::Create(options);
     Check(table.status(), "make a basalt memtable");
     table_ = std::move(table).value();
@@ -91,6 +98,8 @@ class BasaltMemTable final : public MemTableSubject {
  private:
   static constexpr uint64_t kSmallest = uint64_t{16} << 20;
   std::unique_ptr<MemTable> table_;
+  std::unique_ptr<MemTable> keeper_;
+  uint64_t kept_bytes_ = 0;
 };
 
 }  // namespace

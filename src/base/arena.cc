@@ -120,6 +120,17 @@ void ChunkPool::Give(char* block, size_t bytes) noexcept {
   GiveOrder(block, OrderOf(bytes));
 }
 
+void ChunkPool::KeepMore(int64_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  kept_bytes_max_ += static_cast<size_t>(bytes);  // Modulo 2^64: also downwards.
+  while (free_slabs_ * kSlabBytes > kept_bytes_max_) {
+    Slab* const slab = lists_[kOrders - 1];
+    Unlist(slab);
+    UnmapSlab(slab->base);
+    slabs_.erase(reinterpret_cast<uintptr_t>(slab->base));
+  }
+}
+
 size_t ChunkPool::kept_bytes() const {
   const std::lock_guard lock(mutex_);
   return free_slabs_ * kSlabBytes;

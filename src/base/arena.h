@@ -52,6 +52,9 @@ class ChunkPool {
   /// Gives back what Take gave, with the same `bytes`.
   void Give(char* block, size_t bytes) noexcept;
 
+  /// Raises (or lowers) the bound on what is kept: by those who will want again what they give.
+  void KeepMore(int64_t bytes) noexcept;
+
   /// Bytes of slabs that are mapped and wholly free.
   size_t kept_bytes() const;
   /// Bytes of all mapped slabs.
@@ -69,10 +72,10 @@ class ChunkPool {
   void List(Slab* slab);
   void Unlist(Slab* slab);
 
-  const size_t kept_bytes_max_;
   mutable std::mutex mutex_;
   // All below under mutex_. A slab stands in the list of its largest free block.
   std::unordered_map<uintptr_t, std::unique_ptr<Slab>> slabs_;
+  size_t kept_bytes_max_;
   std::array<Slab*, kOrders> lists_{};
   size_t free_slabs_ = 0;
 };

@@ -64,6 +64,18 @@ TEST(ChunkPool, KeepsNoMoreFreeSlabsThanAllowed) {
   EXPECT_EQ(pool.slab_bytes(), 2 * ChunkPool::kSlabBytes);
 }
 
+TEST(ChunkPool, KeepsMoreWhileThatIsWanted) {
+  ChunkPool pool(ChunkPool::kSlabBytes);
+  pool.KeepMore(2 * ChunkPool::kSlabBytes);
+  std::vector<char*> blocks;
+  for (int i = 0; i < 5; ++i) blocks.push_back(pool.Take(ChunkPool::kSlabBytes));
+  for (char* const block : blocks) pool.Give(block, ChunkPool::kSlabBytes);
+  EXPECT_EQ(pool.kept_bytes(), 3 * ChunkPool::kSlabBytes);
+  pool.KeepMore(-2 * static_cast<int64_t>(ChunkPool::kSlabBytes));
+  EXPECT_EQ(pool.kept_bytes(), ChunkPool::kSlabBytes);
+  EXPECT_EQ(pool.slab_bytes(), ChunkPool::kSlabBytes);
+}
+
 TEST(ChunkPool, BlocksAboveASlabAreNotKept) {
   ChunkPool pool;
   char* const block = pool.Take(8 << 20);

@@ -209,11 +209,6 @@ void Generation::Prefetch(uint32_t keyspace, uint64_t hash) const noexcept {
   ShardOf(hash).Prefetch(hash);
 }
 
-void Generation::PrefetchRecord(uint32_t keyspace, uint64_t hash) const noexcept {
-  hash = MixKeyspace(hash, keyspace);
-  ShardOf(hash).PrefetchRecord(hash);
-}
-
 bool Generation::Get(uint32_t keyspace, std::string_view key, uint64_t hash,
                      base::SequenceNumber at, FoundRecord* found) const {
   const Record* record;

@@ -138,8 +138,12 @@ class Generation : public std::enable_shared_from_this<Generation> {
   Value ValueOf(const Record& record) const;
   /// Starts to load the line where a lookup begins.
   void Prefetch(uint32_t keyspace, uint64_t hash) const noexcept;
-  /// The same for the record that a lookup will read, once that line is there. Inside an epoch.
-  void PrefetchRecord(uint32_t keyspace, uint64_t hash) const noexcept;
+  /// The record that a lookup will look at first, which it starts to load; null: none has this
+  /// hash. Inside an epoch.
+  const Record* Candidate(uint32_t keyspace, uint64_t hash) const noexcept {
+    hash = MixKeyspace(hash, keyspace);
+    return ShardOf(hash).Candidate(hash);
+  }
 
   /// A range delete that is not visible yet, or null: no memory, or beyond the budget.
   RangeDelete* PrepareRangeDelete(uint32_t keyspace, std::string_view begin, std::string_view end,

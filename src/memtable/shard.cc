@@ -119,13 +119,14 @@ void Shard::Abandon(Position position) noexcept {
   --pending_;
 }
 
-void Shard::PrefetchRecord(uint64_t hash) const noexcept {
-  index_.Find(static_cast<uint32_t>(hash), [&](Position position) {
-    const char* const record = records_.At(position);
-    __builtin_prefetch(record);
-    __builtin_prefetch(record + 64);
-    return true;
-  });
+const Record* Shard::Candidate(uint64_t hash) const noexcept {
+  const Position position = index_.Find(static_cast<uint32_t>(hash), [](Position) { return true; });
+  if (position == 0) return nullptr;
+  const char* const record = records_.At(position);
+  __builtin_prefetch(record);
+  __builtin_prefetch(record + 64);
+  __builtin_prefetch(record + 128);
+  return reinterpret_cast<const Record*>(record);
 }
 
 const Record* Shard::Find(uint32_t keyspace, std::string_view key, uint64_t hash,

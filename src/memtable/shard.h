@@ -62,8 +62,8 @@ class Shard {
 
   /// Of the keys and values of finished records.
   uint64_t logical_bytes() const noexcept { return logical_bytes_.load(std::memory_order_relaxed); }
-  /// Starts to load the record that a lookup will read. Inside an epoch.
-  void PrefetchRecord(uint64_t hash) const noexcept;
+  /// The record that a lookup will look at first, or null; starts to load it. Inside an epoch.
+  const Record* Candidate(uint64_t hash) const noexcept;
 
   /// Calls `visit(entry index, entry, record, tag)` for the order entries [begin, end), in order of
   /// arrival, until it answers false. A tag that is not 0 was loaded with acquire.

@@ -134,9 +134,14 @@ Result<std::shared_ptr<StoreCore>> StoreCore::Create(const basalt::MemTableOptio
 StoreCore::StoreCore(Private, const basalt::MemTableOptions& options) : options_(options) {
   state_.store(new State{.active = NewGeneration(options_.generation_bytes), .sealed = {}},
                std::memory_order_release);
+  // What one generation gives back the next one takes: fresh pages cost more than a record.
+  base::ChunkPool::Process()->KeepMore(static_cast<int64_t>(options_.memory_budget));
 }
 
-StoreCore::~StoreCore() { delete state_.load(std::memory_order_relaxed); }
+StoreCore::~StoreCore() {
+  delete state_.load(std::memory_order_relaxed);
+  base::ChunkPool::Process()->KeepMore(-static_cast<int64_t>(options_.memory_budget));
+}
 
 std::shared_ptr<Generation> StoreCore::NewGeneration(uint64_t bytes) const {
   GenerationOptions options;
@@ -248,6 +253,8 @@ Status StoreCore::MultiGet(std::span<const std::string_view> keys,
   }
   constexpr size_t kGroup = 32;
   uint64_t hashes[kGroup];
+  const Record* candidates[kGroup];
+  const bool has_ranges = seen->active->range_deletes() != nullptr;
   for (size_t first = 0; first < keys.size(); first += kGroup) {
     const size_t count = std::min(kGroup, keys.size() - first);
     for (size_t i = 0; i < count; ++i) {
@@ -256,11 +263,22 @@ Status StoreCore::MultiGet(std::span<const std::string_view> keys,
       for (const auto& generation : seen->sealed) generation->Prefetch(keyspace, hashes[i]);
     }
     for (size_t i = 0; i < count; ++i) {
-      seen->active->PrefetchRecord(keyspace, hashes[i]);
-      for (const auto& generation : seen->sealed) generation->PrefetchRecord(keyspace, hashes[i]);
+      candidates[i] = seen->active->Candidate(keyspace, hashes[i]);
+      for (const auto& generation : seen->sealed) {
+        static_cast<void>(generation->Candidate(keyspace, hashes[i]));
+      }
     }
     for (size_t i = 0; i < count; ++i) {
-      const Found found = Find(*seen, keyspace, keys[first + i], hashes[i], at);
+      // What can be told from the newest version alone, which is nearly always the case: nothing up
+      // to `at` is under way.
+      const Record* const newest = candidates[i];
+      const bool is_it = newest != nullptr && !has_ranges && newest->keyspace == keyspace &&
+                         newest->key() == keys[first + i];
+      const base::Tag tag = is_it ? newest->tag.load(std::memory_order_acquire) : 0;
+      const bool is_put =
+          is_it && base::TagSequence(tag) <= at && base::TagKind(tag) == RecordKind::kPut;
+      const Found found = is_put ? Found{newest, seen->active.get()}
+                                 : Find(*seen, keyspace, keys[first + i], hashes[i], at);
       if (found) {
         results[first + i] = MaybeValue(std::in_place, found);
       } else {
