@@ -8,8 +8,9 @@
 namespace basalt::cache {
 
 /// Milliseconds for deadlines: exact, but mostly read from the kernel's coarse clock, which costs a
-/// fifth. The coarse clock is late by a tick at most; the exact one is only asked when that could
-/// matter. Thread-safe.
+/// fifth. The coarse clock is late by a tick, and where a virtual machine's processor stood still,
+/// by as long as that until its next tick; the exact one is asked when that could matter.
+/// Thread-safe.
 class ExpiryClock {
  public:
   /// `clock`: for tests; null: the machine's.
@@ -18,17 +19,15 @@ class ExpiryClock {
     if (clock_ != nullptr || clock_getres(CLOCK_MONOTONIC_COARSE, &resolution) != 0) {
       uses_coarse_ = false;
     } else {
-      // Twice a tick, rounded up: 8 ms or so.
-      margin_ms_ = 2 * (static_cast<uint64_t>(resolution.tv_nsec) / 1'000'000 + 1) +
+      margin_ms_ = kStandstillMs + 2 * (static_cast<uint64_t>(resolution.tv_nsec) / 1'000'000 + 1) +
                    static_cast<uint64_t>(resolution.tv_sec) * 2000;
     }
   }
 
-  /// The present time, or up to `margin_ms()` before it.
+  /// The present time, or up to a second before it.
   uint64_t CoarseMillis() const noexcept {
     return uses_coarse_ ? Read(CLOCK_MONOTONIC_COARSE) / 1000 : ExactMicros() / 1000;
   }
-  uint64_t margin_ms() const noexcept { return margin_ms_; }
 
   /// The deadline of what is put now, rounded up.
   uint64_t DeadlineAfter(uint64_t ttl_ms) const noexcept {
@@ -42,6 +41,8 @@ class ExpiryClock {
   }
 
  private:
+  static constexpr uint64_t kStandstillMs = 1000;
+
   static uint64_t Read(clockid_t id) noexcept {
     timespec now;
     clock_gettime(id, &now);
