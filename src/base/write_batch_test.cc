@@ -135,6 +135,26 @@ TEST(WriteBatch, ANegativeTtlIsRemembered) {
   EXPECT_NE(batch.status().message().find("-1 ms"), std::string_view::npos);
 }
 
+TEST(WriteBatch, ARangeDeleteKeepsItsEndsAndAnEmptyOneAddsNothing) {
+  WriteBatch batch;
+  batch.DeleteRange("a", "m", KeyspaceId{7});
+  batch.DeleteRange("m", "m");
+  batch.DeleteRange("m", "a");
+  EXPECT_TRUE(batch.status().ok());
+  ASSERT_EQ(batch.count(), 1u);
+  EXPECT_TRUE(batch
+                  .ForEach([](const WriteBatch::Record& record) {
+                    EXPECT_EQ(record.kind, RecordKind::kDeleteRange);
+                    EXPECT_EQ(record.keyspace, KeyspaceId{7});
+                    EXPECT_EQ(record.key, "a");
+                    EXPECT_EQ(record.value, "m");
+                    return Status();
+                  })
+                  .ok());
+  batch.DeleteRange("a", std::string(kMaxKeyBytes + 1, 'z'));
+  EXPECT_EQ(batch.status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST(WriteBatch, TheFirstFaultStaysUntilClear) {
   WriteBatch batch;
   batch.Put("k", "v", milliseconds(-1));
@@ -238,6 +258,11 @@ TEST(WriteBatch, ParseRefusesMalformedRecordsByName) {
       {"delete with value", RecordBytes(2, 0, 0, 1, "v"), StatusCode::kCorruption, "a delete with"},
       {"delete with time", RecordBytes(2, 2, 0, 0, Bytes(uint64_t{1})), StatusCode::kCorruption,
        "a delete with"},
+      {"range delete with time", RecordBytes(3, 2, 0, 0, Bytes(uint64_t{1})),
+       StatusCode::kCorruption, "a range delete with"},
+      {"range delete to no key",
+       RecordBytes(3, 0, 0, uint32_t{kMaxKeyBytes} + 1, std::string(kMaxKeyBytes + 1, 'e')),
+       StatusCode::kCorruption, "an end that is no key"},
       {"value longer than all bytes", RecordBytes(1, 0, 1, UINT32_MAX, "kv"),
        StatusCode::kCorruption, "truncated"},
   };
