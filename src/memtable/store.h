@@ -42,8 +42,8 @@
 //
 // Lookups in many generations. Each has its own index, so a key that lies in the oldest of n costs
 // n index lines. These do not depend on each other: all are fetched at once, and each further
-// generation costs some 10 ns instead of a memory access (docs/memtable.md has the measurement).
-// Compaction merges four generations of like size into one, so that there are few.
+// generation costs some 20 to 40 ns instead of a memory access (docs/memtable.md has the
+// measurement). Compaction merges four generations of like size into one, so that there are few.
 //
 // Locks, in this order: work_mutex_ (sorting and merging: one at a time, whoever comes), then
 // order_mutex_ (shared by batches, alone by Update's last step), then state_mutex_ (replacing the
