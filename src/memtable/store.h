@@ -62,6 +62,10 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   struct Private {};
 
  public:
+  static constexpr uint64_t kGenerationMin = uint64_t{64} << 10;
+  /// The least that a shard takes: a chunk of records, one of order, its first index.
+  static constexpr uint64_t kShardBytesMin = uint64_t{12} << 10;
+
   static Result<std::shared_ptr<StoreCore>> Create(const basalt::MemTableOptions& options);
   StoreCore(Private, const basalt::MemTableOptions& options);
   ~StoreCore();

@@ -1,0 +1,414 @@
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/merging_iterator.h"
+#include "base/retention.h"
+#include "base/thread_pool.h"
+#include "memtable/sorted_run.h"
+#include "memtable/store.h"
+
+// What becomes of generations: sealing, room, sorting, merging.
+
+namespace basalt::memtable {
+namespace {
+
+/// The part of the budget that is kept for merging.
+constexpr uint64_t kReserveShare = 4;
+/// So many neighbours of like size are merged.
+constexpr size_t kFanIn = 4;
+
+uint64_t MicrosSince(std::chrono::steady_clock::time_point start) {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                   std::chrono::steady_clock::now() - start)
+                                   .count());
+}
+
+/// What a generation must hold so that so many bytes of records fit.
+uint64_t RoomFor(uint64_t bytes) { return bytes + bytes / 4 + StoreCore::kGenerationMin; }
+
+}  // namespace
+
+// ---- Sealing ----
+
+uint64_t StoreCore::MemoryBytes(const State& state) const noexcept {
+  // What is not sorted yet will need its place in a run.
+  const auto bytes_of = [](const Generation& generation) {
+    return generation.memory_bytes() + generation.unsorted_count() * sizeof(SortEntry);
+  };
+  uint64_t bytes = bytes_of(*state.active);
+  for (const auto& generation : state.sealed) bytes += bytes_of(*generation);
+  return bytes;
+}
+
+void StoreCore::Publish(State next) {
+  auto published = std::make_unique<const State>(std::move(next));
+  const State* const old = state_.exchange(published.release(), std::memory_order_acq_rel);
+  retired_.Retire(const_cast<State*>(old), sizeof(State),
+                  [](void* retired) { delete static_cast<State*>(retired); });
+  retired_.Collect();
+}
+
+bool StoreCore::SealUnderLock(uint64_t bytes_wanted, bool uses_reserve) {
+  State next = CopyState();
+  const uint64_t kept = uses_reserve ? 0 : options_.memory_budget / kReserveShare;
+  const uint64_t taken = MemoryBytes(next) + kept;
+  const uint64_t left = options_.memory_budget > taken ? options_.memory_budget - taken : 0;
+  const uint64_t least =
+      std::max({RoomFor(bytes_wanted), kGenerationMin, options_.shards * kShardBytesMin});
+  if (left < least) return false;
+  next.sealed.insert(next.sealed.begin(), std::move(next.active));
+  next.active = NewGeneration(std::min(left, std::max(options_.generation_bytes, least)));
+  Publish(std::move(next));
+  seals_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+Status StoreCore::Seal() {
+  {
+    const std::lock_guard lock(state_mutex_);
+    if (CopyState().active->empty()) return {};
+    if (!SealUnderLock(0)) return NoRoom(0);
+  }
+  ScheduleWork();
+  return {};
+}
+
+Status StoreCore::NoRoom(uint64_t bytes) const {
+  return Status(StatusCode::kResourceExhausted,
+                "write " + std::to_string(bytes) + " bytes to a memtable with " +
+                    std::to_string(MemoryBytes(CopyState())) + " of " +
+                    std::to_string(options_.memory_budget) +
+                    " bytes taken: delete and Compact, or raise memory_budget");
+}
+
+Status StoreCore::MakeRoom(const Generation& full, uint64_t bytes) {
+  if (RoomFor(bytes) > options_.memory_budget - options_.memory_budget / kReserveShare) {
+    return NoRoom(bytes);
+  }
+  const auto try_to_seal = [&] {
+    const std::lock_guard lock(state_mutex_);
+    return CopyState().active.get() != &full || SealUnderLock(bytes);
+  };
+  if (try_to_seal()) {
+    ScheduleWork();
+    return {};
+  }
+  if (!options_.compaction) return NoRoom(bytes);
+  if (options_.at_budget == AtBudget::kRefuse) {
+    wants_room_.store(true, std::memory_order_relaxed);
+    ScheduleWork();
+    return NoRoom(bytes);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  waits_.fetch_add(1, std::memory_order_relaxed);
+  bool has_room = false;
+  {
+    const std::lock_guard work(work_mutex_);
+    has_room = try_to_seal() || (CompactForRoomUnderLock() && try_to_seal());
+  }
+  wait_us_.fetch_add(MicrosSince(start), std::memory_order_relaxed);
+  return has_room ? Status() : NoRoom(bytes);
+}
+
+// ---- Background ----
+
+void StoreCore::ScheduleWork() {
+  if (is_work_scheduled_.load(std::memory_order_relaxed) ||
+      is_work_scheduled_.exchange(true, std::memory_order_acq_rel)) {
+    return;
+  }
+  const Result<base::ThreadPool*> pool = base::ThreadPool::Shared(1);
+  if (!pool) {  // Iterators sort for themselves, and writers merge when they need room.
+    is_work_scheduled_.store(false, std::memory_order_release);
+    return;
+  }
+  (*pool)->Schedule([core = shared_from_this()] {
+    core->is_work_scheduled_.store(false, std::memory_order_release);
+    if (core->is_let_go_.load(std::memory_order_relaxed)) return;
+    core->WorkIfMemoryAllows();
+  });
+}
+
+void StoreCore::Work() {
+  const std::lock_guard work(work_mutex_);
+  SortUnderLock();
+  if (!options_.compaction) return;
+  if (wants_room_.exchange(false, std::memory_order_relaxed)) CompactForRoomUnderLock();
+  while (!is_let_go_.load(std::memory_order_relaxed) && CompactSomeUnderLock()) {
+  }
+}
+
+bool StoreCore::WorkIfMemoryAllows() noexcept {
+  try {
+    Work();
+    return true;
+  } catch (const std::bad_alloc&) {
+    // Nothing has changed: iterators sort for themselves, and the next write that piles up asks
+    // again.
+    return false;
+  }
+}
+
+void StoreCore::SortUnderLock() {
+  const State seen = CopyState();
+  seen.active->SortTail();
+  for (const auto& generation : seen.sealed) {
+    if (generation->unsorted_count() != 0 || generation->run_count() > 1) generation->SortAll();
+  }
+}
+
+std::vector<base::SequenceNumber> StoreCore::Boundaries() const {
+  const std::lock_guard lock(snapshots_mutex_);
+  std::vector<base::SequenceNumber> boundaries(snapshots_.begin(), snapshots_.end());
+  boundaries.erase(std::unique(boundaries.begin(), boundaries.end()), boundaries.end());
+  // Later snapshots are at this or above.
+  const base::SequenceNumber last = last_sequence_.load(std::memory_order_acquire);
+  if (boundaries.empty() || boundaries.back() != last) boundaries.push_back(last);
+  return boundaries;
+}
+
+// Neighbours of like size, the newest first; and all of them once half of the budget is taken and
+// as much again has been sealed since the last time.
+bool StoreCore::CompactSomeUnderLock() {
+  const State seen = CopyState();
+  const size_t count = seen.sealed.size();
+  const uint64_t taken = MemoryBytes(seen);
+  std::vector<uint64_t> bytes;
+  for (const auto& generation : seen.sealed) bytes.push_back(generation->memory_bytes());
+  for (size_t first = 0; first + kFanIn <= count; ++first) {
+    const auto [least, most] =
+        std::minmax_element(bytes.begin() + static_cast<ptrdiff_t>(first),
+                            bytes.begin() + static_cast<ptrdiff_t>(first + kFanIn));
+    uint64_t together = 0;
+    for (size_t i = first; i < first + kFanIn; ++i) together += bytes[i];
+    if (*most > 3 * *least || taken + together > options_.memory_budget) continue;
+    return MergeUnderLock(first, first + kFanIn, together + kGenerationMin);
+  }
+  return false;
+}
+
+// Merges as much as may give the most: all; or, when what is left has no room for the result, the
+// newer half, then the older one. What was futile once is so until something changes.
+bool StoreCore::CompactForRoomUnderLock() {
+  const State seen = CopyState();
+  const size_t count = seen.sealed.size();
+  const uint64_t snapshots = snapshot_changes_.load(std::memory_order_relaxed);
+  const uint64_t seals = seals_.load(std::memory_order_relaxed);
+  if (count == 0 || (futile_seals_ == seals && futile_snapshots_ == snapshots)) return false;
+  const uint64_t taken_before = MemoryBytes(seen);
+  const uint64_t limit =
+      options_.memory_budget > taken_before ? options_.memory_budget - taken_before : uint64_t{0};
+  std::vector<std::pair<size_t, size_t>> parts = {
+      {0, count}, {0, (count + 1) / 2}, {count / 2, count}};
+  for (size_t first = 0; first + 1 < count; ++first) parts.emplace_back(first, first + 2);
+  for (const auto& [first, last] : parts) {
+    if (MergeUnderLock(first, last, limit) && MemoryBytes(CopyState()) < taken_before) return true;
+    if (CopyState().sealed.size() != count) return true;
+  }
+  futile_seals_ = seals;
+  futile_snapshots_ = snapshots;
+  return false;
+}
+
+Status StoreCore::Compact() {
+  const std::lock_guard work(work_mutex_);
+  {
+    const std::lock_guard lock(state_mutex_);
+    // Without room for a fresh one the active generation stays as it is.
+    if (!CopyState().active->empty()) SealUnderLock(0, /*uses_reserve=*/true);
+  }
+  SortUnderLock();
+  const State seen = CopyState();
+  if (seen.sealed.empty()) return {};
+  const uint64_t taken = MemoryBytes(seen);
+  const uint64_t limit = options_.memory_budget > taken ? options_.memory_budget - taken : 0;
+  if (MergeUnderLock(0, seen.sealed.size(), limit)) return {};
+  return Status(StatusCode::kResourceExhausted,
+                "compact a memtable: the merged generation does not fit into the " +
+                    std::to_string(limit) + " bytes that memory_budget leaves; raise it");
+}
+
+namespace {
+
+/// Appends versions to a generation, some at a time, so that the index lines that they need are
+/// fetched together.
+class Appender {
+ public:
+  explicit Appender(Generation* out) : out_(out) {}
+
+  /// Views must last until Flush. False: there is no room.
+  bool Add(const RecordSource& source, base::SequenceNumber sequence) {
+    const uint64_t hash = base::Hash(source.key);
+    out_->Prefetch(source.keyspace, hash);
+    pending_.push_back({source, sequence, hash});
+    return pending_.size() < kGroup || Flush();
+  }
+  bool Flush() {
+    for (const auto& [source, sequence, hash] : pending_) {
+      if (source.ByteSize() > Generation::kSmallBytesMax) {
+        auto reservation = out_->Reserve(source);
+        if (!reservation) return false;
+        out_->Insert(std::move(*reservation), sequence);
+        continue;
+      }
+      bool has_piled_up = false;
+      const auto assign = [number = sequence](base::Tag) { return number; };
+      if (out_->Put(source, hash, assign, &has_piled_up) != Generation::Placed::kYes) return false;
+    }
+    pending_.clear();
+    return true;
+  }
+
+ private:
+  static constexpr size_t kGroup = 16;
+  struct Pending {
+    RecordSource source;
+    base::SequenceNumber sequence;
+    uint64_t hash;
+  };
+  Generation* const out_;
+  std::vector<Pending> pending_;
+};
+
+/// The range deletes of some generations, by the boundaries between which they stand: a version is
+/// hidden from everybody by one that stands between the same two.
+class RangeStripes {
+ public:
+  RangeStripes(const std::vector<std::shared_ptr<Generation>>& inputs, uint32_t keyspace,
+               const std::vector<base::SequenceNumber>& boundaries)
+      : boundaries_(boundaries) {
+    std::vector<std::vector<base::RangeCover::Range>> ranges(boundaries.size() + 1);
+    for (const auto& input : inputs) {
+      for (const RangeDelete* range = input->range_deletes(); range != nullptr;
+           range = range->next) {
+        if (range->keyspace != keyspace) continue;
+        const base::SequenceNumber sequence = range->sequence.load(std::memory_order_relaxed);
+        ranges[StripeOf(sequence)].push_back({range->begin, range->end, sequence});
+        is_empty_ = false;
+      }
+    }
+    if (is_empty_) return;
+    for (const auto& stripe : ranges) covers_.emplace_back(stripe);
+  }
+  size_t StripeOf(base::SequenceNumber sequence) const {
+    return static_cast<size_t>(std::lower_bound(boundaries_.begin(), boundaries_.end(), sequence) -
+                               boundaries_.begin());
+  }
+  bool Hides(std::string_view key, base::SequenceNumber sequence) const {
+    return !is_empty_ && covers_[StripeOf(sequence)].Covers(key, sequence);
+  }
+
+ private:
+  const std::vector<base::SequenceNumber>& boundaries_;
+  std::vector<base::RangeCover> covers_;
+  bool is_empty_ = true;
+};
+
+}  // namespace
+
+bool StoreCore::MergeUnderLock(size_t first, size_t last, uint64_t limit_bytes) {
+  const State seen = CopyState();
+  const Generations inputs(seen.sealed.begin() + static_cast<ptrdiff_t>(first),
+                           seen.sealed.begin() + static_cast<ptrdiff_t>(last));
+  if (limit_bytes < std::max(kGenerationMin, options_.shards * kShardBytesMin)) return false;
+  // Who began before they were sealed may still be inserting.
+  slots_.AwaitAllUpTo(last_sequence_.load(std::memory_order_acquire));
+  const bool at_bottom = last == seen.sealed.size();
+  const std::vector<base::SequenceNumber> boundaries = Boundaries();
+  const std::shared_ptr<Generation> out = NewGeneration(limit_bytes);
+
+  std::set<uint32_t> keyspaces;
+  for (const auto& input : inputs) input->AddKeyspacesTo(&keyspaces);
+  Appender appender(out.get());
+  uint64_t read = 0;
+  uint64_t dropped = 0;
+  for (const uint32_t keyspace : keyspaces) {
+    std::vector<std::unique_ptr<base::RecordIterator>> children;
+    for (const auto& input : inputs) {
+      children.push_back(input->NewIterator(keyspace, base::kMaxSequence));
+    }
+    const auto source = base::NewMergingIterator(std::move(children));
+    const RangeStripes ranges(inputs, keyspace, boundaries);
+    base::Retention retention(boundaries, at_bottom);
+    for (source->SeekToFirst(); source->Valid(); source->Next()) {
+      ++read;
+      const base::SequenceNumber sequence = base::TagSequence(source->tag());
+      // Retention has to see what a range delete hides: it stands above what is older.
+      if (!retention.Keep(source->key(), source->tag()) || ranges.Hides(source->key(), sequence)) {
+        ++dropped;
+        continue;
+      }
+      // The inputs live as long as this function, and so do the records' bytes.
+      const bool is_added = appender.Add({.kind = base::TagKind(source->tag()),
+                                          .keyspace = keyspace,
+                                          .key = source->key(),
+                                          .value = source->value(),
+                                          .expiry_ms = 0,
+                                          .is_of_several = false},
+                                         sequence);
+      if (!is_added || is_let_go_.load(std::memory_order_relaxed)) return false;
+    }
+    if (!appender.Flush()) return false;
+  }
+  for (const auto& input : inputs) {
+    for (const RangeDelete* range = input->range_deletes(); range != nullptr; range = range->next) {
+      const base::SequenceNumber sequence = range->sequence.load(std::memory_order_relaxed);
+      if (at_bottom && sequence <= boundaries.front()) continue;
+      RangeDelete* const kept =
+          out->PrepareRangeDelete(range->keyspace, range->begin, range->end, false);
+      if (kept == nullptr) return false;
+      out->Finish(kept, sequence);
+    }
+  }
+  out->SortAll();
+
+  {
+    const std::lock_guard lock(state_mutex_);
+    State next = CopyState();
+    const auto begin = std::find(next.sealed.begin(), next.sealed.end(), inputs.front());
+    const auto place = next.sealed.erase(begin, begin + static_cast<ptrdiff_t>(inputs.size()));
+    if (!out->empty()) next.sealed.insert(place, out);
+    Publish(std::move(next));
+  }
+  compactions_.fetch_add(1, std::memory_order_relaxed);
+  compacted_records_.fetch_add(read, std::memory_order_relaxed);
+  dropped_records_.fetch_add(dropped, std::memory_order_relaxed);
+  return true;
+}
+
+MemTableStats StoreCore::GetStats() const {
+  const State seen = CopyState();
+  MemTableStats stats;
+  stats.memory_budget = options_.memory_budget;
+  const auto add = [&](const Generation& generation) {
+    stats.memory_bytes += generation.memory_bytes();
+    stats.logical_bytes += generation.logical_bytes();
+    stats.records += generation.record_count();
+    stats.sorted_records += generation.sorted_count();
+    stats.sorted_runs += generation.run_count();
+    for (const RangeDelete* range = generation.range_deletes(); range != nullptr;
+         range = range->next) {
+      ++stats.range_deletes;
+    }
+  };
+  add(*seen.active);
+  for (const auto& generation : seen.sealed) add(*generation);
+  stats.last_sequence = last_sequence_.load(std::memory_order_acquire);
+  stats.sealed_generations = seen.sealed.size();
+  stats.seals = seals_.load(std::memory_order_relaxed);
+  stats.compactions = compactions_.load(std::memory_order_relaxed);
+  stats.compacted_records = compacted_records_.load(std::memory_order_relaxed);
+  stats.dropped_records = dropped_records_.load(std::memory_order_relaxed);
+  stats.waits = waits_.load(std::memory_order_relaxed);
+  stats.wait_us = wait_us_.load(std::memory_order_relaxed);
+  const std::lock_guard lock(snapshots_mutex_);
+  stats.snapshots = snapshots_.size();
+  return stats;
+}
+
+}  // namespace basalt::memtable
