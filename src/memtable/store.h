@@ -107,9 +107,8 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
     const Record* record = nullptr;  ///< Of a put; null: the key is absent.
     const Generation* generation = nullptr;
     explicit operator bool() const noexcept { return record != nullptr; }
-    operator Value() const {
-      return generation->ValueOf(*record);
-    }  // NOLINT(google-explicit-constructor): made in its place
+    // NOLINTNEXTLINE(google-explicit-constructor): the value is made in its place.
+    operator Value() const { return generation->ValueOf(*record); }
   };
   /// What a write wants to be true of the active generation and the newest version there.
   using Condition = std::function<bool(const Generation& active, base::Tag newest)>;

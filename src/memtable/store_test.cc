@@ -1174,6 +1174,20 @@ TEST(MemTableRegression, APutLargerThanAChunkWorks) {
   check();
 }
 
+TEST(MemTableRegression, AnUpdateLargerThanAGenerationWorks) {
+  const auto table =
+      MemTable::Create({.memory_budget = 32 << 20, .generation_bytes = 1 << 20, .shards = 16})
+          .value();
+  const std::string large(3 << 20, 'l');
+  for (const char* const key : {"key", "key", "other"}) {
+    ASSERT_TRUE(IsOk(table->Update(
+        key, [&](std::optional<std::string_view> before) -> Result<std::optional<std::string>> {
+          return before ? std::string(*before) + "!" : large;
+        })));
+  }
+  EXPECT_EQ(GetFrom(*table, "key"), large + "!");
+}
+
 TEST(MemTableRegression, AThousandShortLivedThreadsWork) {
   const auto table = NewTable();
   constexpr uint64_t kThreads = 1'000;

@@ -172,8 +172,7 @@ std::vector<base::SequenceNumber> StoreCore::Boundaries() const {
   return boundaries;
 }
 
-// Neighbours of like size, the newest first; and all of them once half of the budget is taken and
-// as much again has been sealed since the last time.
+// Neighbours of like size, the newest first, where the budget has room for the result beside them.
 bool StoreCore::CompactSomeUnderLock() {
   const State seen = CopyState();
   const size_t count = seen.sealed.size();
@@ -193,7 +192,8 @@ bool StoreCore::CompactSomeUnderLock() {
 }
 
 // Merges as much as may give the most: all; or, when what is left has no room for the result, the
-// newer half, then the older one. What was futile once is so until something changes.
+// newer half, the older one, then two neighbours. What was futile once is so until something
+// changes.
 bool StoreCore::CompactForRoomUnderLock() {
   const State seen = CopyState();
   const size_t count = seen.sealed.size();
