@@ -180,8 +180,9 @@ class FunctionBuilder::KeyInput : public Input {
     const uint64_t expected = size() * (chunks.end - chunks.begin) / shape.chunks();
     mixed.reserve(walks == 1 ? size() : expected + expected / 32);
     BASALT_RETURN_IF_ERROR(Collect(walk, walks, &mixed, [&](uint64_t hash) {
-      const uint64_t chunk = shape.Chunk(hash);
-      return chunk >= chunks.begin && chunk < chunks.end;
+      const uint64_t part = shape.Part(hash);
+      return part >= chunks.begin * shape.parts_per_chunk() &&
+             part < chunks.end * shape.parts_per_chunk();
     }));
     return Partition(shape, chunks, mixed, Partition::Input::kMixed, builder_.options_.threads);
   }

@@ -19,15 +19,25 @@ struct LevelBuilder::Thread {
   std::vector<uint64_t> bumped;
   std::vector<uint64_t> repeated;
 
+  // Groups the hashes of `parts`, which follow each other from `first_bucket` on and have `count`
+  // buckets each.
   Placer::Buckets Group(const LevelShape& shape, uint64_t first_bucket, uint64_t count,
-                        std::span<const uint64_t> hashes) {
-    if (capacity < hashes.size()) {
-      capacity = hashes.size() + hashes.size() / 16;
+                        std::span<const std::span<const uint64_t>> parts) {
+    uint64_t hashes = 0;
+    for (const std::span<const uint64_t> part : parts) hashes += part.size();
+    if (capacity < hashes) {
+      capacity = hashes + hashes / 16;
       grouped = std::make_unique_for_overwrite<uint64_t[]>(capacity);
     }
-    GroupByBucket(shape, first_bucket, count, hashes, grouped.get(), &begins);
-    return {
-        .first_bucket = first_bucket, .hashes = {grouped.get(), hashes.size()}, .begins = begins};
+    begins.resize(count * parts.size() + 1);
+    uint64_t place = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      GroupByBucket(shape, first_bucket + i * count, count, parts[i], grouped.get() + place,
+                    static_cast<uint32_t>(place), begins.data() + i * count);
+      place += parts[i].size();
+    }
+    begins.back() = static_cast<uint32_t>(place);
+    return {.first_bucket = first_bucket, .hashes = {grouped.get(), hashes}, .begins = begins};
   }
 };
 
@@ -39,9 +49,14 @@ LevelBuilder::LevelBuilder(const LevelShape& shape, uint32_t threads)
       taken_(shape),
       seams_(shape.chunks()) {}
 
-void LevelBuilder::PlaceChunk(std::span<const uint64_t> hashes, uint64_t chunk, Thread* thread) {
+uint64_t LevelBuilder::PlaceChunk(const Partition& partition, uint64_t chunk, Thread* thread) {
   const uint64_t first_bucket = chunk * shape_.buckets_per_chunk();
-  Placer::Buckets buckets = thread->Group(shape_, first_bucket, shape_.buckets_per_chunk(), hashes);
+  std::vector<std::span<const uint64_t>> parts;
+  for (uint64_t i = 0; i < shape_.parts_per_chunk(); ++i) {
+    parts.push_back(partition[chunk * shape_.parts_per_chunk() + i]);
+  }
+  Placer::Buckets buckets = thread->Group(shape_, first_bucket, shape_.buckets_per_part(), parts);
+  const uint64_t hashes = buckets.hashes.size();
   if (chunk + 1 < shape_.chunks()) {
     const uint64_t count = buckets.count() - seam_buckets_;
     const std::span<const uint64_t> seam = buckets.hashes.subspan(buckets.begins[count]);
@@ -50,12 +65,15 @@ void LevelBuilder::PlaceChunk(std::span<const uint64_t> hashes, uint64_t chunk, 
   }
   thread->placer.Place(buckets, {taken_.Origin(chunk), taken_.Words(chunk)},
                        seeds_.data() + first_bucket, &thread->bumped, &thread->repeated);
+  return hashes;
 }
 
 void LevelBuilder::PlaceSeam(uint64_t chunk, Thread* thread) {
   taken_.AskNext(chunk);
   const uint64_t first_bucket = (chunk + 1) * shape_.buckets_per_chunk() - seam_buckets_;
-  const Placer::Buckets buckets = thread->Group(shape_, first_bucket, seam_buckets_, seams_[chunk]);
+  const std::span<const uint64_t> seam = seams_[chunk];
+  const Placer::Buckets buckets =
+      thread->Group(shape_, first_bucket, seam_buckets_, std::span(&seam, 1));
   thread->placer.Place(buckets, {taken_.Origin(chunk), taken_.Words(chunk)},
                        seeds_.data() + first_bucket, &thread->bumped, &thread->repeated);
   taken_.TellNext(chunk);
@@ -80,8 +98,7 @@ bool LevelBuilder::Place(const Partition& partition, const Progress& progress) {
       threads_,
       [&, end = end](uint32_t i) {
         for (uint64_t chunk = next++; chunk < end; chunk = next++) {
-          PlaceChunk(partition[chunk], chunk, &threads[i]);
-          const uint64_t keys = placed += partition[chunk].size();
+          const uint64_t keys = placed += PlaceChunk(partition, chunk, &threads[i]);
           if (i == 0 && !progress(keys)) {
             stopped = true;
             stop();

@@ -39,9 +39,9 @@ class LevelBuilder {
   static uint64_t ScratchBytes(const LevelShape& shape, uint32_t threads) noexcept;
 
  private:
-  // Hands the chunks [begin, end) to threads, each with its own `Place` function.
-  struct Thread;
-  void PlaceChunk(std::span<const uint64_t> hashes, uint64_t chunk, Thread* thread);
+  struct Thread;  // What a thread works in.
+  // How many hashes there were.
+  uint64_t PlaceChunk(const Partition& partition, uint64_t chunk, Thread* thread);
   void PlaceSeam(uint64_t chunk, Thread* thread);
   void Collect(std::vector<Thread>* threads);
 

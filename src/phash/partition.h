@@ -9,10 +9,10 @@
 
 namespace basalt::phash {
 
-/// The hashes of some chunks of a level, chunk by chunk.
+/// The hashes of some parts of a level, part by part.
 class Partition {
  public:
-  /// Hashes that belong to the chunks [begin, end); others are skipped.
+  /// Hashes that belong to the parts of the chunks [begin, end); others are skipped.
   struct Chunks {
     uint64_t begin;
     uint64_t end;
@@ -26,8 +26,8 @@ class Partition {
   Partition(const LevelShape& shape, Chunks chunks, std::span<const uint64_t> hashes, Input input,
             uint32_t threads);
 
-  std::span<const uint64_t> operator[](uint64_t chunk) const noexcept {
-    const uint64_t i = chunk - chunks_.begin;
+  std::span<const uint64_t> operator[](uint64_t part) const noexcept {
+    const uint64_t i = part - first_part_;
     return {hashes_.get() + begins_[i], begins_[i + 1] - begins_[i]};
   }
   Chunks chunks() const noexcept { return chunks_; }
@@ -35,6 +35,7 @@ class Partition {
 
  private:
   Chunks chunks_;
+  uint64_t first_part_;
   std::unique_ptr<uint64_t[]> hashes_;
   std::vector<uint64_t> begins_;
 };

@@ -14,8 +14,8 @@ constexpr uint32_t kSizes = Placer::kBucketKeysMax + 1;
 
 // How many buckets before its turn a bucket of so many keys is placed (or after it). Found by hill
 // climbing on random hashes, for the least bits in all.
-constexpr std::array<int32_t, kSizes> kShiftLead = {0,   -39, -13, 36,  64,  84,  101, 112, 125,
-                                                    134, 144, 154, 164, 174, 184, 194, 204};
+constexpr std::array<int32_t, kSizes> kShiftLead = {0,   -27, -13, 41,  69,  89,  106, 117, 129,
+                                                    141, 149, 159, 169, 179, 189, 199, 204};
 constexpr std::array<int32_t, kSizes> kDenseLead = {0,   -46, 2,   36,  56,  81,  102, 107, 118,
                                                     137, 139, 149, 159, 169, 179, 189, 199};
 constexpr int32_t kLeadMax = 204;
@@ -216,17 +216,17 @@ void Placer::Place(const Buckets& buckets, const Slots& slots, uint8_t* seeds,
 }
 
 void GroupByBucket(const LevelShape& shape, uint64_t first_bucket, uint64_t count,
-                   std::span<const uint64_t> hashes, uint64_t* grouped,
-                   std::vector<uint32_t>* begins) {
-  // Counts stand two places on, so that after the second pass each bucket's begin stands at it.
-  begins->assign(count + 2, 0);
+                   std::span<const uint64_t> hashes, uint64_t* grouped, uint32_t first_place,
+                   uint32_t* begins) noexcept {
+  std::fill_n(begins, count, 0);
   const uint64_t buckets = shape.buckets();
-  for (const uint64_t hash : hashes) ++(*begins)[MulHigh(hash, buckets) - first_bucket + 2];
-  for (uint64_t i = 1; i < begins->size(); ++i) (*begins)[i] += (*begins)[i - 1];
-  for (const uint64_t hash : hashes) {
-    grouped[(*begins)[MulHigh(hash, buckets) - first_bucket + 1]++] = hash;
-  }
-  begins->pop_back();
+  for (const uint64_t hash : hashes) ++begins[MulHigh(hash, buckets) - first_bucket];
+  // From the ends of buckets, hashes are put in backwards: what remains are the begins.
+  uint32_t end = 0;
+  for (uint64_t i = 0; i < count; ++i) begins[i] = end += begins[i];
+  for (const uint64_t hash : hashes)
+    grouped[--begins[MulHigh(hash, buckets) - first_bucket]] = hash;
+  for (uint64_t i = 0; i < count; ++i) begins[i] += first_place;
 }
 
 }  // namespace basalt::phash

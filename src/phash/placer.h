@@ -58,10 +58,10 @@ class Placer {
 };
 
 /// Puts `hashes`, all of the `count` buckets from `first_bucket` on, bucket by bucket into
-/// `grouped` (of the same size), and where each begins, and the end, into `begins`. Throws
-/// std::bad_alloc.
+/// `grouped` (of the same size), and where each bucket begins into begins[0 .. count):
+/// `first_place` and more.
 void GroupByBucket(const LevelShape& shape, uint64_t first_bucket, uint64_t count,
-                   std::span<const uint64_t> hashes, uint64_t* grouped,
-                   std::vector<uint32_t>* begins);
+                   std::span<const uint64_t> hashes, uint64_t* grouped, uint32_t first_place,
+                   uint32_t* begins) noexcept;
 
 }  // namespace basalt::phash
