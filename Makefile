@@ -63,6 +63,7 @@ fuzz:  ## Fuzz every parser of bytes, for MINUTES=n together
 bench:  ## Compare with other engines: NAME=db gives build/bench/db.json and a table
 	@$(BOOTSTRAP) build bench
 	@$(call build,bench,$(NAME)_bench)
+	@[ ! -x bench/$(NAME)_peers/build ] || bench/$(NAME)_peers/build build/bench
 	build/bench/$(NAME)_bench --output build/bench/$(NAME).json
 
 cache-sim:  ## Simulate eviction policies on traces, and check our cache against its targets

@@ -1,6 +1,6 @@
 # Comparisons with other engines: bench/<name>_bench.cc is the program <name>_bench. To cache_bench belong
-# the files that begin with cache_, to memtable_bench those that begin with memtable_, to db_bench the
-# others; each of the first two also takes what it shares with another.
+# the files that begin with cache_, to memtable_bench those that begin with memtable_, to phash_bench those
+# that begin with phash_, to db_bench the others; each but the last also takes what it shares with another.
 
 find_package(RocksDB REQUIRED)
 find_package(leveldb REQUIRED)
@@ -8,12 +8,14 @@ find_package(TBB CONFIG REQUIRED)
 find_package(libcuckoo REQUIRED)
 find_package(absl CONFIG REQUIRED)
 pkg_check_modules(BASALT_LMDB REQUIRED IMPORTED_TARGET lmdb)
+pkg_check_modules(BASALT_CMPH REQUIRED IMPORTED_TARGET cmph)
 
 set(bench ${PROJECT_SOURCE_DIR}/bench)
 file(GLOB cache_sources CONFIGURE_DEPENDS ${bench}/cache_*.cc)
 file(GLOB memtable_sources CONFIGURE_DEPENDS ${bench}/memtable_*.cc)
+file(GLOB phash_sources CONFIGURE_DEPENDS ${bench}/phash_*.cc)
 file(GLOB db_sources CONFIGURE_DEPENDS ${bench}/*.cc)
-list(REMOVE_ITEM db_sources ${cache_sources} ${memtable_sources})
+list(REMOVE_ITEM db_sources ${cache_sources} ${memtable_sources} ${phash_sources})
 add_executable(db_bench ${db_sources})
 target_link_libraries(db_bench PRIVATE leveldb::leveldb PkgConfig::BASALT_LMDB)
 add_executable(cache_bench ${cache_sources} ${bench}/report.cc ${bench}/text.cc
@@ -22,7 +24,9 @@ target_link_libraries(cache_bench PRIVATE TBB::tbb libcuckoo::libcuckoo)
 add_executable(memtable_bench ${memtable_sources} ${bench}/cache_footprint.cc ${bench}/cache_report.cc
                               ${bench}/cache_ticks.cc ${bench}/report.cc ${bench}/text.cc)
 target_link_libraries(memtable_bench PRIVATE TBB::tbb absl::btree)
-foreach(program db_bench cache_bench memtable_bench)
+add_executable(phash_bench ${phash_sources} ${bench}/report.cc ${bench}/text.cc)
+target_link_libraries(phash_bench PRIVATE PkgConfig::BASALT_CMPH)
+foreach(program db_bench cache_bench memtable_bench phash_bench)
   target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${program} PRIVATE ${BASALT_INTERNALS} basalt_warnings RocksDB::rocksdb-shared)
 endforeach()

@@ -1,6 +1,6 @@
 #include "phash/hole_list.h"
 
-#include <algorithm>
+#include <array>
 #include <bit>
 
 #include "base/coding.h"
@@ -12,6 +12,39 @@ namespace {
 constexpr uint64_t kWordBits = 64;
 
 constexpr uint64_t Words(uint64_t bits) noexcept { return (bits + kWordBits - 1) / kWordBits; }
+
+// [i][byte]: the place of one bit number i of a byte; 8 when there is none.
+constexpr auto kPlaceInByte = [] {
+  std::array<std::array<uint8_t, 256>, 8> places = {};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    uint32_t ones = byte;
+    for (auto& place : places) {
+      place[byte] = static_cast<uint8_t>(ones == 0 ? 8 : std::countr_zero(ones));
+      ones &= ones - 1;
+    }
+  }
+  return places;
+}();
+
+// Ones of a word are counted and found without a branch, which no predictor would get right (S.
+// Vigna, "Broadword implementation of rank/select queries", 2008).
+constexpr uint64_t kEachByte = 0x0101'0101'0101'0101;
+
+// In each byte the ones from the word's first byte up to it: in the last one those of the word.
+uint64_t OnesUpToEachByte(uint64_t word) noexcept {
+  uint64_t sums = word - ((word >> 1) & 0x5555'5555'5555'5555);
+  sums = (sums & 0x3333'3333'3333'3333) + ((sums >> 2) & 0x3333'3333'3333'3333);
+  return ((sums + (sums >> 4)) & 0x0F0F'0F0F'0F0F'0F0F) * kEachByte;
+}
+
+// The place of one bit number `i` of `word`, which has more; `sums` is OnesUpToEachByte of it.
+uint64_t PlaceOfOne(uint64_t word, uint64_t sums, uint64_t i) noexcept {
+  constexpr uint64_t kHighBits = 0x8080'8080'8080'8080;
+  const uint64_t ended = (((i * kEachByte) | kHighBits) - sums) & kHighBits;  // Bytes before it.
+  const uint64_t bit = ((ended >> 7) * kEachByte >> 56) * 8;
+  const uint64_t before = (sums << 8) >> bit & 0xFF;
+  return bit + kPlaceInByte[i - before][word >> bit & 0xFF];
+}
 
 }  // namespace
 
@@ -34,21 +67,28 @@ HoleList::HoleList(const char* bytes, uint64_t count, uint64_t bound) noexcept
   samples_ = high_ + 8 * high_words_;
 }
 
+uint64_t HoleList::HighBits(uint64_t begin) const noexcept {
+  const uint64_t word = begin / kWordBits;
+  if (word >= high_words_) return 0;
+  const uint64_t low = base::Load<uint64_t>(high_ + 8 * word) >> (begin % kWordBits);
+  if (word + 1 == high_words_) return low;
+  return low | base::Load<uint64_t>(high_ + 8 * word + 8) << 1 << (63 - begin % kWordBits);
+}
+
 uint64_t HoleList::Select(uint64_t i) const noexcept {
   if (i >= count_) return 0;
-  const auto sample = base::Load<uint32_t>(samples_ + 4 * (i / kSampleEvery));
-  uint64_t word = sample / kWordBits;
-  if (word >= high_words_) return 0;
-  uint64_t ones = base::Load<uint64_t>(high_ + 8 * word) & (~uint64_t{0} << (sample % kWordBits));
+  uint64_t begin = base::Load<uint32_t>(samples_ + 4 * (i / kSampleEvery));
   uint64_t before = i % kSampleEvery;
-  for (auto count = static_cast<uint64_t>(std::popcount(ones)); count <= before;
-       count = static_cast<uint64_t>(std::popcount(ones))) {
-    before -= count;
-    if (++word == high_words_) return 0;
-    ones = base::Load<uint64_t>(high_ + 8 * word);
+  uint64_t word = HighBits(begin);
+  uint64_t sums = OnesUpToEachByte(word);
+  while (sums >> 56 <= before) [[unlikely]] {
+    before -= sums >> 56;
+    begin += kWordBits;
+    if (begin / kWordBits >= high_words_) return 0;
+    word = HighBits(begin);
+    sums = OnesUpToEachByte(word);
   }
-  for (; before > 0; --before) ones &= ones - 1;
-  const uint64_t place = word * kWordBits + static_cast<uint64_t>(std::countr_zero(ones));
+  const uint64_t place = begin + PlaceOfOne(word, sums, before);
   if (place < i) return 0;
   const uint64_t number = ((place - i) << low_bits_) | PackedBits::Get(low_, i, low_bits_);
   return number < bound_ ? number : 0;

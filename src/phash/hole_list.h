@@ -8,7 +8,7 @@ namespace basalt::phash {
 
 /// Ascending numbers below a bound, about 2 + log2(bound / count) bits each, by Elias and Fano: the
 /// low bits of each number stand packed; number i's high bits h are the one bit i + h of a bit
-/// string; the place of each 32nd one bit is kept. Here: the slots that a level left empty, given
+/// string; the place of each 16th one bit is kept. Here: the slots that a level left empty, given
 /// to the keys that it could not place.
 ///
 /// Bytes: low bits and the bit string in 8-byte words each, then places of 4 bytes padded to 8. A
@@ -28,8 +28,10 @@ class HoleList {
   static void Append(std::span<const uint64_t> numbers, uint64_t bound, std::string* out);
 
  private:
-  static constexpr uint64_t kSampleEvery = 32;
+  static constexpr uint64_t kSampleEvery = 16;
   static uint32_t LowBits(uint64_t count, uint64_t bound) noexcept;
+  // 64 bits of the bit string from `begin` on, zeros behind its end.
+  uint64_t HighBits(uint64_t begin) const noexcept;
 
   const char* low_ = nullptr;
   const char* high_ = nullptr;
