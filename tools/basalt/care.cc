@@ -66,23 +66,6 @@ std::string Readable(const Figure& figure) {
   return FormatCount(figure.value);
 }
 
-std::string Left(std::string_view text, size_t width) {
-  std::string cell(text);
-  if (cell.size() < width) cell.append(width - cell.size(), ' ');
-  return cell;
-}
-
-std::string Right(std::string_view text, size_t width) {
-  std::string cell;
-  if (text.size() < width) cell.append(width - text.size(), ' ');
-  return cell.append(text);
-}
-
-/// "name", blanks, "value", newline.
-std::string Row(std::string_view name, std::string_view value) {
-  return Left(name, 26) + Right(value, 16) + "\n";
-}
-
 std::string StatTable(const DBStats& stats) {
   std::string text = "level   tables         bytes       records       deletes\n";
   for (size_t level = 0; level < stats.levels.size(); ++level) {

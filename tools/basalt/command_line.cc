@@ -13,10 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "basalt/perfect_hash.h"
 #include "tools/basalt/care.h"
 #include "tools/basalt/demo.h"
 #include "tools/basalt/demo_writer.h"
 #include "tools/basalt/keys.h"
+#include "tools/basalt/phash.h"
 #include "tools/basalt/transfer.h"
 
 namespace basalt::tools {
@@ -39,7 +41,7 @@ struct Verb {
   std::shared_ptr<Options> options;
 };
 
-/// The keys after the first one, of arguments that CLI11 has left over. Throws when one looks like
+/// The keys among arguments that CLI11 has left over. Throws when one looks like
 /// an option and does not stand after "--".
 std::vector<std::string> KeysAmong(const std::vector<std::string>& arguments) {
   std::vector<std::string> keys;
@@ -58,15 +60,17 @@ std::vector<std::string> KeysAmong(const std::vector<std::string>& arguments) {
   return keys;
 }
 
-/// Accepts whole numbers from `least`.
-CLI::Validator WholeNumber(uint64_t least) {
+/// Accepts whole numbers from `least` to `most`.
+CLI::Validator WholeNumber(uint64_t least, uint64_t most = UINT64_MAX) {
   return CLI::Validator(
-      [least](const std::string& text) {
+      [least, most](const std::string& text) {
         uint64_t number = 0;
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-        const bool good =
-            error == std::errc() && end == text.data() + text.size() && number >= least;
-        return good ? "" : "'" + text + "' is no whole number from " + std::to_string(least);
+        const bool good = error == std::errc() && end == text.data() + text.size() &&
+                          number >= least && number <= most;
+        return good ? ""
+                    : "'" + text + "' is no whole number from " + std::to_string(least) +
+                          (most == UINT64_MAX ? "" : " to " + std::to_string(most));
       },
       "");
 }
@@ -84,6 +88,7 @@ class CommandLine {
     AddKeyVerbs();
     AddTransferVerbs();
     AddCareVerbs();
+    AddPhashVerbs();
     AddDemoVerbs();
   }
 
@@ -94,8 +99,10 @@ class CommandLine {
  private:
   template <class Options>
   Verb<Options> AddVerb(const std::string& name, const std::string& description,
-                        ExitCode (*run)(const Options&, Output&), const std::string& examples) {
-    Verb<Options> verb{app_.add_subcommand(name, description), std::make_shared<Options>()};
+                        ExitCode (*run)(const Options&, Output&), const std::string& examples,
+                        CLI::App* above = nullptr) {
+    if (above == nullptr) above = &app_;
+    Verb<Options> verb{above->add_subcommand(name, description), std::make_shared<Options>()};
     if (!examples.empty()) verb.app->footer("Examples:\n" + examples);
     verb.app->group("Verbs");
     verb.app->callback([this, run, options = verb.options] {
@@ -145,9 +152,28 @@ class CommandLine {
         ->type_name("KEY");
   }
 
+  template <class Options>
+  static void AddKeyForms(const Verb<Options>& verb) {
+    CLI::Option* base64 = verb.app->add_flag_callback(
+        "--base64", [options = verb.options] { options->form = KeyForm::kBase64; },
+        "The keys are given in base64");
+    verb.app
+        ->add_flag_callback(
+            "--hashes", [options = verb.options] { options->form = KeyForm::kNumber; },
+            "The keys are 64-bit numbers, decimal or 0x and hexadecimal")
+        ->excludes(base64);
+  }
+  template <class Options>
+  static void AddPerfectHashFile(const Verb<Options>& verb, const std::string& what) {
+    verb.app->add_option("FILE", verb.options->file, what)->required()->type_name("");
+  }
+
   void AddKeyVerbs();
   void AddTransferVerbs();
   void AddCareVerbs();
+  void AddPhashVerbs();
+  void AddPhashBuild(CLI::App* phash);
+  void AddPhashQuery(CLI::App* phash);
   void AddDemoVerbs();
 
   CLI::App app_;
@@ -278,6 +304,106 @@ Changes nothing when the database can be opened as it is.
   stat.app->add_flag("--json", stat.options->json, "One JSON object");
 }
 
+void CommandLine::AddPhashVerbs() {
+  CLI::App* phash = app_.add_subcommand("phash", "Number a fixed set of keys in 2 bits a key");
+  phash->group("Verbs");
+  phash->require_subcommand(1);
+  phash->footer(R"(Examples:
+  basalt phash build words.phf words.txt      a line is a key
+  basalt phash query words.phf grape          its number, below the number of keys
+  basalt phash stat words.phf
+
+A perfect hash function gives each of n keys its own number from 0 to n - 1, and
+forgets the keys: what is no key gets some number too. A fingerprint set
+(`build --fingerprint BITS`) says `absent` to most of what is no key, and a
+fingerprint map (`--payload BITS` too) gives each key a number of your choice.
+)");
+  AddPhashBuild(phash);
+  AddPhashQuery(phash);
+  const auto stat =
+      AddVerb<PhashStatOptions>("stat", "Print a perfect hash file's figures", PhashStat,
+                                R"(  basalt phash stat words.phf
+  basalt phash stat words.phf --json
+The keys of a level that it does not place come to the next one.
+)",
+                                phash);
+  AddPerfectHashFile(stat, "What `build` made");
+  stat.app->add_flag("--json", stat.options->json, "One JSON object");
+}
+
+void CommandLine::AddPhashBuild(CLI::App* phash) {
+  const auto build =
+      AddVerb<PhashBuildOptions>("build", "Build a perfect hash file from lines of keys",
+                                 PhashBuild, R"(  basalt phash build words.phf words.txt
+  sort -u *.txt | basalt phash build words.phf
+  basalt phash build words.set words.txt --fingerprint 8
+  basalt phash build ages.map ages.tsv --fingerprint 12 --payload 7
+  basalt phash build ids.phf ids.txt --hashes --dense
+
+A line is a key, with \t \n \r \\ for tab, newline, carriage return and backslash,
+and \xNN for any other byte; an empty line is the empty key. With --payload a line
+is key, tab, number. A key that is there twice is refused with both its lines.
+FILE is made when all of it is there, or not at all.
+)",
+                                 phash);
+  AddPerfectHashFile(build, "What is made");
+  build.app
+      ->add_option("KEYS", build.options->keys, "A file with a key a line; - is standard input")
+      ->capture_default_str()
+      ->type_name("");
+  AddKeyForms(build);
+  CLI::Option* fingerprint =
+      build.app
+          ->add_option("--fingerprint", build.options->fingerprint_bits,
+                       "A set: one of 2^BITS other keys is taken for one of its own (4 to 16)")
+          ->check(WholeNumber(FingerprintSet::kBitsMin, FingerprintSet::kBitsMax))
+          ->type_name("BITS");
+  build.app
+      ->add_option("--payload", build.options->payload_bits,
+                   "A map to numbers of so many bits (1 to 48)")
+      ->check(WholeNumber(1, FingerprintMap::kPayloadBitsMax))
+      ->needs(fingerprint)
+      ->type_name("BITS");
+  build.app->add_flag("--dense", build.options->dense,
+                      "Smaller; slower to build where there is no AVX-512");
+  build.app->add_option("--threads", build.options->threads, "Default: one a processor")
+      ->check(WholeNumber(1, 256U))
+      ->type_name("N");
+  build.app
+      ->add_option("--memory", build.options->memory,
+                   "Walk over KEYS more often rather than take more, such as 512M")
+      ->transform(CLI::AsSizeValue(false).description(""))
+      ->type_name("BYTES");
+  build.app->add_flag("--force", build.options->force, "Replace FILE when it is there");
+  build.app->add_flag("--progress", build.options->progress,
+                      "Lines of progress on stderr also when it is no terminal");
+}
+
+void CommandLine::AddPhashQuery(CLI::App* phash) {
+  const auto query = AddVerb<PhashQueryOptions>("query", "Print the numbers of keys", PhashQuery,
+                                                R"(  basalt phash query words.phf grape
+  basalt phash query words.phf < words.txt    a number a line
+  basalt phash query words.set grape qwzx     perhaps, absent
+  basalt phash query ids.phf --hashes 17 0x2A
+  basalt phash query words.phf -- -a -b       keys that begin with a dash
+
+A function has forgotten its keys: what is no key gets some number too, and
+nothing tells. A set answers `perhaps` for every key and for one of 2^BITS others,
+a map gives these a payload; to the rest both say `absent`. The exit code is 1 when
+a key is absent. Say --hashes when the file was built with it.
+)",
+                                                phash);
+  AddPerfectHashFile(query, "What `build` made");
+  // As for `del`: what follows the first key is left over.
+  AddBound(query, "KEY", &PhashQueryOptions::first_key, "None: a key a line of standard input")
+      ->type_name("...");
+  query.app->prefix_command();
+  query.app->parse_complete_callback([app = query.app, options = query.options] {
+    options->more_keys = KeysAmong(app->remaining());
+  });
+  AddKeyForms(query);
+}
+
 void CommandLine::AddDemoVerbs() {
   const auto demo =
       AddVerb<DemoOptions>("demo", "Load real input, show what a store can do, crash it", Demo,
@@ -304,6 +430,10 @@ bool IsVerb(std::string_view word, CLI::App& app) {
                      [word](const CLI::App* verb) { return verb->get_name() == word; });
 }
 
+bool HasVerbs(CLI::App& app) {
+  return !app.get_subcommands([](CLI::App*) { return true; }).empty();
+}
+
 /// Insertions, removals, replacements and swaps of neighbours that turn `a` into `b`.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
@@ -325,24 +455,15 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 
 /// The verb that a mistyped or foreign word most likely means; empty when none is near.
 std::string NearestVerb(std::string_view word, CLI::App& app) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kForeign = {{
-      {"set", "put"},
-      {"write", "put"},
-      {"read", "get"},
-      {"delete", "del"},
-      {"remove", "del"},
-      {"rm", "del"},
-      {"list", "scan"},
-      {"ls", "scan"},
-      {"keys", "scan"},
-      {"import", "load"},
-      {"export", "dump"},
-      {"verify", "check"},
-      {"stats", "stat"},
-      {"info", "stat"},
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kForeign = {{
+      {"set", "put"},    {"write", "put"},    {"read", "get"},    {"delete", "del"},
+      {"remove", "del"}, {"rm", "del"},       {"list", "scan"},   {"ls", "scan"},
+      {"keys", "scan"},  {"import", "load"},  {"export", "dump"}, {"verify", "check"},
+      {"stats", "stat"}, {"info", "stat"},    {"make", "build"},  {"create", "build"},
+      {"get", "query"},  {"lookup", "query"}, {"mphf", "phash"},  {"perfect-hash", "phash"},
   }};
   for (const auto& [foreign, ours] : kForeign) {
-    if (word == foreign) return std::string(ours);
+    if (word == foreign && IsVerb(ours, app)) return std::string(ours);
   }
   std::string nearest;
   size_t least = 3;
@@ -375,13 +496,20 @@ Action Refuse(std::string complaint) {
 Action ParseCommandLine(int argc, const char* const* argv) {
   CommandLine line;
   line.set_program(argc > 0 ? argv[0] : "basalt");
-  const std::string first = argc > 1 ? argv[1] : "";
-  const bool has_verb = IsVerb(first, line.app());
-  if (argc > 1 && !first.starts_with('-') && !has_verb) {
-    const std::string nearest = NearestVerb(first, line.app());
-    return Refuse("no verb '" + first + "'" +
-                  (nearest.empty() ? "" : "; did you mean `basalt " + nearest + "`?") +
-                  "\nbasalt: `basalt --help` lists the verbs");
+  // The words that name the verb, as far as they are known.
+  CLI::App* app = &line.app();
+  std::string named = "basalt";
+  int next = 1;
+  for (; next < argc && argv[next][0] != '-' && HasVerbs(*app); ++next) {
+    const std::string word = argv[next];
+    if (!IsVerb(word, *app)) {
+      const std::string nearest = NearestVerb(word, *app);
+      return Refuse("no verb '" + word + "'" +
+                    (nearest.empty() ? "" : "; did you mean `" + named + " " + nearest + "`?") +
+                    "\nbasalt: `" + named + " --help` lists the verbs");
+    }
+    app = app->get_subcommand(word);
+    named += " " + word;
   }
   try {
     line.app().parse(argc, argv);
@@ -389,9 +517,11 @@ Action ParseCommandLine(int argc, const char* const* argv) {
     std::ostringstream help;
     std::ostringstream complaint;
     if (line.app().exit(error, help, complaint) == 0) return Print(help.str());
-    if (argc <= 1) return Refuse("a verb is missing\n\n" + line.app().help());
-    return Refuse(std::string(error.what()) + "\nbasalt: `basalt " + (has_verb ? first + " " : "") +
-                  "--help` shows how it is called");
+    if (next >= argc && HasVerbs(*app)) {
+      return Refuse("a verb is missing\n\n" + line.app().help());
+    }
+    return Refuse(std::string(error.what()) + "\nbasalt: `" + named +
+                  " --help` shows how it is called");
   }
   return line.action();
 }

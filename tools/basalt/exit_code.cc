@@ -36,14 +36,18 @@ void Complain(std::string_view message) {
 }
 
 ExitCode Report(const Status& status) {
-  if (status.ok()) return ExitCode::kOk;
-  Complain(status.ToString());
+  const ExitCode code = ReportPlainly(status);
   if (status.code() == StatusCode::kNotFound) {
     Complain("`put` and `load` make a database that is not there; the other verbs never do");
   } else if (status.code() == StatusCode::kCorruption) {
     Complain(
         "`basalt check PATH` lists all that is wrong; `basalt repair PATH` mends a broken log");
   }
+  return code;
+}
+
+ExitCode ReportPlainly(const Status& status) {
+  if (!status.ok()) Complain(status.ToString());
   return ExitCodeFor(status.code());
 }
 

@@ -43,4 +43,20 @@ uint64_t PerSecond(uint64_t count, double seconds) {
   return seconds > 0 ? static_cast<uint64_t>(static_cast<double>(count) / seconds) : 0;
 }
 
+std::string Left(std::string_view text, size_t width) {
+  std::string cell(text);
+  if (cell.size() < width) cell.append(width - cell.size(), ' ');
+  return cell;
+}
+
+std::string Right(std::string_view text, size_t width) {
+  std::string cell;
+  if (text.size() < width) cell.append(width - text.size(), ' ');
+  return cell.append(text);
+}
+
+std::string Row(std::string_view name, std::string_view value) {
+  return Left(name, 26) + Right(value, 16) + "\n";
+}
+
 }  // namespace basalt::tools

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace basalt::tools {
 
@@ -17,5 +19,13 @@ std::string FormatSeconds(double seconds);
 std::string FormatDecimal(double value, int decimals);
 /// How many a second; 0 when no time has passed.
 uint64_t PerSecond(uint64_t count, double seconds);
+
+// Cells of a table.
+
+/// `text` with blanks behind it, or before it, up to `width`.
+std::string Left(std::string_view text, size_t width);
+std::string Right(std::string_view text, size_t width);
+/// "name", blanks, "value", newline.
+std::string Row(std::string_view name, std::string_view value);
 
 }  // namespace basalt::tools

@@ -1,5 +1,6 @@
 // The command-line program. Verbs are described in command_line.cc and done in keys.cc (get, put,
-// del, scan), transfer.cc (load, dump), care.cc (check, repair, stat) and demo.cc.
+// del, scan), transfer.cc (load, dump), care.cc (check, repair, stat), phash.cc (phash build,
+// query, stat) and demo.cc.
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -44,7 +44,7 @@ ProgressStyle ProgressStyleForStderr(bool asked_for) {
 }
 
 Progress::Progress(ProgressStyle style, std::string label, uint64_t total_bytes)
-    : style_(style), label_(std::move(label)), total_bytes_(total_bytes) {}
+    : style_(style), label_(std::move(label)), total_(total_bytes) {}
 
 Progress::~Progress() {
   if (bar_on_screen_) std::fwrite(kWipeLine.data(), 1, kWipeLine.size(), stderr);
@@ -54,7 +54,15 @@ double Progress::seconds() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
 }
 
-void Progress::Update(uint64_t done_bytes, uint64_t records) {
+void Progress::BeginStage(std::string label, ProgressUnit unit, uint64_t done, uint64_t total) {
+  label_ = std::move(label);
+  unit_ = unit;
+  stage_done_ = done;
+  total_ = total;
+  stage_start_ = Clock::now();
+}
+
+void Progress::Update(uint64_t done, uint64_t records) {
   if (style_ == ProgressStyle::kSilent) return;
   const Clock::time_point now = Clock::now();
   const bool is_bar = style_ == ProgressStyle::kBar;
@@ -62,7 +70,7 @@ void Progress::Update(uint64_t done_bytes, uint64_t records) {
     return;
   }
   shown_ = now;
-  std::string line = Line(done_bytes, records);
+  std::string line = Line(done, records);
   if (is_bar) {
     line = std::string(kWipeLine) + line.substr(0, StderrColumns() - 1);
     bar_on_screen_ = true;
@@ -72,24 +80,32 @@ void Progress::Update(uint64_t done_bytes, uint64_t records) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-std::string Progress::Line(uint64_t done_bytes, uint64_t records) const {
-  const double elapsed = seconds();
+std::string Progress::Amount(uint64_t amount) const {
+  return unit_ == ProgressUnit::kBytes ? FormatBytes(amount) : FormatCount(amount) + " keys";
+}
+
+std::string Progress::Line(uint64_t done, uint64_t records) const {
+  const double elapsed = std::chrono::duration<double>(Clock::now() - stage_start_).count();
+  const uint64_t stage_done = done - std::min(done, stage_done_);
   std::string line = label_ + " ";
-  if (total_bytes_ > 0) {
-    const double share =
-        std::min(1.0, static_cast<double>(done_bytes) / static_cast<double>(total_bytes_));
+  if (total_ > 0) {
+    const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
     if (style_ == ProgressStyle::kBar) line += Bar(share);
-    line.append(FormatDecimal(share * 100, 0)).append("% of ").append(FormatBytes(total_bytes_));
+    line.append(FormatDecimal(share * 100, 0)).append("% of ").append(Amount(total_));
   } else {
-    line += FormatBytes(done_bytes);
+    line += Amount(done);
   }
-  line.append(", ").append(FormatBytes(PerSecond(done_bytes, elapsed))).append("/s");
+  if (stage_done > 0) {
+    const uint64_t rate = PerSecond(stage_done, elapsed);
+    line.append(", ");
+    line.append(unit_ == ProgressUnit::kBytes ? FormatBytes(rate) : FormatCount(rate)).append("/s");
+  }
   if (records > 0) {
     line.append(", ").append(FormatCount(PerSecond(records, elapsed))).append(" records/s");
   }
-  if (total_bytes_ > done_bytes && done_bytes > 0) {
+  if (total_ > done && stage_done > 0) {
     const double left =
-        elapsed * static_cast<double>(total_bytes_ - done_bytes) / static_cast<double>(done_bytes);
+        elapsed * static_cast<double>(total_ - done) / static_cast<double>(stage_done);
     line.append(", ").append(FormatDecimal(left, 0)).append(" s left");
   }
   return line;

@@ -15,8 +15,10 @@ enum class ProgressStyle : uint8_t { kSilent, kLines, kBar };
 /// For stderr: a bar on a terminal; elsewhere lines when asked for, else nothing.
 ProgressStyle ProgressStyleForStderr(bool asked_for);
 
-/// How far a long operation has come, on stderr: share, bytes, records, rate, time left. One thread
-/// at a time. `Update` costs a clock read when nothing is due.
+enum class ProgressUnit : uint8_t { kBytes, kKeys };
+
+/// How far a long operation has come, on stderr: share, bytes or keys, records, rate, time left.
+/// One thread at a time. `Update` costs a clock read when nothing is due.
 class Progress {
  public:
   /// `total_bytes` 0: not known, no share and no time left are shown.
@@ -26,20 +28,28 @@ class Progress {
   /// Wipes the bar away; plain lines stay.
   ~Progress();
 
+  /// From here on `label` is done, of which `done` of `total` are behind us already: rate and time
+  /// left are this stage's own.
+  void BeginStage(std::string label, ProgressUnit unit, uint64_t done, uint64_t total);
   /// `records` 0: not counted, not shown.
-  void Update(uint64_t done_bytes, uint64_t records);
-  void set_total_bytes(uint64_t total_bytes) { total_bytes_ = total_bytes; }
+  void Update(uint64_t done, uint64_t records);
+  void set_total_bytes(uint64_t total_bytes) { total_ = total_bytes; }
+  /// Since the first stage began.
   double seconds() const;
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::string Line(uint64_t done_bytes, uint64_t records) const;
+  std::string Line(uint64_t done, uint64_t records) const;
+  std::string Amount(uint64_t amount) const;
 
   ProgressStyle style_;
   std::string label_;
-  uint64_t total_bytes_;
+  ProgressUnit unit_ = ProgressUnit::kBytes;
+  uint64_t total_;
+  uint64_t stage_done_ = 0;  // When the stage began.
   Clock::time_point start_ = Clock::now();
+  Clock::time_point stage_start_ = start_;
   Clock::time_point shown_ = start_;
   bool bar_on_screen_ = false;
 };
