@@ -123,6 +123,8 @@ std::string TargetLines(const CacheReport& report) {
   for (const int threads : {1, 2}) lines += ReadThroughs(report, threads);
   lines += Memory(report);
   for (const int threads : {1, 2}) lines += Expiry(report, threads);
+  lines += Line("sweeping a million keys with times to live, of a processor",
+                report.Find("ttl_sweep", 1, kOurs, "share"), Bound::kAtMost, 1, "%");
   lines += Line("P99.9 of a put while growing to all entries",
                 report.Find("growth", 1, kOurs, "p99.9"), Bound::kAtMost, 20, "us");
   return lines;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <numeric>
+#include <thread>
 #include <utility>
 
 #include "bench/cache_footprint.h"
@@ -329,6 +331,39 @@ void CacheWorkloads::RunTtl(CacheSubject* subject, int round) {
     MeasureTtl(ttl_first, threads, subject);
     MeasureTtl(!ttl_first, threads, subject);
   }
+  MeasureSweep(subject);
+}
+
+/// Writers sweep: what puts cost while much is due, over the same puts when nothing is.
+void CacheWorkloads::MeasureSweep(CacheSubject* subject) {
+  constexpr uint32_t kDue = 250'000;
+  constexpr std::chrono::seconds kTtl(1);
+  constexpr std::chrono::milliseconds kUntilDue(2'500);
+  const std::span<const CacheRequest> due = std::span(every_key_).first(kDue);
+  const std::span<const CacheRequest> kept = std::span(every_key_).subspan(kDue, kDue);
+  const OpenCache open(subject, SmallEntries());
+  const auto put_kept = [&] {
+    const double before = CpuSeconds();
+    for (const CacheRequest& request : kept) subject->Put(request.key, kValue);
+    return CpuSeconds() - before;
+  };
+  put_kept();
+  for (const CacheRequest& request : due) subject->PutExpiring(request.key, kValue, kTtl);
+  std::this_thread::sleep_for(kUntilDue);
+  const double with_sweeping = put_kept();
+  const uint64_t left = subject->entries();
+  if (left > kDue + kDue / 100) {
+    Fail("sweep " + subject->name(), Format("%llu entries are left of %u that do not expire",
+                                            static_cast<unsigned long long>(left), kDue));
+  }
+  const double without = put_kept();
+  const double seconds_each = (with_sweeping - without) / kDue;
+  Add("ttl_sweep", 1, *subject, "sweep", "ns", 1e9 * seconds_each);
+  // With all keys and their times to live, where a record is handed over at most once a level.
+  constexpr double kHandovers = 3;
+  const double all_ttls_ms = std::accumulate(ttls_ms_.begin(), ttls_ms_.end(), 0.0);
+  const double due_a_second = kKeys / (all_ttls_ms / 1e3 / static_cast<double>(ttls_ms_.size()));
+  Add("ttl_sweep", 1, *subject, "share", "%", 100 * seconds_each * kHandovers * due_a_second);
 }
 
 void CacheWorkloads::MeasureTtl(bool with_ttl, int threads, CacheSubject* subject) {

@@ -80,6 +80,7 @@ class CacheWorkloads {
   void MeasureMultiGet(CacheSubject* subject);
   void MeasureReadThrough(const ReadThrough& workload, CacheSubject* subject);
   void MeasureTtl(bool with_ttl, int threads, CacheSubject* subject);
+  void MeasureSweep(CacheSubject* subject);
 
   const CacheSettings& settings_;
   CacheReport* report_;

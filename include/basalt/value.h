@@ -73,20 +73,24 @@ class Value {
   }
   Value(Pin* pin, size_t size) noexcept : size_(size), pin_(pin) {}
   static Value CopyToHeap(std::string_view bytes);
-  /// memcpy without a call for the shortest, by two loads that may overlap.
-  static void CopyShort(char* to, const char* from, size_t size) noexcept {
-    if (size > 16) {
-      __builtin_memcpy(to, from, size);
-    } else if (size >= 8) {
-      CopyEnds<uint64_t>(to, from, size);
-    } else if (size >= 4) {
+  /// memcpy without a call, by two loads that may overlap.
+  [[gnu::always_inline]] static void CopyShort(char* to, const char* from, size_t size) noexcept {
+    if (size < 4) {
+      if (size >= 2) CopyEnds<uint16_t>(to, from, size);
+      if (size == 1) *to = *from;
+    } else if (size < 8) {
       CopyEnds<uint32_t>(to, from, size);
-    } else if (size >= 2) {
-      CopyEnds<uint16_t>(to, from, size);
-    } else if (size == 1) {
-      *to = *from;
+    } else if (size <= 16) {
+      CopyEnds<uint64_t>(to, from, size);
+    } else {
+      for (; size > 32; size -= 16, from += 16, to += 16) {
+        CopyEnds<SixteenBytes>(to, from, 16);
+      }
+      CopyEnds<SixteenBytes>(to, from, size);
     }
   }
+  using SixteenBytes [[gnu::vector_size(16)]] = char;
+  /// `size` is that of a Word or up to twice as much.
   template <class Word>
   static void CopyEnds(char* to, const char* from, size_t size) noexcept {
     Word first;

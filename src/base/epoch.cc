@@ -27,12 +27,15 @@ struct ReturnAtThreadEnd {
 void TakeThreadSlot() {
   thread_epoch_slot.slot = ProcessEpochs()->TakeSlot();
   if (!thread_epoch_slot.thread_ends) {
+    // Whether there is a light fence was settled before the slot was given.
+    if (AsymmetricFence::IsLight()) thread_epoch_slot.quick_slot = thread_epoch_slot.slot;
     static thread_local ReturnAtThreadEnd return_at_thread_end;
     static_cast<void>(return_at_thread_end);
   }
 }
 
 void ReturnThreadSlot() noexcept {
+  thread_epoch_slot.quick_slot = nullptr;
   ProcessEpochs()->ReturnSlot(std::exchange(thread_epoch_slot.slot, nullptr));
 }
 

@@ -84,6 +84,64 @@ TEST(CacheThreads, AThreadStoppedInsideAReadNeitherGrowsTheCacheNorHangsIt) {
   }
 }
 
+TEST(CacheThreads, AGetInsideAnEpochDoesNotLeaveIt) {
+  const auto cache = NewCache({.shards = 1});
+  ASSERT_TRUE(cache->Put("a present key", "value").ok());
+  bool is_freed = false;
+  base::RetireList list;
+  const auto collect_elsewhere = [&list] { std::thread([&list] { list.Collect(); }).join(); };
+  {
+    const base::EpochGuard outer;
+    list.Retire(&is_freed, 1, [](void* freed) { *static_cast<bool*>(freed) = true; });
+    EXPECT_TRUE(cache->Get("a present key"));
+    EXPECT_FALSE(cache->Get("an absent key"));
+    collect_elsewhere();
+    EXPECT_FALSE(is_freed);
+  }
+  collect_elsewhere();
+  EXPECT_TRUE(is_freed);
+}
+
+TEST(CacheThreads, AQuickGuardKeepsWhatItsThreadCanSee) {
+  {
+    const base::EpochGuard takes_a_slot;
+  }
+  bool is_freed = false;
+  base::RetireList list;
+  const auto collect_elsewhere = [&list] { std::thread([&list] { list.Collect(); }).join(); };
+  {
+    const base::QuickEpochGuard guard;
+    EXPECT_EQ(static_cast<bool>(guard), base::AsymmetricFence::IsLight());
+    if (!guard) GTEST_SKIP() << "the system has no light fence";
+    list.Retire(&is_freed, 1, [](void* freed) { *static_cast<bool*>(freed) = true; });
+    collect_elsewhere();
+    EXPECT_FALSE(is_freed);
+  }
+  collect_elsewhere();
+  EXPECT_TRUE(is_freed);
+}
+
+TEST(CacheThreads, GetsWorkInDestructorsThatRunAtAThreadsEnd) {
+  const auto cache = NewCache({.shards = 1});
+  ASSERT_TRUE(cache->Put("a present key", "value").ok());
+  struct GetsAtItsEnd {
+    Cache* cache = nullptr;
+    int* hits = nullptr;
+    ~GetsAtItsEnd() {
+      for (int i = 0; i < 3; ++i) *hits += cache->Get("a present key") ? 1 : 0;
+    }
+  };
+  int hits = 0;
+  std::thread([&] {
+    // Made before the thread has a slot of the epochs, so destroyed after that was returned.
+    static thread_local GetsAtItsEnd at_end;
+    at_end.cache = cache.get();
+    at_end.hits = &hits;
+    EXPECT_TRUE(cache->Get("a present key"));
+  }).join();
+  EXPECT_EQ(hits, 3);
+}
+
 TEST(CacheThreads, AThousandShortLivedThreadsLeaveNothingBehind) {
   const auto cache = NewCache({.capacity_bytes = 1 << 20});
   std::atomic<int> refused{0};

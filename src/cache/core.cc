@@ -100,7 +100,8 @@ CacheCore::CacheCore(CacheOptions options, void (*destroy)(void*) noexcept, io::
               .shard_bits = std::countr_zero(shards),
               .retired_bytes_max =
                   std::max<uint64_t>(options_.capacity_bytes / shards / 8, uint64_t{16} << 10),
-              .headroom_bytes = options_.capacity_bytes / kHeadroomShare} {}
+              .headroom_bytes = options_.capacity_bytes / kHeadroomShare},
+      shard_shift_(63 - common_.shard_bits) {}
 
 CacheCore::~CacheCore() = default;
 
@@ -163,31 +164,6 @@ void CacheCore::DropReference() noexcept {
 
 // ---- Reads ----
 
-uint64_t CacheCore::HashOf(std::string_view key) const noexcept {
-  return base::Hash(key, common_.hash_seed);
-}
-
-Shard& CacheCore::ShardOf(uint64_t hash) noexcept {
-  return shards_[(hash >> 1) >> (63 - common_.shard_bits)];
-}
-
-[[gnu::always_inline]] inline void CacheCore::Count(const base::EpochGuard& guard, uint64_t hits,
-                                                    uint64_t misses) noexcept {
-  const uint32_t thread = guard.thread_number();
-  if (thread >= kOwnLookups) [[unlikely]] {
-    lookups_.back().hits.fetch_add(hits, std::memory_order_relaxed);
-    lookups_.back().misses.fetch_add(misses, std::memory_order_relaxed);
-    return;
-  }
-  // No one else writes them: a locked instruction is not needed.
-  Lookups& own = lookups_[thread];
-  const auto add = [](std::atomic<uint64_t>& counter, uint64_t count) {
-    counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
-  };
-  if (hits != 0) add(own.hits, hits);
-  if (misses != 0) add(own.misses, misses);
-}
-
 [[gnu::always_inline]] inline Index::Found CacheCore::FindAlive(Shard& shard, uint64_t hash,
                                                                 std::string_view key,
                                                                 bool counts) noexcept {
@@ -221,19 +197,40 @@ struct ValueOf {
 
 }  // namespace
 
+// Apart from Get, which would else save more registers.
+MaybeValue CacheCore::GetShort(std::string_view key, bool counts) noexcept {
+  return GetQuickly<4, 8>(key, counts);
+}
+
 // Returned as it is made: an optional that is filled later is set to zeros first.
-MaybeValue CacheCore::Get(std::string_view key, bool counts) noexcept {
+MaybeValue CacheCore::GetSlowly(std::string_view key, bool counts) noexcept {
   const uint64_t hash = HashOf(key);
   Shard& shard = ShardOf(hash);
   try {
     const base::EpochGuard guard;
     const Index::Found found = FindAlive(shard, hash, key, counts);
-    if (counts) Count(guard, found ? 1 : 0, found ? 0 : 1);
+    if (counts) Count(guard.thread_number(), found ? 1 : 0, found ? 0 : 1);
     if (!found) return std::nullopt;
     return MaybeValue(std::in_place, ValueOf{shard, found.entry()});
   } catch (const std::bad_alloc&) {
     return std::nullopt;  // A cache may always miss.
   }
+}
+
+[[gnu::noinline]] bool CacheCore::IsAlive(const Entry& entry) const noexcept {
+  uint64_t deadline_ms = 0;
+  if (!entry.state.ReadDeadline(&deadline_ms)) return false;
+  return deadline_ms == 0 || !clock_.HasCome(deadline_ms, clock_.CoarseMillis());
+}
+
+[[gnu::noinline]] bool CacheCore::FindValue(std::string_view key, uint64_t hash,
+                                            MaybeValue* value) {
+  Shard& shard = ShardOf(hash);
+  value->reset();
+  if (const Index::Found found = FindAlive(shard, hash, key, true)) {
+    value->emplace(ValueOf{shard, found.entry()});
+  }
+  return value->has_value();
 }
 
 Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<MaybeValue> values) {
@@ -244,30 +241,37 @@ Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<May
   }
   constexpr size_t kGroup = 16;
   std::array<uint64_t, kGroup> hashes;
+  std::array<const Index::Bucket*, kGroup> homes;
+  std::array<Index::Glance, kGroup> glances;
   for (size_t first = 0; first < keys.size(); first += kGroup) {
     const size_t count = std::min(kGroup, keys.size() - first);
     try {
       const base::EpochGuard guard;
       for (size_t i = 0; i < count; ++i) {
         hashes[i] = HashOf(keys[first + i]);
-        __builtin_prefetch(&ShardOf(hashes[i]).index().Home(hashes[i]));
+        homes[i] = &ShardOf(hashes[i]).index().Home(hashes[i]);
+        __builtin_prefetch(homes[i]);
       }
       for (size_t i = 0; i < count; ++i) {
-        __builtin_prefetch(ShardOf(hashes[i]).index().FirstCandidate(hashes[i]));
+        glances[i] = Index::GlanceAt(*homes[i], hashes[i]);
+        __builtin_prefetch(glances[i].candidate);
       }
       uint64_t hits = 0;
       for (size_t i = 0; i < count; ++i) {
-        Shard& shard = ShardOf(hashes[i]);
+        const uint64_t hash = hashes[i];
         MaybeValue& value = values[first + i];
-        const Index::Found found = FindAlive(shard, hashes[i], keys[first + i], true);
-        if (found) {
-          value.emplace(ValueOf{shard, found.entry()});
+        HandedOut out;
+        if (HandOut(glances[i], keys[first + i], hash, &out)) [[likely]] {
+          Index::Raise(glances[i].frequency);
+          value.emplace(out);
           ++hits;
-        } else {
+        } else if (glances[i].is_absent) {
           value.reset();
+        } else {
+          hits += FindValue(keys[first + i], hash, &value) ? 1 : 0;
         }
       }
-      Count(guard, hits, count - hits);
+      Count(guard.thread_number(), hits, count - hits);
     } catch (const std::bad_alloc&) {
       return NoMemory();
     }
@@ -285,7 +289,7 @@ EntryRef CacheCore::Find(std::string_view key, bool counts, bool* is_refused) no
     const Index::Found found = FindAlive(shard, hash, key, counts);
     is_absent = !found;
     if (found && shard.TryPin(found.entry())) ref = EntryRef(&shard, found.entry());
-    if (counts) Count(guard, ref ? 1 : 0, ref ? 0 : 1);
+    if (counts) Count(guard.thread_number(), ref ? 1 : 0, ref ? 0 : 1);
   } catch (const std::bad_alloc&) {
     ref = EntryRef();  // As for Get.
   }

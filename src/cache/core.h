@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "basalt/cache.h"
+#include "base/epoch.h"
+#include "cache/key_hash.h"
 #include "cache/shard.h"
 
 namespace basalt::cache {
@@ -90,6 +92,19 @@ struct FreeShards {
   void operator()(Shard* shards) const noexcept;
 };
 
+/// Becomes a Value in the place where that is wanted: pinned already, or short. Inside an epoch.
+struct HandedOut {
+  Value::Pin* pin;
+  const char* bytes;
+  size_t size;
+  // NOLINTNEXTLINE(google-explicit-constructor): that is what it is for
+  [[gnu::always_inline]] operator Value() const noexcept {
+    if (pin != nullptr) return Value::Pinned(pin, size);
+    if (size > Value::kInlineBytes) __builtin_unreachable();
+    return Value::Copy({bytes, size});
+  }
+};
+
 /// What Cache and TypedCache stand on: entries with keys of bytes, and values of bytes or objects.
 ///
 /// Lives until the handle that Create gave and all orphaned entries with pins are gone.
@@ -111,6 +126,7 @@ class CacheCore {
   void DropReference() noexcept;
 
   // Reads.
+  /// Inline in its two callers: the way of a hit, a hundred and some instructions, calls nothing.
   MaybeValue Get(std::string_view key, bool counts) noexcept;
   Status MultiGet(std::span<const std::string_view> keys, std::span<MaybeValue> values);
   /// `is_refused`: set when the entry may be there, but cannot be pinned.
@@ -161,11 +177,28 @@ class CacheCore {
   CacheCore(CacheOptions options, void (*destroy)(void*) noexcept, io::Clock* clock,
             uint32_t shards);
 
-  uint64_t HashOf(std::string_view key) const noexcept;
-  Shard& ShardOf(uint64_t hash) noexcept;
+  [[gnu::always_inline]] uint64_t HashOf(std::string_view key) const noexcept {
+    return HashOfKey(key, common_.hash_seed);
+  }
+  Shard& ShardOf(uint64_t hash) noexcept { return shards_[(hash >> 1) >> shard_shift_]; }
   std::span<Shard> shards() noexcept { return {shards_.get(), shards_.get_deleter().count}; }
-  /// Inside an epoch.
-  void Count(const base::EpochGuard& guard, uint64_t hits, uint64_t misses) noexcept;
+  /// Get of a key of such a size.
+  template <size_t kKeyBytesMin, size_t kKeyBytesMax>
+  MaybeValue GetQuickly(std::string_view key, bool counts) noexcept;
+  MaybeValue GetShort(std::string_view key, bool counts) noexcept;
+  /// Get of what is not in its home bucket, of a longer key, or where the epoch has to be entered
+  /// with care.
+  MaybeValue GetSlowly(std::string_view key, bool counts) noexcept;
+  /// Whether the entry is the key's, is alive, and can be handed out at once: a large value could
+  /// be pinned, and is. Inside an epoch.
+  bool HandOut(const Index::Glance& glance, std::string_view key, uint64_t hash,
+               HandedOut* out) noexcept;
+  /// Of an entry with a deadline. False too: it was unlinked meanwhile.
+  bool IsAlive(const Entry& entry) const noexcept;
+  /// MultiGet of one of them, where a glance does not do. Inside an epoch.
+  bool FindValue(std::string_view key, uint64_t hash, MaybeValue* value);
+  /// Inside the epoch of a guard, whose thread_number this is.
+  void Count(uint32_t thread, uint64_t hits, uint64_t misses) noexcept;
   /// Inside an epoch.
   Index::Found FindAlive(Shard& shard, uint64_t hash, std::string_view key, bool counts) noexcept;
   Result<uint64_t> DeadlineOf(Ttl ttl) const;
@@ -193,6 +226,7 @@ class CacheCore {
   MemoryBudget budget_;
   const ExpiryClock clock_;
   Common common_;
+  const int shard_shift_;  ///< 63 - shard_bits.
   std::unique_ptr<Shard[], FreeShards> shards_;
   std::atomic<uint64_t> references_{1};
   std::atomic<uint64_t> reserved_bytes_{0};
@@ -201,5 +235,74 @@ class CacheCore {
   std::atomic<bool> readers_are_stuck_{false};
   std::array<Lookups, kOwnLookups + 1> lookups_;
 };
+
+[[gnu::always_inline]] inline bool CacheCore::HandOut(const Index::Glance& glance,
+                                                      std::string_view key, uint64_t hash,
+                                                      HandedOut* out) noexcept {
+  Entry* const entry = glance.candidate;
+  if (entry == nullptr || entry->key_bytes != key.size()) return false;
+  if ((glance.word & Word::kExpires) != 0 && !IsAlive(*entry)) return false;
+  if (entry->has_pin_part()) {
+    if (!SameBytes({entry->KeyAt(true), key.size()}, key)) return false;
+    if (!ShardOf(hash).TryPin(entry)) return false;
+    *out = {.pin = entry->pin_part(), .bytes = nullptr, .size = entry->value_bytes};
+  } else {
+    if (!SameBytes({entry->KeyAt(false), key.size()}, key)) return false;
+    *out = {.pin = nullptr, .bytes = entry->ValueAt(key.size(), false), .size = entry->value_bytes};
+  }
+  return true;
+}
+
+[[gnu::always_inline]] inline void CacheCore::Count(uint32_t thread, uint64_t hits,
+                                                    uint64_t misses) noexcept {
+  if (thread >= kOwnLookups) [[unlikely]] {
+    lookups_.back().hits.fetch_add(hits, std::memory_order_relaxed);
+    lookups_.back().misses.fetch_add(misses, std::memory_order_relaxed);
+    return;
+  }
+  // No one else writes them: a locked instruction is not needed.
+  Lookups& own = lookups_[thread];
+  const auto add = [](std::atomic<uint64_t>& counter, uint64_t count) {
+    counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+  };
+  if (hits != 0) add(own.hits, hits);
+  if (misses != 0) add(own.misses, misses);
+}
+
+template <size_t kKeyBytesMin, size_t kKeyBytesMax>
+[[gnu::always_inline]] inline MaybeValue CacheCore::GetQuickly(std::string_view key,
+                                                               bool counts) noexcept {
+  if (key.size() < kKeyBytesMin || key.size() > kKeyBytesMax) __builtin_unreachable();
+  {
+    const base::QuickEpochGuard guard;
+    if (guard) [[likely]] {
+      const uint64_t hash = HashOf(key);
+      const Index::Glance glance = Index::GlanceAt(ShardOf(hash).index().Home(hash), hash);
+      if (glance.is_absent) {
+        if (counts) Count(guard.thread_number(), 0, 1);
+        return std::nullopt;
+      }
+      HandedOut out;
+      if (HandOut(glance, key, hash, &out)) [[likely]] {
+        if (counts) {
+          Index::Raise(glance.frequency);
+          Count(guard.thread_number(), 1, 0);
+        }
+        return MaybeValue(std::in_place, out);
+      }
+    }
+  }
+  return GetSlowly(key, counts);
+}
+
+[[gnu::always_inline]] inline MaybeValue CacheCore::Get(std::string_view key,
+                                                        bool counts) noexcept {
+  // Where hash and comparison are a few instructions without a branch.
+  if (key.size() > 8 && key.size() <= 16) [[likely]] {
+    return GetQuickly<9, 16>(key, counts);
+  }
+  if (key.size() >= 4 && key.size() <= 8) return GetShort(key, counts);
+  return GetSlowly(key, counts);
+}
 
 }  // namespace basalt::cache

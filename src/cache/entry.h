@@ -133,6 +133,13 @@ struct BasicEntry {
   std::string_view key() const noexcept { return {at(KeyOffset(has_pin_part())), key_bytes}; }
   char* value() noexcept { return const_cast<char*>(std::as_const(*this).value()); }
   const char* value() const noexcept { return at(ValueOffset(key_bytes, has_pin_part())); }
+  // Of one of which it is known whether it has a pin part, and how long its key is.
+  const char* KeyAt(bool its_has_pin_part) const noexcept {
+    return at(KeyOffset(its_has_pin_part));
+  }
+  const char* ValueAt(size_t its_key_bytes, bool its_has_pin_part) const noexcept {
+    return at(ValueOffset(its_key_bytes, its_has_pin_part));
+  }
   std::string_view value_view() const noexcept { return {value(), value_bytes}; }
 
   PinPart* pin_part() noexcept { return reinterpret_cast<PinPart*>(this + 1); }

@@ -26,7 +26,11 @@ class ExpiryClock {
 
   /// The present time, or up to a second before it.
   uint64_t CoarseMillis() const noexcept {
-    return uses_coarse_ ? Read(CLOCK_MONOTONIC_COARSE) / 1000 : ExactMicros() / 1000;
+    if (!uses_coarse_) return ExactMicros() / 1000;
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1000 +
+           static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
   }
 
   /// The deadline of what is put now, rounded up.
@@ -43,14 +47,12 @@ class ExpiryClock {
  private:
   static constexpr uint64_t kStandstillMs = 1000;
 
-  static uint64_t Read(clockid_t id) noexcept {
+  uint64_t ExactMicros() const noexcept {
+    if (clock_ != nullptr) return clock_->MonotonicMicros();
     timespec now;
-    clock_gettime(id, &now);
+    clock_gettime(CLOCK_MONOTONIC, &now);
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000 +
            static_cast<uint64_t>(now.tv_nsec) / 1000;
-  }
-  uint64_t ExactMicros() const noexcept {
-    return clock_ != nullptr ? clock_->MonotonicMicros() : Read(CLOCK_MONOTONIC);
   }
 
   io::Clock* const clock_;

@@ -19,7 +19,7 @@
 #include "base/arena.h"
 #include "base/coding.h"
 #include "base/epoch.h"
-#include "base/hash.h"
+#include "cache/key_hash.h"
 #include "cache/memory_budget.h"
 
 // The index of one shard: an extendible hash table of tagged pointers, read without locks.
@@ -82,20 +82,21 @@ struct Word {
 /// Equality without a call for keys of usual length.
 inline bool SameBytes(std::string_view a, std::string_view b) noexcept {
   if (a.size() != b.size()) return false;
-  if (a.size() >= 4 && a.size() < 8) {
-    const size_t last = a.size() - 4;
-    return base::Load<uint32_t>(a.data()) == base::Load<uint32_t>(b.data()) &&
-           base::Load<uint32_t>(a.data() + last) == base::Load<uint32_t>(b.data() + last);
+  const auto difference = [&]<class Number>(size_t at, Number) {
+    return base::Load<Number>(a.data() + at) ^ base::Load<Number>(b.data() + at);
+  };
+  // From both ends, the middle twice where the size is no multiple.
+  if (a.size() - 8 <= 8) {
+    return (difference(0, uint64_t{}) | difference(a.size() - 8, uint64_t{})) == 0;
   }
-  if (a.size() < 8 || a.size() > 32) return a == b;
-  // Eight bytes at a time, the last ones again where the size is no multiple.
-  uint64_t difference = 0;
-  const size_t last = a.size() - 8;
-  for (size_t at = 0; at < last; at += 8) {
-    difference |= base::Load<uint64_t>(a.data() + at) ^ base::Load<uint64_t>(b.data() + at);
+  if (a.size() - 4 < 4) {
+    return (difference(0, uint32_t{}) | difference(a.size() - 4, uint32_t{})) == 0;
   }
-  difference |= base::Load<uint64_t>(a.data() + last) ^ base::Load<uint64_t>(b.data() + last);
-  return difference == 0;
+  if (a.size() - 16 <= 16) {
+    return (difference(0, uint64_t{}) | difference(8, uint64_t{}) |
+            difference(a.size() - 16, uint64_t{}) | difference(a.size() - 8, uint64_t{})) == 0;
+  }
+  return a == b;
 }
 
 template <template <class> class Atomic, class Entry>
@@ -148,7 +149,7 @@ class BasicIndex {
   /// Makes the first segment. False: no memory.
   bool Start() noexcept;
 
-  uint64_t HashOf(std::string_view key) const noexcept { return base::Hash(key, hash_seed_); }
+  uint64_t HashOf(std::string_view key) const noexcept { return HashOfKey(key, hash_seed_); }
 
   // Of readers, inside an epoch, or under the lock.
 
@@ -162,17 +163,40 @@ class BasicIndex {
     if (home.away.load(std::memory_order_acquire) == 0) return {};
     return Probe(segment->buckets[(hash % kBuckets) ^ 1], hash, key);
   }
-  /// The entry that Find would look at first; null: Find will give nothing or has to look further.
-  const void* FirstCandidate(uint64_t hash) const noexcept;
+  /// What one look at a key's home tells, without a look at an entry. Arrays of them begin with
+  /// whatever is there.
+  struct Glance {
+    Entry* candidate;  ///< The first with the key's tag, or null.
+    Atomic<uint8_t>* frequency;
+    uint64_t word;
+    bool is_absent;  ///< There is no such key. Neither this nor a candidate: Find knows.
+  };
+  [[gnu::always_inline]] static Glance GlanceAt(const Bucket& home, uint64_t hash) noexcept {
+    const SlotSet slots = SlotsWithTag(home, hash);
+    if (slots.empty()) {
+      const bool is_absent = home.away.load(std::memory_order_acquire) == 0;
+      return {.candidate = nullptr, .frequency = nullptr, .word = 0, .is_absent = is_absent};
+    }
+    const size_t i = slots.First();
+    const uint64_t word = home.slots[i].load(std::memory_order_acquire);
+    return {.candidate = Word::IsLive(word) ? EntryOf(word) : nullptr,
+            .frequency = const_cast<Atomic<uint8_t>*>(&home.frequencies[i]),
+            .word = word,
+            .is_absent = false};
+  }
   static uint8_t Frequency(const AtomicWord* slot) noexcept {
     return FrequencyOf(slot).load(std::memory_order_relaxed);
   }
   static void SetFrequency(AtomicWord* slot, uint8_t frequency) noexcept {
     FrequencyOf(slot).store(frequency, std::memory_order_relaxed);
   }
-  static void RaiseFrequency(const Found& found) noexcept {
-    const uint8_t frequency = Frequency(found.slot);
-    if (frequency < kFrequencyMax) SetFrequency(found.slot, frequency + 1);
+  static void RaiseFrequency(const Found& found) noexcept { Raise(&FrequencyOf(found.slot)); }
+  static void Raise(Atomic<uint8_t>* frequency) noexcept {
+    // Nobody can foretell whether it is at its most: a store elsewhere instead of a branch.
+    Atomic<uint8_t> nowhere{0};
+    const uint8_t present = frequency->load(std::memory_order_relaxed);
+    Atomic<uint8_t>* const raised = present < kFrequencyMax ? frequency : &nowhere;
+    raised->store(static_cast<uint8_t>(present + 1), std::memory_order_relaxed);
   }
 
   // Under the lock.
@@ -232,20 +256,21 @@ class BasicIndex {
   static constexpr uint64_t kLocalDepthMask = 127;
 
   /// 2^depth words. Known by one word, so that a lookup does not wait for the depth: the pointer,
-  /// and the depth in the low bits that its alignment leaves.
+  /// and in the low bits that its alignment leaves 63 - depth, by which a lookup shifts.
   struct Directory {
     explicit Directory(uint64_t packed) noexcept
-        : words(reinterpret_cast<AtomicWord*>(packed & ~kDepthMask)),
-          depth(static_cast<int>(packed & kDepthMask)) {}
-    Directory(AtomicWord* its_words, int its_depth) noexcept : words(its_words), depth(its_depth) {}
+        : words(reinterpret_cast<AtomicWord*>(packed & ~kShiftMask)),
+          shift(static_cast<int>(packed & kShiftMask)) {}
+    Directory(AtomicWord* its_words, int depth) noexcept : words(its_words), shift(63 - depth) {}
+    int depth() const noexcept { return 63 - shift; }
     uint64_t packed() const noexcept {
-      return reinterpret_cast<uint64_t>(words) | static_cast<uint64_t>(depth);
+      return reinterpret_cast<uint64_t>(words) | static_cast<uint64_t>(shift);
     }
     void* handle() const noexcept { return reinterpret_cast<void*>(packed()); }
     AtomicWord* words;
-    int depth;
+    int shift;
   };
-  static constexpr uint64_t kDepthMask = 31;
+  static constexpr uint64_t kShiftMask = 63;
   static constexpr std::align_val_t kDirectoryAlignment{64};
 
   static uint64_t DirectoryBytes(int depth) noexcept { return sizeof(AtomicWord) << depth; }
@@ -258,11 +283,11 @@ class BasicIndex {
   }
   uint64_t DirectoryHash(uint64_t hash) const noexcept { return hash << shard_bits_; }
   static size_t Place(uint64_t directory_hash, int depth) noexcept {
-    return depth == 0 ? 0 : directory_hash >> (64 - depth);
+    return (directory_hash >> 1) >> (63 - depth);
   }
   AtomicWord& DirectoryWord(uint64_t directory_hash) const noexcept {
     const Directory present = directory();
-    return present.words[Place(directory_hash, present.depth)];
+    return present.words[(directory_hash >> 1) >> present.shift];
   }
   Segment* SegmentAt(uint64_t directory_hash) const noexcept {
     return SegmentIn(DirectoryWord(directory_hash).load(std::memory_order_acquire));
@@ -271,9 +296,9 @@ class BasicIndex {
 
   /// Some of a bucket's slots.
   struct SlotSet {
-    uint32_t bits = 0;  ///< Bit 4 * i + 7: slot i.
+    uint32_t bits = 0;  ///< Bit 2 * i + 2: slot i.
     bool empty() const noexcept { return bits == 0; }
-    size_t First() const noexcept { return static_cast<size_t>(std::countr_zero(bits)) / 4 - 1; }
+    size_t First() const noexcept { return static_cast<uint32_t>(std::countr_zero(bits)) / 2 - 1; }
     void RemoveFirst() noexcept { bits &= bits - 1; }
   };
   /// Those with this hash's tag, live or not.
@@ -307,7 +332,7 @@ class BasicIndex {
   }
   static void FreeDirectory(void* handle) {
     const Directory freed(reinterpret_cast<uint64_t>(handle));
-    std::destroy_n(freed.words, size_t{1} << freed.depth);
+    std::destroy_n(freed.words, size_t{1} << freed.depth());
     ::operator delete(freed.words, kDirectoryAlignment);
   }
   void FreeRetired() noexcept { Refund(retired_.Collect()); }
@@ -367,22 +392,25 @@ template <template <class> class Atomic, class Entry>
   const uint64_t tag = TagBits(hash);
 #if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
   if constexpr (std::is_same_v<AtomicWord, std::atomic<uint64_t>>) {
-    // Four loads of two words each, of which the processor reads each whole. Each word gives four
-    // bits, one for each of its 16-bit quarters; the tag is the last one, the counts the first
-    // word.
+    // Four loads of two words each, of which the processor reads each whole. What is kept of each
+    // word is its last quarter, the tag, as a number with a sign; then eight are compared at once.
+    // The counts are the first word.
     const __m128i wanted = _mm_set1_epi16(static_cast<int16_t>(tag >> Word::kTagShift));
-    const auto* const words = reinterpret_cast<const __m128i*>(&bucket);
-    const auto equal = [&](size_t i) { return _mm_cmpeq_epi16(_mm_load_si128(words + i), wanted); };
-    const int low = _mm_movemask_epi8(_mm_packs_epi16(equal(0), equal(1)));
-    const int high = _mm_movemask_epi8(_mm_packs_epi16(equal(2), equal(3)));
-    constexpr uint32_t kTags = 0x8888'8880;
-    return {(static_cast<uint32_t>(low) | static_cast<uint32_t>(high) << 16) & kTags};
+    const auto* const words = reinterpret_cast<const __m128*>(&bucket);
+    const auto tags = [&](size_t i) {
+      constexpr int kUpperHalves = _MM_SHUFFLE(3, 1, 3, 1);
+      return _mm_srai_epi32(_mm_castps_si128(_mm_shuffle_ps(words[i], words[i + 1], kUpperHalves)),
+                            16);
+    };
+    const __m128i equal = _mm_cmpeq_epi16(_mm_packs_epi32(tags(0), tags(2)), wanted);
+    constexpr uint32_t kTags = 0x5554;
+    return {static_cast<uint32_t>(_mm_movemask_epi8(equal)) & kTags};
   }
 #endif
   SlotSet slots;
   for (size_t i = 0; i < kSlots; ++i) {
     const uint64_t word = bucket.slots[i].load(std::memory_order_acquire);
-    if (((word ^ tag) & Word::kTagMask) == 0) slots.bits |= uint32_t{8} << (4 * (i + 1));
+    if (((word ^ tag) & Word::kTagMask) == 0) slots.bits |= uint32_t{1} << (2 * (i + 1));
   }
   return slots;
 }
@@ -395,22 +423,12 @@ template <template <class> class Atomic, class Entry>
   for (SlotSet slots = SlotsWithTag(bucket, hash); !slots.empty(); slots.RemoveFirst()) {
     const AtomicWord& slot = bucket.slots[slots.First()];
     const uint64_t word = slot.load(std::memory_order_acquire);
-    // A ghost, or another one by now.
-    if (((word ^ (TagBits(hash) | Word::kLive)) & (Word::kTagMask | Word::kLive)) != 0) continue;
+    // A ghost, or empty by now. Another entry is told by its key.
+    if (!Word::IsLive(word)) continue;
     Entry* const entry = EntryOf(word);
     if (SameBytes(entry->key(), key)) return {const_cast<AtomicWord*>(&slot), word};
   }
   return {};
-}
-
-template <template <class> class Atomic, class Entry>
-const void* BasicIndex<Atomic, Entry>::FirstCandidate(uint64_t hash) const noexcept {
-  const Bucket& home = Home(hash);
-  for (SlotSet slots = SlotsWithTag(home, hash); !slots.empty(); slots.RemoveFirst()) {
-    const uint64_t word = home.slots[slots.First()].load(std::memory_order_acquire);
-    if (Word::IsLive(word)) return EntryOf(word);
-  }
-  return nullptr;
 }
 
 template <template <class> class Atomic, class Entry>
@@ -528,23 +546,23 @@ auto BasicIndex<Atomic, Entry>::NewDirectory(int depth) noexcept -> AtomicWord* 
 template <template <class> class Atomic, class Entry>
 bool BasicIndex<Atomic, Entry>::Deepen(int local_depth) noexcept {
   const Directory present = directory();
-  if (present.depth > local_depth) return true;
-  if (present.depth == kDepthMax) return false;
-  const uint64_t bytes = DirectoryBytes(present.depth + 1);
+  if (present.depth() > local_depth) return true;
+  if (present.depth() == kDepthMax) return false;
+  const uint64_t bytes = DirectoryBytes(present.depth() + 1);
   if (!budget_->TryCharge(bytes)) return false;
-  AtomicWord* const words = NewDirectory(present.depth + 1);
+  AtomicWord* const words = NewDirectory(present.depth() + 1);
   if (words == nullptr) {
     budget_->Refund(bytes);
     return false;
   }
-  for (size_t i = 0; i < size_t{1} << present.depth; ++i) {
+  for (size_t i = 0; i < size_t{1} << present.depth(); ++i) {
     const uint64_t word = present.words[i].load(std::memory_order_acquire);
     words[2 * i].store(word, std::memory_order_seq_cst);
     words[2 * i + 1].store(word, std::memory_order_seq_cst);
   }
-  directory_.store(Directory(words, present.depth + 1).packed(), std::memory_order_seq_cst);
+  directory_.store(Directory(words, present.depth() + 1).packed(), std::memory_order_seq_cst);
   bytes_ += bytes;
-  retired_.Retire(present.handle(), DirectoryBytes(present.depth), FreeDirectory);
+  retired_.Retire(present.handle(), DirectoryBytes(present.depth()), FreeDirectory);
   return true;
 }
 
@@ -594,7 +612,7 @@ bool BasicIndex<Atomic, Entry>::Split(uint64_t hash, size_t live_min) noexcept {
   bytes_ += 2 * sizeof(Segment);
   Distribute(*old, local_depth, zero, one);
   const Directory present = directory();
-  const int below = present.depth - local_depth;  // 1 at least
+  const int below = present.depth() - local_depth;  // 1 at least
   const size_t first = Place(directory_hash, local_depth) << below;
   const size_t half = size_t{1} << (below - 1);
   for (size_t i = 0; i < 2 * half; ++i) {

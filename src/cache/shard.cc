@@ -91,12 +91,6 @@ Entry* Shard::Allocate(std::string_view key, size_t value_bytes, bool within_bud
 
 // ---- Pins ----
 
-bool Shard::TryPin(Entry* entry) noexcept {
-  if (!entry->state.TryPin()) return false;
-  pins_.fetch_add(1, std::memory_order_relaxed);
-  return true;
-}
-
 void Shard::Unpin(Entry* entry) noexcept {
   pins_.fetch_sub(1, std::memory_order_relaxed);
   if (!entry->state.Unpin()) return;
@@ -152,7 +146,14 @@ void Shard::FreeOrDefer(Entry* entry, Aftermath* after) noexcept {
   constexpr size_t kQuickBytesMax = size_t{32} << 10;
   if (common_.destroy == nullptr &&
       (entry->slab_class() != 0 || entry->bytes() <= kQuickBytesMax)) {
-    slabs_.Free(entry, entry->slab_class());
+    if (entry->slab_class() != 0) {
+      slabs_.Free(entry, entry->slab_class());
+    } else if (common_.budget->IsWithin(common_.headroom_bytes)) {
+      slabs_.FreeToSpare(entry);
+    } else {
+      slabs_.ReleaseSpares();
+      slabs_.FreeOwn(entry);
+    }
     return;
   }
   entry->state.SetNextRetired(after->free);
@@ -215,9 +216,7 @@ bool Shard::SweepExpired(uint64_t coarse_ms, Aftermath* after) noexcept {
   for (int i = 0; i < kDueMax && !after->is_full() && wheel_.TakeDue(coarse_ms, &hash); ++i) {
     FireDue(hash, coarse_ms, after);
   }
-  // Records of entries that have gone: when they are the most, the wheel is made anew.
-  constexpr uint64_t kStaleMin = 1024;
-  if (wheel_.records() > 2 * filed_ + kStaleMin) RebuildWheel();
+  if (HasManyStaleRecords()) RebuildWheel();
   return counts_.removals[static_cast<size_t>(Removal::kExpired)] != expired_before;
 }
 
@@ -327,16 +326,17 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
   // Room is made for its record and for the next ones, but not of this one.
   const bool makes_room = size_class != 0 && slabs_.free_objects(size_class) < kFreeObjectsMin &&
                           common_.budget->IsWithin(SlabAllocator::kSlabBytes);
-  const bool is_kept = (deadline_ms != 0 || joins_queue || makes_room || wheel_.records() != 0) &&
-                       entry->state.TryPin();
-  if (deadline_ms != 0 && !File(entry, hash, deadline_ms) && GiveBack(after) == Gave::kSome) {
-    File(entry, hash, deadline_ms);
-  }
+  const bool is_filed = deadline_ms == 0 || File(entry, hash, deadline_ms);
+  const uint64_t coarse_ms = wheel_.records() == 0 ? 0 : common_.clock->CoarseMillis();
+  const bool sweeps = wheel_.MayBeDue(coarse_ms) || HasManyStaleRecords();
+  const bool is_kept = (!is_filed || joins_queue || makes_room || sweeps) && entry->state.TryPin();
+  if (!is_filed && GiveBack(after) == Gave::kSome) File(entry, hash, deadline_ms);
   if (joins_queue) Enqueue(hash, entry, after);
-  const bool has_swept =
-      wheel_.records() != 0 && SweepExpired(common_.clock->CoarseMillis(), after);
+  const bool has_swept = sweeps && SweepExpired(coarse_ms, after);
   // Ahead of need: a put then finds room at once.
-  bool collects = retired_.is_due();
+  // Large entries do that where they are allocated, while memory is short.
+  bool collects =
+      retired_.is_due() && (size_class != 0 || !common_.budget->IsWithin(common_.headroom_bytes));
   if (makes_room) {
     collects |= retired_.young_count() >= kFreeObjectsMin;
     if (!collects && !has_swept) Evict(2 * SlabAllocator::ClassBytes(size_class), after);
@@ -353,7 +353,9 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
 std::optional<bool> Shard::PutAtOnce(uint64_t hash, std::string_view key, std::string_view value,
                                      uint64_t deadline_ms, Condition condition,
                                      Aftermath* after) noexcept {
-  __builtin_prefetch(&index_.Home(hash));  // Meanwhile the entry is written.
+  // Meanwhile the entry is written.
+  __builtin_prefetch(&index_.Home(hash));
+  if (deadline_ms != 0) wheel_.PrefetchFor(deadline_ms);
   Entry* const entry = Allocate(key, value.size(), /*within_budget=*/true);
   if (entry == nullptr) return std::nullopt;
   entry->state.Start(deadline_ms);
@@ -521,9 +523,21 @@ uint64_t Shard::Evict(uint64_t bytes, Aftermath* after) noexcept {
     }
     evicted += StepHand(coarse_ms, after, &passed);
   }
+  PrefetchVictim();
   // All that the hand met was read of late. One of them has to go all the same.
   if (evicted == 0 && passed != nullptr) evicted = EvictAt(passed, after);
   return evicted;
+}
+
+// What the hand will look at next time it last looked at a turn ago: no cache has it.
+void Shard::PrefetchVictim() const noexcept {
+  if (hand_slot_ == 0) return;  // Its bucket is on its way itself.
+  const Index::Bucket* const bucket = index_.At(hand_);
+  for (size_t i = hand_slot_; i < Index::kSlots; ++i) {
+    const uint64_t word = bucket->slots[i].load(std::memory_order_relaxed);
+    if (!Word::IsLive(word) || Index::Frequency(&bucket->slots[i]) != 0) continue;
+    return __builtin_prefetch(Index::EntryOf(word));
+  }
 }
 
 uint64_t Shard::EvictAt(Index::AtomicWord* slot, Aftermath* after) noexcept {
@@ -572,9 +586,17 @@ bool Shard::Move(const Index::Found& found) noexcept {
 void Shard::MakeHeadroom(size_t bytes, Aftermath* after) noexcept {
   if (!common_.budget->IsWithin(common_.headroom_bytes)) return;
   if (wheel_.records() != 0 && SweepExpired(common_.clock->CoarseMillis(), after)) return;
-  if (retired_bytes_ <= common_.retired_bytes_max) Evict(bytes, after);
-  retired_.CollectSome([&](Entry* entry) { FreeOrDefer(entry, after); }, kFreedMax,
-                       /*scans=*/false);
+  // What is evicted comes back when nobody reads it any more. So much is kept on its way that one
+  // look at all readers serves many, and not much more.
+  const uint64_t on_its_way_bytes = std::max<uint64_t>(common_.retired_bytes_max / 64, 2 * bytes);
+  const bool is_enough = retired_bytes_ >= on_its_way_bytes;
+  if (!slabs_.HasSpareFor(bytes)) {
+    retired_.CollectSome([&](Entry* entry) { FreeOrDefer(entry, after); }, /*count_max=*/1,
+                         /*scans=*/is_enough);
+  }
+  const bool is_too_much = retired_bytes_ > common_.retired_bytes_max ||
+                           (retired_bytes_ >= 2 * on_its_way_bytes && slabs_.HasSpareFor(bytes));
+  if (!is_too_much) Evict(is_enough ? bytes : 2 * bytes, after);
 }
 
 bool Shard::MakeRoom(size_t bytes, uint8_t size_class, Aftermath* after) noexcept {

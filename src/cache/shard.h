@@ -144,7 +144,11 @@ class Shard {
   void Free(Entry* entry) noexcept;
   /// The same before an object was made in it.
   void FreeUnconstructed(Entry* entry) noexcept;
-  bool TryPin(Entry* entry) noexcept;
+  bool TryPin(Entry* entry) noexcept {
+    if (!entry->state.TryPin()) return false;
+    pins_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
   void Unpin(Entry* entry) noexcept;
   /// An entry that was never linked, or is not any more, and cannot be found: leaves it to its
   /// pins, or frees it.
@@ -164,6 +168,11 @@ class Shard {
   /// Whether something had expired.
   bool SweepExpired(uint64_t coarse_ms, Aftermath* after) noexcept;
   void FireDue(uint64_t hash, uint64_t coarse_ms, Aftermath* after) noexcept;
+  /// Of entries that have gone: when they are the most, the wheel is made anew.
+  bool HasManyStaleRecords() const noexcept {
+    constexpr uint64_t kStaleMin = 1024;
+    return wheel_.records() > 2 * filed_ + kStaleMin;
+  }
   void RebuildWheel() noexcept;
   Index::Room RoomFor(uint64_t hash, Aftermath* after) noexcept;
   uint8_t FirstFrequency(const Index::Room& room) noexcept;
@@ -172,6 +181,7 @@ class Shard {
   uint64_t Evict(uint64_t bytes, Aftermath* after) noexcept;
   uint64_t EvictFromQueue(Aftermath* after) noexcept;
   uint64_t StepHand(uint64_t coarse_ms, Aftermath* after, Index::AtomicWord** passed) noexcept;
+  void PrefetchVictim() const noexcept;
   uint64_t EvictAt(Index::AtomicWord* slot, Aftermath* after) noexcept;
   bool EmptySlab(uint8_t but, bool movable, Aftermath* after) noexcept;
   bool Move(const Index::Found& found) noexcept;

@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -95,6 +96,11 @@ void SlabAllocator::Return(Slab* slab) noexcept {
 void* SlabAllocator::Allocate(size_t bytes, bool within_budget) noexcept {
   const uint8_t size_class = ClassOf(bytes);
   if (size_class == 0) {
+    if (const size_t spare = FindSpare(bytes); spare != kSparesMax) {
+      void* const object = spares_[spare].object;
+      spares_[spare] = spares_[--spare_count_];
+      return object;
+    }
     // The system may round up: what passes the budget by that is given back again.
     if (within_budget && budget_->IsWithin(bytes)) return nullptr;
     void* const object = std::malloc(bytes);
@@ -149,6 +155,30 @@ void SlabAllocator::Free(void* object, uint8_t size_class) noexcept {
   if (slab->used == 0 && cls.free_objects > slab->capacity) GiveSlab(slab);
 }
 
+size_t SlabAllocator::FindSpare(size_t bytes) const noexcept {
+  // What is larger by more than an eighth would waste as much of the budget.
+  for (size_t i = spare_count_; i-- != 0;) {
+    if (spares_[i].bytes >= bytes && spares_[i].bytes <= bytes + bytes / 8) return i;
+  }
+  return kSparesMax;
+}
+
+void SlabAllocator::FreeToSpare(void* object) noexcept {
+  // The oldest makes way: sizes that nobody asks for any more do not stay.
+  if (spare_count_ == kSparesMax) {
+    FreeOwn(spares_[0].object);
+    std::move(spares_.begin() + 1, spares_.end(), spares_.begin());
+    --spare_count_;
+  }
+  spares_[spare_count_++] = {.object = object, .bytes = malloc_usable_size(object)};
+}
+
+bool SlabAllocator::ReleaseSpares() noexcept {
+  const bool released = spare_count_ != 0;
+  while (spare_count_ != 0) FreeOwn(spares_[--spare_count_].object);
+  return released;
+}
+
 void SlabAllocator::FreeOwn(void* object) noexcept {
   const uint64_t charge = SystemBytes(object);
   std::free(object);
@@ -157,7 +187,7 @@ void SlabAllocator::FreeOwn(void* object) noexcept {
 }
 
 bool SlabAllocator::ReleaseEmptySlabs() noexcept {
-  bool released = false;
+  bool released = ReleaseSpares();
   for (Class& cls : classes_) {
     for (Slab* slab = cls.first; slab != nullptr;) {
       Slab* const next = slab->next;

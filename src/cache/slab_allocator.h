@@ -24,6 +24,10 @@ namespace basalt::cache {
 /// Budget: a slab is charged whole when it is taken and refunded when its last object is freed and
 /// another slab of its class has room; a larger entry by what the system takes for it.
 ///
+/// A few larger ones that were freed are kept as spares for the next of about their size: a full
+/// cache frees one for each that it allocates, mostly of another thread's, which costs the system
+/// more than all the rest of a put. Spares stay charged.
+///
 /// Not thread-safe, under the shard's lock; but for FreeOwn and bytes().
 class SlabAllocator {
  public:
@@ -48,14 +52,18 @@ class SlabAllocator {
   void* Allocate(size_t bytes, bool within_budget = true) noexcept;
   /// `size_class`: ClassOf(the bytes that were asked for).
   void Free(void* object, uint8_t size_class) noexcept;
+  /// An object of class 0, which may become a spare.
+  void FreeToSpare(void* object) noexcept;
   /// An object of class 0; needs no lock.
   void FreeOwn(void* object) noexcept;
 
   /// What an object takes of the budget, alone or as its part of a slab.
   static uint64_t ChargedBytes(const void* object, uint8_t size_class) noexcept;
 
-  /// Gives back slabs that hold nothing. True: there were some.
+  /// Gives back slabs that hold nothing, and spares. True: there were some.
   bool ReleaseEmptySlabs() noexcept;
+  bool ReleaseSpares() noexcept;
+  bool HasSpareFor(size_t bytes) const noexcept { return FindSpare(bytes) != kSparesMax; }
 
   /// The slab with the fewest bytes in use of any class but `but`, to be emptied by the owner; with
   /// `movable`, of those whose objects have room in other slabs. Null: there is none.
@@ -87,7 +95,15 @@ class SlabAllocator {
     uint32_t slabs = 0;
   };
 
+  struct Spare {
+    void* object;
+    size_t bytes;  ///< Usable.
+  };
+  static constexpr size_t kSparesMax = 4;
+
   static Slab* SlabOf(void* object) noexcept;
+  /// Its place; kSparesMax: none fits.
+  size_t FindSpare(size_t bytes) const noexcept;
   Slab* TakeSlab(uint8_t size_class) noexcept;
   void GiveSlab(Slab* slab) noexcept;
   /// One that stands in no list.
@@ -99,6 +115,8 @@ class SlabAllocator {
   MemoryBudget* const budget_;
   std::array<Class, kClasses> classes_{};
   std::atomic<uint64_t> bytes_{0};
+  std::array<Spare, kSparesMax> spares_;
+  size_t spare_count_ = 0;
 };
 
 struct alignas(64) SlabAllocator::Slab {

@@ -335,6 +335,41 @@ TEST(SlabAllocator, AFullSlabIsNotOfferedAsTheSparsest) {
   EXPECT_EQ(slabs.SparsestSlab(1, /*movable=*/false), nullptr);
 }
 
+TEST(SlabAllocator, ASpareServesWhoAsksForAboutItsSizeAndStaysChargedMeanwhile) {
+  MemoryBudget budget(kPlenty);
+  SlabAllocator slabs(&budget);
+  void* const object = slabs.Allocate(4'000);
+  const uint64_t charged = budget.used_bytes();
+  slabs.FreeToSpare(object);
+  EXPECT_EQ(budget.used_bytes(), charged);
+  EXPECT_FALSE(slabs.HasSpareFor(4'200)) << "too small";
+  EXPECT_FALSE(slabs.HasSpareFor(3'000)) << "a quarter would be wasted";
+  EXPECT_TRUE(slabs.HasSpareFor(3'900));
+  EXPECT_EQ(slabs.Allocate(3'900), object);
+  EXPECT_EQ(budget.used_bytes(), charged);
+  EXPECT_FALSE(slabs.HasSpareFor(3'900)) << "it is taken";
+  slabs.FreeOwn(object);
+  EXPECT_EQ(budget.used_bytes(), 0u);
+}
+
+TEST(SlabAllocator, SparesAreFewAndTheOldestMakesWay) {
+  MemoryBudget budget(kPlenty);
+  SlabAllocator slabs(&budget);
+  constexpr size_t kObjects = 20;
+  uint64_t charged = 0;
+  for (size_t i = 0; i < kObjects; ++i) {
+    void* const object = slabs.Allocate(1'000 << (i % 10));
+    charged = std::max(charged, SlabAllocator::ChargedBytes(object, 0));
+    slabs.FreeToSpare(object);
+    ASSERT_TRUE(slabs.HasSpareFor(1'000 << (i % 10)));
+    ASSERT_LE(budget.used_bytes(), 4 * charged);
+  }
+  EXPECT_FALSE(slabs.HasSpareFor(1'000));
+  EXPECT_TRUE(slabs.ReleaseEmptySlabs());
+  EXPECT_EQ(budget.used_bytes(), 0u);
+  EXPECT_FALSE(slabs.ReleaseEmptySlabs());
+}
+
 TEST(SlabAllocator, LargeObjectsAreFreedWithoutTheLockAndRefundedExactly) {
   MemoryBudget budget(kPlenty);
   SlabAllocator slabs(&budget);

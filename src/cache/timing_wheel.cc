@@ -1,6 +1,7 @@
 #include "cache/timing_wheel.h"
 
 #include <algorithm>
+#include <bit>
 #include <new>
 #include <utility>
 
@@ -10,15 +11,28 @@ TimingWheel::TimingWheel(MemoryBudget* budget, uint64_t now_ms) noexcept
     : budget_(budget), tick_(now_ms >> kTickShift) {}
 
 // A slot is due at the first tick of which it is over: what lies in it has passed by then.
-bool TimingWheel::File(uint64_t hash, uint64_t deadline_ms) noexcept {
-  uint64_t tick = std::max((deadline_ms >> kTickShift) + 1, tick_ + 1);
-  int level = 0;
-  while (level + 1 < kLevels && (tick - tick_) >> (kSlotBits * (level + 1)) != 0) ++level;
+auto TimingWheel::PlaceOf(uint64_t deadline_ms) const noexcept -> Place {
+  const uint64_t tick = std::max((deadline_ms >> kTickShift) + 1, tick_ + 1);
+  const auto bits = static_cast<int>(std::bit_width(tick - tick_));  // 1 at least
+  const int level = std::min((bits - 1) / kSlotBits, kLevels - 1);
   const int shift = kSlotBits * level;
   // At most 64 slots ahead, and never the slot of the present tick.
-  const uint64_t place = std::min(tick >> shift, (tick_ >> shift) + kSlots - 1);
-  Chunk*& slot = slots_[static_cast<size_t>(level)][place % kSlots];
-  if (slot == nullptr || slot->count == Chunk::kHashes) {
+  const uint64_t slot = std::min(tick >> shift, (tick_ >> shift) + kSlots - 1);
+  return {.level = static_cast<size_t>(level), .slot = slot % kSlots};
+}
+
+void TimingWheel::PrefetchFor(uint64_t deadline_ms) const noexcept {
+  const auto [level, slot] = PlaceOf(deadline_ms);
+  if (const Chunk* const chunk = slots_[level][slot]) {
+    __builtin_prefetch(chunk->hashes.data() + first_counts_[level][slot], /*rw=*/1);
+  }
+}
+
+bool TimingWheel::File(uint64_t hash, uint64_t deadline_ms) noexcept {
+  const Place place = PlaceOf(deadline_ms);
+  Chunk*& slot = slots_[place.level][place.slot];
+  uint8_t& count = first_counts_[place.level][place.slot];
+  if (slot == nullptr || count == Chunk::kHashes) {
     if (!budget_->TryCharge(sizeof(Chunk))) return false;
     auto* const chunk = new (std::nothrow) Chunk;
     if (chunk == nullptr) {
@@ -26,19 +40,21 @@ bool TimingWheel::File(uint64_t hash, uint64_t deadline_ms) noexcept {
       return false;
     }
     bytes_ += sizeof(Chunk);
+    if (slot != nullptr) slot->count = Chunk::kHashes;
     chunk->next = slot;
-    chunk->count = 0;
     slot = chunk;
+    count = 0;
   }
-  slot->hashes[slot->count++] = hash;
+  slot->hashes[count++] = hash;
   ++records_;
   return true;
 }
 
-void TimingWheel::MoveToDue(Chunk** slot) noexcept {
-  while (*slot != nullptr) {
-    Chunk* const chunk = *slot;
-    *slot = chunk->next;
+void TimingWheel::MoveToDue(size_t level, size_t slot) noexcept {
+  Chunk* rest = std::exchange(slots_[level][slot], nullptr);
+  if (rest != nullptr) rest->count = first_counts_[level][slot];
+  while (rest != nullptr) {
+    Chunk* const chunk = std::exchange(rest, rest->next);
     chunk->next = due_;
     due_ = chunk;
   }
@@ -48,7 +64,7 @@ void TimingWheel::Tick() noexcept {
   ++tick_;
   for (int level = 0; level < kLevels; ++level) {
     const int shift = kSlotBits * level;
-    MoveToDue(&slots_[static_cast<size_t>(level)][(tick_ >> shift) % kSlots]);
+    MoveToDue(static_cast<size_t>(level), (tick_ >> shift) % kSlots);
     if ((tick_ >> shift) % kSlots != 0) break;  // The next level's slot is still running.
   }
 }
@@ -75,8 +91,8 @@ void TimingWheel::FreeChunk(Chunk* chunk) noexcept {
 }
 
 void TimingWheel::Clear() noexcept {
-  for (auto& level : slots_) {
-    for (Chunk*& slot : level) MoveToDue(&slot);
+  for (size_t level = 0; level < kLevels; ++level) {
+    for (size_t slot = 0; slot < kSlots; ++slot) MoveToDue(level, slot);
   }
   while (due_ != nullptr) FreeChunk(std::exchange(due_, due_->next));
   records_ = 0;

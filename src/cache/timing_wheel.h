@@ -35,6 +35,8 @@ class TimingWheel {
   void SkipTo(uint64_t now_ms) noexcept {
     if (records_ == 0 && (now_ms >> kTickShift) > tick_) tick_ = now_ms >> kTickShift;
   }
+  /// Ahead of a File: fetches what that will write.
+  void PrefetchFor(uint64_t deadline_ms) const noexcept;
   /// False: no memory, or no budget.
   bool File(uint64_t hash, uint64_t deadline_ms) noexcept;
 
@@ -62,14 +64,20 @@ class TimingWheel {
   struct Chunk {
     static constexpr size_t kHashes = 62;
     Chunk* next;
-    uint64_t count;
+    uint64_t count;  ///< Not of a slot's first chunk.
     std::array<uint64_t, kHashes> hashes;
   };
 
+  struct Place {
+    size_t level;
+    size_t slot;
+  };
+
+  Place PlaceOf(uint64_t deadline_ms) const noexcept;
   void FreeChunk(Chunk* chunk) noexcept;
   /// Goes on by one tick and moves what is due then to `due_`.
   void Tick() noexcept;
-  void MoveToDue(Chunk** slot) noexcept;
+  void MoveToDue(size_t level, size_t slot) noexcept;
 
   MemoryBudget* const budget_;
   uint64_t tick_;  ///< Slots up to this one are due.
@@ -77,6 +85,9 @@ class TimingWheel {
   uint64_t bytes_ = 0;
   Chunk* due_ = nullptr;
   std::array<std::array<Chunk*, kSlots>, kLevels> slots_{};
+  /// Of the slots' first chunks. Apart from them, so that filing reads nothing of a chunk, which no
+  /// processor's cache has: it only stores, and nobody waits for that.
+  std::array<std::array<uint8_t, kSlots>, kLevels> first_counts_{};
 };
 
 }  // namespace basalt::cache
