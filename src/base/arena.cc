@@ -242,7 +242,7 @@ Arena::Arena(ChunkPool* pool, ByteBudget* budget, size_t chunk_bytes_max) noexce
 }
 
 Arena::~Arena() {
-  for (uint32_t slot = slots_used_; slot-- > 0;) {
+  for (uint32_t slot = slots_used_; slot-- > slots_freed_;) {
     if (own_chunks_ != nullptr && own_chunks_->slot == slot) {
       OwnChunk* const own = own_chunks_;
       own_chunks_ = own->older;
@@ -268,6 +268,16 @@ size_t Arena::ContiguousUnits(Position position) const noexcept {
   // Slots of a size begin at multiples of that size.
   const size_t units = size_t{pages} * kUnitsInPage;
   return units - position % units;
+}
+
+void Arena::FreeBefore(Position position) noexcept {
+  for (;; ++slots_freed_) {
+    const uint64_t pages_end = uint64_t{SlotFirstPage(slots_freed_)} + SlotPages(slots_freed_);
+    if (pages_end * kUnitsInPage > position) return;
+    const size_t bytes = size_t{SlotPages(slots_freed_)} * ChunkPool::kBlockBytesMin;
+    pool_->Give(Slot(slots_freed_).load(std::memory_order_relaxed), bytes);
+    budget_->Refund(bytes);
+  }
 }
 
 Arena::Position Arena::AllocateInNewChunk(size_t units, bool within_limit) noexcept {

@@ -27,6 +27,9 @@
 // memory by two loads from a directory that never moves: no lock, and both loads nearly always hit
 // the cache. Position 0 lies in no slot. A block larger than half the next slot, or above 64 KiB,
 // gets memory of its own size, which takes a slot (and its positions) but not the slot's bytes.
+//
+// An arena of blocks of one unit each is a column: block i lies at kFirstPosition + i. Its first
+// chunks can be given back while it grows at the other end.
 
 namespace basalt::base {
 
@@ -153,6 +156,11 @@ class Arena {
   /// chunks are filled without gaps.
   size_t ContiguousUnits(Position position) const noexcept;
 
+  /// Gives back the chunks all of whose units lie before `position`, which nobody looks at any
+  /// more. Only if all blocks are of one unit. One thread at a time, beside the writer and readers
+  /// of later positions.
+  void FreeBefore(Position position) noexcept;
+
  private:
   static constexpr uint32_t kUnitsInPage = 256;
   static constexpr uint32_t kInlineSlots = 16;
@@ -192,6 +200,7 @@ class Arena {
   Position next_ = 0;
   size_t units_left_ = 0;
   uint32_t slots_used_ = 0;
+  uint32_t slots_freed_ = 0;        // the first ones; FreeBefore's
   OwnChunk* own_chunks_ = nullptr;  // newest first
 
   mutable std::array<std::atomic<char*>, kInlineSlots> inline_slots_{};

@@ -189,6 +189,48 @@ TEST(Arena, ChargesExactlyItsChunks) {
   EXPECT_EQ(budget.used_bytes(), (12u << 10) + 100'000 + 32) << "the open chunk was left";
 }
 
+TEST(Arena, TheFirstChunksOfAColumnAreGivenBackWhileItGrows) {
+  ChunkPool pool;
+  ByteBudget budget(kNoLimit);
+  {
+    Arena arena(&pool, &budget, 16 << 10);
+    uint32_t units = 0;
+    const auto grow_to = [&](uint32_t count) {
+      for (; units < count; ++units) {
+        const Arena::Position position = arena.Allocate(Arena::kUnitBytes, true);
+        ASSERT_EQ(position, Arena::kFirstPosition + units);
+        std::memcpy(arena.At(position), &units, sizeof units);
+      }
+    };
+    grow_to(10'000);  // chunks of 256, 512, then 1,024 units
+    uint64_t bytes = budget.used_bytes();
+    const auto free_before = [&](uint32_t unit) {
+      arena.FreeBefore(Arena::kFirstPosition + unit);
+      const uint64_t freed = bytes - budget.used_bytes();
+      bytes = budget.used_bytes();
+      return freed;
+    };
+    EXPECT_EQ(free_before(255), 0u);
+    EXPECT_EQ(free_before(256), 4u << 10);
+    EXPECT_EQ(free_before(256), 0u);
+    EXPECT_EQ(free_before(768 + 1'024 + 1'023), 24u << 10);
+    grow_to(20'000);
+    bytes = budget.used_bytes();
+    for (uint32_t unit = 768 + 1'024; unit < units; ++unit) {
+      uint32_t stored;
+      std::memcpy(&stored, arena.At(Arena::kFirstPosition + unit), sizeof stored);
+      ASSERT_EQ(stored, unit);
+    }
+    grow_to(768 + 20 * 1'024);
+    bytes = budget.used_bytes();
+    EXPECT_EQ(free_before(units), 19u * (16 << 10)) << "all, for all are full";
+    grow_to(units + 1);
+    EXPECT_EQ(budget.used_bytes(), bytes + (16u << 10));
+  }
+  EXPECT_EQ(budget.used_bytes(), 0u);
+  EXPECT_EQ(pool.kept_bytes(), pool.slab_bytes());
+}
+
 TEST(Arena, RefusesWhatWouldPassTheBudgetUnlessToldOtherwise) {
   ChunkPool pool;
   ByteBudget budget(8 << 10);

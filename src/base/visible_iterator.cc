@@ -5,10 +5,12 @@
 #include <string>
 #include <utility>
 
+#include "base/coding.h"
+
 // Forward, the source stands at the present record, and key_ and value_ look into it. Backward, the
 // source meets a key's versions oldest first, so that it has to pass all of them to know the
-// newest: it stands before the present key, whose record is copied into found_key_ and
-// found_value_.
+// newest: it stands before the present key, whose record is copied, unless records stay where they
+// are anyway.
 
 namespace basalt::base {
 namespace {
@@ -97,8 +99,12 @@ class VisibleIterator final : public Iterator {
  private:
   template <class Step>
   void Move(Step step) {
-    status_ = view_.check_usable ? view_.check_usable() : Status();
-    if (!status_.ok()) return Invalidate();
+    if (view_.check_usable) {
+      status_ = view_.check_usable();
+      if (!status_.ok()) return Invalidate();
+    } else if (!status_.ok()) {
+      status_ = Status();
+    }
     try {
       step();
     } catch (const std::bad_alloc&) {
@@ -127,8 +133,8 @@ class VisibleIterator final : public Iterator {
       const std::string_view key = source()->key();
       if (upper_ && key >= *upper_) break;
       if (TagSequence(source()->tag()) > view_.at) continue;
-      if (skip && key == found_key_) continue;
-      found_key_.assign(key);
+      if (skip && IsFound(key)) continue;
+      Remember(key);
       skip = true;
       if (IsPut()) {
         key_ = key;
@@ -144,22 +150,40 @@ class VisibleIterator final : public Iterator {
     backward_ = true;
     while (source()->Valid()) {
       if (lower_ && source()->key() < *lower_) break;
-      found_key_.assign(source()->key());
+      Remember(source()->key());
       bool found = false;
-      for (; source()->Valid() && source()->key() == found_key_; source()->Prev()) {
+      for (; source()->Valid() && IsFound(source()->key()); source()->Prev()) {
         if (TagSequence(source()->tag()) > view_.at) continue;
         found = IsPut();
-        if (found && !keys_only_) found_value_.assign(source()->value());
+        if (found && !keys_only_) value_ = Kept(source()->value(), &value_copy_);
       }
       if (!source()->status().ok()) break;
       if (found) {
         key_ = found_key_;
-        value_ = keys_only_ ? std::string_view() : std::string_view(found_value_);
+        if (keys_only_) value_ = {};
         valid_ = true;
         return;
       }
     }
     End();
+  }
+
+  std::string_view Kept(std::string_view bytes, std::string* copy) const {
+    if (view_.records_stay) return bytes;
+    copy->assign(bytes);
+    return *copy;
+  }
+  void Remember(std::string_view key) { found_key_ = Kept(key, &key_copy_); }
+  /// Whether it is the remembered key. Neighbours in order most often differ in their last bytes.
+  bool IsFound(std::string_view key) const {
+    const size_t size = key.size();
+    if (size != found_key_.size()) return false;
+    constexpr size_t kLast = sizeof(uint64_t);
+    if (size >= kLast && Load<uint64_t>(key.data() + size - kLast) !=
+                             Load<uint64_t>(found_key_.data() + size - kLast)) {
+      return false;
+    }
+    return key == found_key_;
   }
 
   bool IsPut() const {
@@ -173,8 +197,9 @@ class VisibleIterator final : public Iterator {
   std::optional<std::string> lower_;
   std::optional<std::string> upper_;
   bool backward_ = false;
-  std::string found_key_;
-  std::string found_value_;
+  std::string_view found_key_;  ///< Of the present record, or of the one that is looked for.
+  std::string key_copy_;
+  std::string value_copy_;
 };
 
 class ErrorIterator final : public Iterator {

@@ -21,6 +21,8 @@ struct View {
   RangeCover ranges{};                        ///< Of the range deletes up to `at`.
   SequenceNumber at = kMaxSequence;
   std::unique_ptr<RecordIterator> source{};
+  /// The source's keys and values stay where they are when it moves on, for as long as it lives.
+  bool records_stay = false;
 };
 
 /// Ok, or what is wrong with the bounds.

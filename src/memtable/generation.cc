@@ -64,6 +64,8 @@ struct Generation::Runs {
   std::atomic<uint64_t> covered{0};  // their sum
   bool is_merging = false;           // somebody has a merge out, and goes on until none is left
   std::condition_variable merged;    // is_merging has become false
+  // Iterators that gather what lies beyond a watermark; grows only under the mutex.
+  std::atomic<uint32_t> tail_readers{0};
 
   // Used by each extension; members, so that a small one allocates less.
   std::vector<uint32_t> next_watermarks;
@@ -234,14 +236,26 @@ Value Generation::ValueOf(const Record& record) const {
 
 std::unique_ptr<base::RecordIterator> Generation::NewIterator(uint32_t keyspace,
                                                               base::SequenceNumber visible) const {
+  struct TailReader {
+    ~TailReader() {
+      if (readers != nullptr) readers->fetch_sub(1, std::memory_order_release);
+    }
+    std::atomic<uint32_t>* readers = nullptr;
+  };
+
   std::shared_ptr<const RunList> runs;
   std::vector<uint32_t> watermarks;  // only when the runs do not cover all
+  TailReader reader;
   {
     std::unique_lock lock(runs_->mutex);
     const bool all_covered = ExtendRuns();
     MergeRuns(&lock, /*all=*/false);
     runs = runs_->set.Of(keyspace);
-    if (!all_covered) watermarks = runs_->watermarks;
+    if (!all_covered) {
+      watermarks = runs_->watermarks;
+      reader.readers = &runs_->tail_readers;
+      reader.readers->fetch_add(1, std::memory_order_relaxed);
+    }
   }
 
   std::vector<SortEntry> beyond;
@@ -270,6 +284,7 @@ void Generation::SortAll() const {
   ExtendRuns();
   runs_->merged.wait(lock, [this] { return !runs_->is_merging; });
   MergeRuns(&lock, /*all=*/true);
+  for (size_t i = 0; i < shards_.size(); ++i) FreeCovered(i);
 }
 
 // Under the mutex: sorts what is finished beyond the watermarks, up to each shard's first
@@ -331,9 +346,19 @@ bool Generation::ExtendRuns() const {
   }
   runs.tails.clear();
   runs.watermarks.swap(runs.next_watermarks);
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    if (runs.watermarks[i] != runs.next_watermarks[i]) FreeCovered(i);
+  }
   runs.covered.store(runs.covered.load(std::memory_order_relaxed) + covered,
                      std::memory_order_release);
   return all_covered;
+}
+
+// Under the mutex: gives back order entries that runs cover, unless somebody may be reading them;
+// then the next time.
+void Generation::FreeCovered(size_t shard) const noexcept {
+  if (runs_->tail_readers.load(std::memory_order_acquire) != 0) return;
+  shards_[shard]->FreeOrderBefore(runs_->watermarks[shard]);
 }
 
 // Under the mutex, which is let go while runs are merged. Returns at once while another thread
@@ -418,18 +443,14 @@ void Generation::Finish(RangeDelete* range, base::SequenceNumber sequence) noexc
 }
 
 void Generation::AddKeyspacesTo(std::set<uint32_t>* keyspaces) const {
-  for (const auto& shard : shards_) {
-    uint32_t latest = 0;
-    bool has_latest = false;
-    shard->VisitOrder(0, shard->order_count(),
-                      [&](uint32_t, const OrderEntry& entry, const Record*, base::Tag) {
-                        if (!has_latest || entry.keyspace != latest) {
-                          keyspaces->insert(entry.keyspace);
-                        }
-                        latest = entry.keyspace;
-                        has_latest = true;
-                        return true;
-                      });
+  const std::lock_guard lock(runs_->mutex);
+  for (const uint32_t keyspace : runs_->set.Keyspaces()) keyspaces->insert(keyspace);
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    shards_[i]->VisitOrder(runs_->watermarks[i], shards_[i]->order_count(),
+                           [&](uint32_t, const OrderEntry& entry, const Record*, base::Tag) {
+                             keyspaces->insert(entry.keyspace);
+                             return true;
+                           });
   }
 }
 

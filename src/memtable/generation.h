@@ -27,11 +27,10 @@
 //   in)
 //     Shard ...... records:  an arena of whole records (record.h)
 //                  order:    an arena of 16-byte entries {8-byte key prefix, position, keyspace},
-//                  one a
-//                            record, in order of arrival: what sorting reads
+//                            one a record, in order of arrival: what sorting reads, given back when
+//                            runs cover it
 //                  index:    low bits of the hash -> newest version (hash_index.h); older versions
-//                  hang
-//                            off it, in descending sequence
+//                            hang off it, in descending sequence
 //   Runs ....... for each keyspace a few sorted runs of falling size (run_set.h), and for each
 //                shard the watermark: how many of its order entries the runs cover
 //
@@ -46,6 +45,8 @@
 //     late is linked behind the larger ones.
 //   - A watermark never passes an unfinished record, because that one could not be added to the run
 //     later. Finished records beyond it are sorted into an iterator's own run.
+//   - Order entries below a watermark are read by nobody, but by iterators that are gathering what
+//     lies beyond an older one: while there are such, no memory of order entries is given back.
 //   - Space in index and order is reserved with the record, so that Insert cannot fail.
 //
 // Locks. A shard's one-word lock: Reserve (without the copying) and Insert (without the tag). Get
@@ -56,7 +57,7 @@
 //
 // Cost. Get: two cache misses, bucket and record. Insert: the bucket, and the older version if
 // there is one. An iterator over n new records: some 30 ns a record, once, and some 50 for merges
-// over time; then a record's miss, prefetched.
+// over time; then a step and the record's lines, which are fetched ahead.
 
 namespace basalt::memtable {
 
@@ -199,6 +200,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void Drop(Reservation* reservation) noexcept;
   void CollectRetired() noexcept;
   bool ExtendRuns() const;
+  void FreeCovered(size_t shard) const noexcept;
   void MergeRuns(std::unique_lock<std::mutex>* lock, bool all) const;
 
   const std::shared_ptr<ChunkPool> pool_;

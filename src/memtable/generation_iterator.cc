@@ -7,8 +7,22 @@
 namespace basalt::memtable {
 namespace {
 
-constexpr size_t kPrefetchDistance = 12;
 constexpr uint64_t kNone = ~uint64_t{0};
+
+// Of a longer record the processor fetches the rest by itself, once it is read.
+constexpr size_t kFetchedBytesMax = 1024;
+
+// The lines of [begin, end) of a record.
+// Inlined by force: g++ takes a function that only prefetches for one without effects, and leaves
+// calls of it out.
+[[gnu::always_inline]] inline void Fetch(const Record* record, size_t begin, size_t end) noexcept {
+  constexpr uintptr_t kLineBytes = 64;
+  const auto address = reinterpret_cast<uintptr_t>(record);
+  for (uintptr_t line = (address + begin) & ~(kLineBytes - 1); line < address + end;
+       line += kLineBytes) {
+    __builtin_prefetch(reinterpret_cast<const void*>(line), /*rw=*/0, /*locality=*/2);
+  }
+}
 
 }  // namespace
 
@@ -23,19 +37,9 @@ GenerationIterator::GenerationIterator(std::shared_ptr<const void> table,
   AddCursor(own_);
   if (cursors_.empty()) return;
 
-  size_t entries = 0;
   RunView all = *cursors_.front().run;  // shares what all runs share, once the loop is through
-  for (const Cursor& cursor : cursors_) {
-    entries += cursor.run->size();
-    all.shared = SharedByRuns(all, *cursor.run);
-  }
-  const double ahead_an_entry =
-      static_cast<double>(kPrefetchDistance - 1) / static_cast<double>(entries);
-  for (Cursor& cursor : cursors_) {
-    cursor.shift = PrefixShift(*cursor.run, all.shared);
-    cursor.ahead =
-        1 + static_cast<size_t>(static_cast<double>(cursor.run->size()) * ahead_an_entry);
-  }
+  for (const Cursor& cursor : cursors_) all.shared = SharedByRuns(all, *cursor.run);
+  for (Cursor& cursor : cursors_) cursor.shift = PrefixShift(*cursor.run, all.shared);
 }
 
 void GenerationIterator::AddCursor(const SortedRun& run) {
@@ -49,44 +53,42 @@ void GenerationIterator::AddCursor(const SortedRun& run) {
 
 void GenerationIterator::SeekToFirst() {
   for (Cursor& cursor : cursors_) cursor.cut = cursor.begin;
-  Start<Direction::kForward>();
+  Begin<Direction::kForward>();
 }
 
 void GenerationIterator::SeekToLast() {
   for (Cursor& cursor : cursors_) cursor.cut = cursor.end;
-  Start<Direction::kBackward>();
+  Begin<Direction::kBackward>();
 }
 
 void GenerationIterator::Seek(std::string_view key, base::Tag tag) {
   for (Cursor& cursor : cursors_) cursor.cut = cursor.begin + cursor.run->LowerBound(key, tag);
-  Start<Direction::kForward>();
+  Begin<Direction::kForward>();
 }
 
 void GenerationIterator::SeekForPrev(std::string_view key, base::Tag tag) {
   for (Cursor& cursor : cursors_) cursor.cut = cursor.begin + cursor.run->UpperBound(key, tag);
-  Start<Direction::kBackward>();
+  Begin<Direction::kBackward>();
 }
 
 void GenerationIterator::Next() {
   assert(valid_);
-  ++present_->cut;
   if (direction_ == Direction::kForward) {
-    LoadNear<Direction::kForward>(present_);
-    ShowForward(ChooseIfPassed<Direction::kForward>());
+    ++shown_;
   } else {
     Turn<Direction::kForward>();
-    ShowForward(Choose<Direction::kForward>());
   }
+  ShowNext<Direction::kForward>();
 }
 
 void GenerationIterator::Prev() {
   assert(valid_);
   if (direction_ == Direction::kBackward) {
-    ShowBackward(ChooseIfPassed<Direction::kBackward>());
+    ++shown_;
   } else {
     Turn<Direction::kBackward>();
-    ShowBackward(Choose<Direction::kBackward>());
   }
+  ShowNext<Direction::kBackward>();
 }
 
 template <GenerationIterator::Direction direction>
@@ -108,45 +110,7 @@ bool GenerationIterator::IsNearer(const Cursor& a, const Cursor& b) noexcept {
   return direction == Direction::kForward ? order < 0 : order > 0;
 }
 
-// The record of the entry that is `distance` steps from the nearest one.
-// Inlined by force: g++ takes a function that only prefetches for one without effects, and leaves
-// calls of it out.
-template <GenerationIterator::Direction direction>
-[[gnu::always_inline]] inline void GenerationIterator::Prefetch(const Cursor& cursor,
-                                                                size_t distance) noexcept {
-  const SortEntry* entry;
-  if (direction == Direction::kForward) {
-    if (static_cast<size_t>(cursor.end - cursor.cut) <= distance) return;
-    entry = cursor.cut + distance;
-  } else {
-    if (static_cast<size_t>(cursor.cut - cursor.begin) <= distance) return;
-    entry = cursor.cut - 1 - distance;
-  }
-  const char* const record = reinterpret_cast<const char*>(entry->record);
-  __builtin_prefetch(record);
-  __builtin_prefetch(record + 64);
-}
-
-template <GenerationIterator::Direction direction>
-void GenerationIterator::Turn() noexcept {
-  direction_ = direction;
-  for (Cursor& cursor : cursors_) LoadNear<direction>(&cursor);
-}
-
-template <GenerationIterator::Direction direction>
-void GenerationIterator::Start() noexcept {
-  Turn<direction>();
-  for (const Cursor& cursor : cursors_) {
-    for (size_t i = 0; i < cursor.ahead; ++i) Prefetch<direction>(cursor, i);
-  }
-  if (direction == Direction::kForward) {
-    ShowForward(Choose<direction>());
-  } else {
-    ShowBackward(Choose<direction>());
-  }
-}
-
-// Makes the cursor with the nearest entry the present one; false: all are at their ends.
+// Finds the cursor with the nearest entry; false: all are at their ends.
 template <GenerationIterator::Direction direction>
 bool GenerationIterator::Choose() noexcept {
   if (cursors_.empty()) return false;
@@ -159,36 +123,68 @@ bool GenerationIterator::Choose() noexcept {
     rival = std::min(rival, is_nearer ? best->near : at->near);
     best = is_nearer ? at : best;
   }
-  present_ = best;
+  nearest_ = best;
   rival_ = rival;
   return !best->AtEnd<direction>();
 }
 
-// After a step of the present cursor.
+// From the cut on, with an empty window.
 template <GenerationIterator::Direction direction>
-bool GenerationIterator::ChooseIfPassed() noexcept {
-  return present_->near < rival_ || Choose<direction>();
+void GenerationIterator::Start() noexcept {
+  direction_ = direction;
+  for (Cursor& cursor : cursors_) LoadNear<direction>(&cursor);
+  has_more_ = Choose<direction>();
+  shown_ = 0;
+  filled_ = 0;
+  window_ = kWindowFirst;
+  Fill<direction>(window_);
 }
 
-// Shows the nearest entry of the present cursor that is visible, if there is `any`. The cut stays
-// before it.
-void GenerationIterator::ShowForward(bool any) noexcept {
-  for (; any; any = ChooseIfPassed<Direction::kForward>()) {
-    Prefetch<Direction::kForward>(*present_, present_->ahead);
-    if (Show(*present_->cut->record)) return;
-    ++present_->cut;
-    LoadNear<Direction::kForward>(present_);
+template <GenerationIterator::Direction direction>
+void GenerationIterator::Begin() noexcept {
+  Start<direction>();
+  const size_t fetched_bytes = likely_bytes_;
+  ShowNext<direction>();
+  for (size_t i = shown_; i != filled_; ++i) {
+    Fetch(WaitingAt(i).record, fetched_bytes, likely_bytes_);
   }
-  valid_ = false;
 }
 
-// Moves the cut before the entry that it shows.
-void GenerationIterator::ShowBackward(bool any) noexcept {
-  for (; any; any = ChooseIfPassed<Direction::kBackward>()) {
-    Prefetch<Direction::kBackward>(*present_, present_->ahead);
-    --present_->cut;
-    LoadNear<Direction::kBackward>(present_);
-    if (Show(*present_->cut->record)) return;
+// Moves the cut back to the present entry, which then lies before it in the new direction.
+template <GenerationIterator::Direction direction>
+void GenerationIterator::Turn() noexcept {
+  while (filled_ != shown_) {
+    Cursor* const cursor = WaitingAt(--filled_).cursor;
+    cursor->cut += direction == Direction::kForward ? 1 : -1;
+  }
+  Start<direction>();
+}
+
+template <GenerationIterator::Direction direction>
+void GenerationIterator::Fill(size_t count) noexcept {
+  for (; has_more_ && count > 0; --count) {
+    const Record* const record = nearest_->Nearest<direction>().record;
+    Fetch(record, 0, likely_bytes_);
+    WaitingAt(filled_++) = {record, nearest_};
+    nearest_->cut += direction == Direction::kForward ? 1 : -1;
+    LoadNear<direction>(nearest_);
+    has_more_ = nearest_->near < rival_ || Choose<direction>();
+  }
+}
+
+template <GenerationIterator::Direction direction>
+void GenerationIterator::Refill() noexcept {
+  window_ = std::min(window_ + kRefill, kWindowMax);
+  Fill<direction>(window_ - (filled_ - shown_));
+}
+
+// Shows the first visible entry of the window.
+template <GenerationIterator::Direction direction>
+void GenerationIterator::ShowNext() noexcept {
+  for (;; ++shown_) {
+    if (filled_ - shown_ + kRefill <= window_ && has_more_) Refill<direction>();
+    if (shown_ == filled_) break;
+    if (Show(*WaitingAt(shown_).record)) return;
   }
   valid_ = false;
 }
@@ -200,6 +196,9 @@ bool GenerationIterator::Show(const Record& record) noexcept {
   value_ = record.value();
   tag_ = tag;
   valid_ = true;
+  const char* const end = value_.data() + value_.size();
+  likely_bytes_ =
+      std::min(static_cast<size_t>(end - reinterpret_cast<const char*>(&record)), kFetchedBytesMax);
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "basalt/write_batch.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "memtable/generation.h"
 #include "memtable/generation_test_support.h"
@@ -247,6 +248,64 @@ TEST(MemTableThreads, AThousandShortLivedThreads) {
     for (std::thread& thread : threads) thread.join();
   }
   EXPECT_EQ(ScanAll(*table, kThreads).size(), kThreads);
+}
+
+// Iterators are busy with what lies behind an unfinished record of the first shard, before they
+// come to the second one, whose records are sorted meanwhile, and the memory of whose order is
+// taken for new records.
+TEST(MemTableThreads, OrderThatIsBeingGatheredIsNotGivenBack) {
+  constexpr int kRecordsBehind = 40'000;
+  constexpr int kRounds = 150;
+  constexpr int kRecordsInRound = 3'000;
+  const auto table = Generation::Create({.budget_bytes = 32 << 20, .shards = 2});
+  std::atomic<SequenceNumber> visible{0};
+  SequenceNumber number = 0;
+  const auto next_key = [&number](uint64_t shard) {
+    for (;;) {
+      std::string key = Numbered("k", ++number);
+      if (base::Hash(key) >> 63 == shard) return key;
+    }
+  };
+  const auto reserve = [&](uint64_t shard) {
+    WriteBatch batch;
+    batch.Put(next_key(shard), "v");
+    return MustReserve(*table, batch);
+  };
+  const auto put = [&](uint64_t shard, int records) {
+    for (; records > 0; --records) {
+      const SequenceNumber sequence = visible.load(std::memory_order_relaxed) + 1;
+      Put(*table, next_key(shard), "v", sequence);
+      visible.store(sequence, std::memory_order_release);
+    }
+  };
+
+  Generation::Reservation unfinished = reserve(0);
+  put(0, kRecordsBehind);
+  std::atomic<bool> is_done{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      while (!is_done.load(std::memory_order_acquire)) {
+        const SequenceNumber at = visible.load(std::memory_order_acquire);
+        const auto iterator = table->NewIterator(0, at);
+        SequenceNumber count = 0;
+        for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++count;
+        ASSERT_EQ(count, at);
+      }
+    });
+  }
+  for (int round = 0; round < kRounds; ++round) {
+    Generation::Reservation first_of_round = reserve(1);
+    put(1, kRecordsInRound);
+    const SequenceNumber sequence = visible.load(std::memory_order_relaxed) + 1;
+    table->Insert(std::move(first_of_round), sequence);
+    visible.store(sequence, std::memory_order_release);
+    table->SortTail();
+  }
+  is_done.store(true, std::memory_order_release);
+  for (std::thread& thread : threads) thread.join();
+  table->Abandon(std::move(unfinished));
+  EXPECT_EQ(ScanAll(*table, base::kMaxSequence).size(), visible.load());
 }
 
 TEST(MemTableThreads, IteratorsShareOneSortingAndSeeTheSame) {

@@ -83,11 +83,14 @@ class HashIndex {
     }
   }
 
-  /// Starts to load the line where a search for `tag` begins. Any thread, epoch or not.
+  /// Starts to load the line where a search for `tag` begins, to the second cache, which can have
+  /// many on their way. Any thread, epoch or not.
   void Prefetch(uint32_t tag) const noexcept {
     const uint64_t table = table_.load(std::memory_order_relaxed);
-    __builtin_prefetch(reinterpret_cast<const void*>(
-        (table & ~kBucketBitsMask) + (size_t{tag} * kBucketBytes & (WordMask(table) * 8))));
+    __builtin_prefetch(
+        reinterpret_cast<const void*>((table & ~kBucketBitsMask) +
+                                      (size_t{tag} * kBucketBytes & (WordMask(table) * 8))),
+        0, 2);
   }
 
   static Position PositionOf(uint64_t word) noexcept { return static_cast<Position>(word); }

@@ -66,9 +66,16 @@ class Shard {
   const Record* Candidate(uint64_t hash) const noexcept;
 
   /// Calls `visit(entry index, entry, record, tag)` for the order entries [begin, end), in order of
-  /// arrival, until it answers false. A tag that is not 0 was loaded with acquire.
+  /// arrival, until it answers false. A tag that is not 0 was loaded with acquire. `begin`: not
+  /// below what FreeOrderBefore was called with.
   template <class Visit>
   void VisitOrder(uint32_t begin, uint32_t end, const Visit& visit) const;
+
+  /// The first `count` order entries are not visited any more: gives back what memory is theirs
+  /// alone. One thread at a time.
+  void FreeOrderBefore(uint32_t count) noexcept {
+    order_.FreeBefore(base::Arena::kFirstPosition + count);
+  }
 
   HashIndex::ProbeCounts CountProbes() const noexcept { return index_.CountProbes(); }
 

@@ -304,7 +304,8 @@ std::unique_ptr<Iterator> StoreCore::NewIterator(const ScanOptions& options) con
   for (const auto& generation : seen.sealed) add(generation);
   return base::NewVisibleIterator({.ranges = base::RangeCover(ranges),
                                    .at = at,
-                                   .source = base::NewMergingIterator(std::move(children))},
+                                   .source = base::NewMergingIterator(std::move(children)),
+                                   .records_stay = true},
                                   options);
 }
 
