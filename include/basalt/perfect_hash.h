@@ -21,37 +21,41 @@ inline uint64_t MulHigh(uint64_t a, uint64_t b) noexcept {
   return static_cast<uint64_t>((Wide{a} * b) >> 64);
 }
 
-/// A bijection of 64-bit numbers that makes hashes of what was no hash: part of the format.
+/// A bijection of 64-bit numbers that makes hashes of what was no hash: part of the format. All but
+/// the lowest bits of the result depend on all bits.
 inline uint64_t Mix(uint64_t hash) noexcept {
   hash = (hash ^ (hash >> 32)) * 0xD6E8'FEB8'6659'FD93;
-  hash = (hash ^ (hash >> 32)) * 0xD6E8'FEB8'6659'FD93;
-  return hash ^ (hash >> 32);
+  return (hash ^ (hash >> 32)) * 0xD6E8'FEB8'6659'FD93;
 }
-
-constexpr uint64_t kDenseMultiplier = 0x9E37'79B9'7F4A'7C15;
 
 /// The places that one level's seeds give to hashes.
 struct Level {
+  /// Of shift seeds. Dense ones may have shorter slices.
+  static constexpr uint32_t kSliceLog2 = 10;
+
   const uint8_t* seeds;  ///< One a bucket; 0: its keys are placed by the next level.
   uint64_t buckets;
   uint64_t slice_begins;  ///< keys - slice + 1
   uint64_t keys;
-  uint32_t slice_log2;
+  uint32_t drop;  ///< 32 - log2 of a slice's slots
   bool dense;
 
   uint64_t Bucket(uint64_t mixed) const noexcept { return MulHigh(mixed, buckets); }
   /// `seed` is not 0.
   uint64_t Slot(uint64_t mixed, uint32_t seed) const noexcept {
     return MulHigh(mixed, slice_begins) +
-           (dense ? DenseOffset(mixed, seed, slice_log2) : ShiftOffset(mixed, seed, slice_log2));
+           (dense ? DenseOffset(mixed, seed, drop) : ShiftOffset(mixed, seed));
   }
 
-  static uint32_t ShiftOffset(uint64_t mixed, uint32_t seed, uint32_t slice_log2) noexcept {
-    return (static_cast<uint32_t>(mixed) + 4 * seed) & ((uint32_t{1} << slice_log2) - 1);
+  static uint32_t ShiftOffset(uint64_t mixed, uint32_t seed) noexcept {
+    const uint32_t start = static_cast<uint32_t>(mixed) >> (32 - kSliceLog2);
+    return (start + 4 * seed) & ((uint32_t{1} << kSliceLog2) - 1);
   }
-  static uint32_t DenseOffset(uint64_t mixed, uint32_t seed, uint32_t slice_log2) noexcept {
-    const auto step = static_cast<uint32_t>((mixed * kDenseMultiplier) >> 32) | 1;
-    return (static_cast<uint32_t>(mixed) + seed * step) >> (32 - slice_log2);
+  static uint32_t DenseOffset(uint64_t mixed, uint32_t seed, uint32_t drop) noexcept {
+    return (static_cast<uint32_t>(mixed) + seed * DenseStep(mixed)) >> drop;
+  }
+  static uint32_t DenseStep(uint64_t mixed) noexcept {
+    return static_cast<uint32_t>((mixed * 0x9E37'79B9'7F4A'7C15) >> 32);
   }
 };
 
@@ -87,8 +91,8 @@ struct PerfectHashOptions {
   /// At most 256; 0: one a processor. The result is the same for any number.
   uint32_t threads = 0;
   /// Bytes that a build may take beside the keys and its result; it walks over the keys more often
-  /// when they do not suffice for one walk (17 bytes a key do, 9 for keys that are hashes). 0: no
-  /// bound. At least about 1 byte a key and 4 MiB a thread.
+  /// when they do not suffice for one walk (18 bytes a key do, 10 for keys that are hashes). 0: no
+  /// bound. The least is some 2 bytes a key, and more below 10 million keys: the error names it.
   uint64_t memory_budget = 0;
   /// Called now and then on the building thread; false stops the build. May throw: the exception
   /// reaches the caller of the build.
@@ -141,7 +145,7 @@ class PerfectHash {
 
   /// The hash of a key that is bytes: XXH3-64 under this function's own seed.
   uint64_t HashKey(std::string_view key) const noexcept;
-  /// 0 unless two keys had equal hashes, or the keys are hashes.
+  /// 0 unless two keys that are bytes had equal hashes.
   uint64_t hash_seed() const noexcept { return hash_seed_; }
 
   /// How the keys are spread over the levels of the function.
@@ -224,6 +228,7 @@ class FingerprintSet {
   static Result<FingerprintSet> BuildFromHashes(std::span<const uint64_t> hashes,
                                                 uint32_t fingerprint_bits = 8,
                                                 const PerfectHashOptions& options = {});
+  /// Also InvalidArgument: it is a map.
   static Result<FingerprintSet> Open(std::string_view bytes);
 
   std::string_view bytes() const noexcept { return bytes_; }
@@ -268,6 +273,7 @@ class FingerprintMap {
                                                 uint32_t payload_bits,
                                                 uint32_t fingerprint_bits = 8,
                                                 const PerfectHashOptions& options = {});
+  /// Also InvalidArgument: it is a set.
   static Result<FingerprintMap> Open(std::string_view bytes);
 
   std::string_view bytes() const noexcept { return bytes_; }

@@ -18,8 +18,8 @@ struct DenseKey {
 
 /// The seed, 1 to 255, that puts all keys (at most 16) on slots of their own whose bits in `words`
 /// are zero; of several the one with the least sum of slots, and of those the least. 0: there is
-/// none. The same on every processor. Reads 128 bytes behind the begin of each slice, and as many
-/// bytes as a slice has bits.
+/// none. The same on every processor. Reads 132 bytes from the 32-bit word on in which a slice
+/// begins.
 uint32_t FindDenseSeed(std::span<const DenseKey> keys, const uint64_t* words,
                        uint32_t slice_log2) noexcept;
 

@@ -85,10 +85,19 @@ Result<FingerprintSet> FingerprintSet::Build(const KeySource& keys, uint32_t fin
                                              const PerfectHashOptions& options) try {
   BASALT_RETURN_IF_ERROR(CheckFingerprintBits(fingerprint_bits));
   BASALT_ASSIGN_OR_RETURN(PerfectHash numbers, PerfectHashBuilder(options).Build(keys));
-  const auto walk = [&](const Cells::AddCell& add) {
-    return keys.Walk([&](std::span<const std::string_view> some) {
-      for (const std::string_view key : some) add(numbers.HashKey(key), 0);
-    });
+  const auto walk = [&](const Cells::AddCell& add) -> Status {
+    uint64_t walked = 0;
+    BASALT_RETURN_IF_ERROR(keys.Walk([&](std::span<const std::string_view> some) {
+      for (const std::string_view key : some) {
+        if (walked++ < numbers.size()) add(numbers.HashKey(key), 0);
+      }
+    }));
+    if (walked == numbers.size()) return Status();
+    return Status(StatusCode::kInvalidArgument,
+                  "building a fingerprint set: a walk over the keys gave " +
+                      std::to_string(walked) + " where the first gave " +
+                      std::to_string(numbers.size()) +
+                      "; a KeySource must give the same keys at each walk");
   };
   BASALT_ASSIGN_OR_RETURN(Cells cells, Cells::Build(numbers, fingerprint_bits, 0, walk));
   return FingerprintSet(std::move(cells));

@@ -75,9 +75,10 @@ constexpr uint64_t kTableKeys = 32;
 /// A level of fewer keys has dense seeds and shorter slices.
 constexpr uint64_t kShiftKeysMin = 8192;
 
-/// Placed by a level, a hash is mixed anew for the next one, so that the keys of one bucket part.
+/// What stands for a hash in the next level, so that the keys of one bucket part: a bijection. Its
+/// slots, too, are chosen by all but the lowest bits.
 inline uint64_t MixForNextLevel(uint64_t mixed) noexcept {
-  return Mix(mixed + 0x9E37'79B9'7F4A'7C15);
+  return (mixed ^ (mixed >> 32)) * 0xA24B'AED4'963E'E407;
 }
 
 /// The bits of a hash that no slot depends on alone.

@@ -194,7 +194,11 @@ class FunctionBuilder::KeyInput : public Input {
   }
 
   Status ExplainRepeated(std::span<const uint64_t> sorted) override {
-    std::map<uint64_t, std::pair<std::string, uint64_t>> seen;
+    struct Seen {
+      std::string key;
+      uint64_t place;
+    };
+    std::map<uint64_t, std::vector<Seen>> seen;
     uint64_t place = 0;
     Status repeated;
     BASALT_RETURN_IF_ERROR(Visitation([&](std::span<const std::string_view> keys) {
@@ -202,18 +206,19 @@ class FunctionBuilder::KeyInput : public Input {
         const uint64_t at = place++;
         const uint64_t mixed = Mixed(key);
         if (!repeated.ok() || !std::binary_search(sorted.begin(), sorted.end(), mixed)) continue;
-        const auto [found, is_new] = seen.try_emplace(mixed, std::string(key), at);
-        if (is_new) continue;
-        const auto& [first, first_place] = found->second;
-        const std::string places =
-            " (" + std::to_string(first_place) + " and " + std::to_string(at) + ")";
-        if (first == key) {
-          repeated = Status(StatusCode::kInvalidArgument, "building a perfect hash function: key " +
-                                                              Quoted(key) + " is there twice" +
-                                                              places + "; give each key once");
-        } else {
-          collision_ = "keys " + Quoted(first) + " and " + Quoted(key) + places;
+        std::vector<Seen>& others = seen[mixed];
+        for (const Seen& other : others) {
+          const std::string places =
+              " (" + std::to_string(other.place) + " and " + std::to_string(at) + ")";
+          if (other.key == key) {
+            repeated = Status(StatusCode::kInvalidArgument,
+                              "building a perfect hash function: key " + Quoted(key) +
+                                  " is there twice" + places + "; give each key once");
+            break;
+          }
+          collision_ = "keys " + Quoted(other.key) + " and " + Quoted(key) + places;
         }
+        if (repeated.ok()) others.push_back({std::string(key), at});
       }
     }));
     if (!repeated.ok()) return repeated;
@@ -368,10 +373,18 @@ Result<std::string> FunctionBuilder::TryBuild(Input* input, std::vector<uint64_t
   {
     const LevelShape shape(input->size(), options_.seeds);
     LevelBuilder level(shape, options_.threads);
+    uint64_t walked = 0;
     for (uint64_t pass = 0; pass < passes; ++pass) {
       const Partition::Chunks chunks = {shape.chunks() * pass / passes,
                                         shape.chunks() * (pass + 1) / passes};
       BASALT_ASSIGN_OR_RETURN(const Partition partition, input->Walk(shape, chunks, pass, passes));
+      walked += partition.size();
+      // What does not come to the number of keys would not fit the slots.
+      if (walked > input->size() || (pass + 1 == passes && walked != input->size())) {
+        return Status(StatusCode::kInvalidArgument,
+                      "building a perfect hash function: the walks over the keys gave different "
+                      "keys; a KeySource must give the same keys at each walk");
+      }
       const bool went_on = level.Place(partition, [&](uint64_t placed) {
         return Report(Stage::kPlacing, placed, input->size());
       });

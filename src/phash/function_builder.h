@@ -18,7 +18,7 @@ class FunctionBuilder {
  public:
   using HashFunction = uint64_t (*)(std::string_view key, uint64_t seed);
 
-  /// `hash` is another one only in tests. Checks the options.
+  /// `hash` is another one only in tests.
   explicit FunctionBuilder(const PerfectHashOptions& options, HashFunction hash);
 
   Result<std::string> Build(std::span<const std::string_view> keys);

@@ -6,7 +6,7 @@
 
 namespace basalt::phash {
 
-/// Ascending numbers below a bound, about 2 + log2(bound / count) bits each, by Elias and Fano: the
+/// Ascending numbers below a bound, about 4 + log2(bound / count) bits each, by Elias and Fano: the
 /// low bits of each number stand packed; number i's high bits h are the one bit i + h of a bit
 /// string; the place of each 16th one bit is kept. Here: the slots that a level left empty, given
 /// to the keys that it could not place.

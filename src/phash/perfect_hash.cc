@@ -99,8 +99,10 @@ Status PerfectHash::Rest::ParseLevels(const Header& header, std::string_view rec
     if (record.keys == 0 || record.keys > keys_max || (i == 0 && record.keys != header.keys)) {
       return Corrupt(name + " has " + std::to_string(record.keys) + " keys");
     }
-    if (record.slice_log2 > 10 || (uint64_t{1} << record.slice_log2) > record.keys ||
-        record.slice_log2 == 0) {
+    const bool known_slice = dense
+                                 ? record.slice_log2 >= 1 && record.slice_log2 <= Level::kSliceLog2
+                                 : record.slice_log2 == Level::kSliceLog2;
+    if (!known_slice || (uint64_t{1} << record.slice_log2) > record.keys) {
       return Corrupt(name + " has slices of 2^" + std::to_string(record.slice_log2) + " slots");
     }
     if (record.buckets == 0) return Corrupt(name + " has no buckets");
@@ -108,7 +110,7 @@ Status PerfectHash::Rest::ParseLevels(const Header& header, std::string_view rec
                       .buckets = record.buckets,
                       .slice_begins = record.keys - (uint64_t{1} << record.slice_log2) + 1,
                       .keys = record.keys,
-                      .slice_log2 = record.slice_log2,
+                      .drop = 32u - record.slice_log2,
                       .dense = dense});
     keys_max = record.keys;
   }
@@ -139,7 +141,9 @@ Status PerfectHash::Rest::Parse(const Header& header, std::string_view bytes) {
         reinterpret_cast<const uint8_t*>(decoder.ReadBytes(base::RoundUp(level.buckets, 8)).data());
     const uint64_t bumped = i + 1 < levels.size() ? levels[i + 1].keys : table_keys;
     hole_bytes.push_back(HoleList::Bytes(bumped, level.keys));
-    holes.emplace_back(decoder.ReadBytes(hole_bytes.back()).data(), bumped, level.keys);
+    const std::string_view list = decoder.ReadBytes(hole_bytes.back());
+    if (!decoder.ok()) return Corrupt("its parts do not add up to its size");
+    holes.emplace_back(list.data(), bumped, level.keys);
   }
   if (!decoder.ok() || !decoder.AtEnd()) return Corrupt("its parts do not add up to its size");
   return Status();
@@ -151,7 +155,7 @@ PerfectHash::PerfectHash(const phash::Header& header, std::shared_ptr<const Rest
            .buckets = 0,
            .slice_begins = 0,
            .keys = 0,
-           .slice_log2 = 0,
+           .drop = 0,
            .dense = false},
       size_(header.keys),
       hash_seed_(header.hash_seed),
@@ -254,7 +258,7 @@ std::vector<PerfectHash::LevelFigures> PerfectHash::levels() const {
     figures.push_back(
         {.keys = level.keys,
          .buckets = level.buckets,
-         .slice = uint64_t{1} << level.slice_log2,
+         .slice = uint64_t{1} << (32 - level.drop),
          .bytes = base::RoundUp(level.buckets, 8) + rest_->hole_bytes[i] + sizeof(LevelRecord)});
   }
   if (rest_->table_keys > 0) {

@@ -26,6 +26,7 @@ constexpr uint32_t kShifts = 256;
 constexpr uint32_t kStep = 4;
 constexpr uint32_t kShiftWords = kShifts / 64;
 constexpr uint32_t kSlice = kShifts * kStep;
+static_assert(kSlice == 1 << Level::kSliceLog2);
 
 // Bits `shift` to `shift` + 63 of two words in a row.
 uint64_t Joined(uint64_t low, uint64_t high, uint32_t shift) noexcept {
@@ -140,7 +141,7 @@ uint32_t Placer::FindShift(std::span<const uint64_t> hashes, const Slots& slots)
   uint64_t taken[kShiftWords] = {1};  // Seed 0 means something else.
   for (uint32_t i = 0; i < count; ++i) {
     const auto begin = static_cast<uint32_t>(MulHigh(hashes[i], slice_begins_) - slots.origin);
-    keys[i] = {begin, begin + Level::ShiftOffset(hashes[i], 0, 10)};
+    keys[i] = {begin, begin + Level::ShiftOffset(hashes[i], 0)};
     CollectTaken(keys[i], slots.words, taken);
     const uint32_t wrap = keys[i].Unwrapped();
     uint32_t at = i;
@@ -182,8 +183,7 @@ uint32_t Placer::FindDense(std::span<const uint64_t> hashes, const Slots& slots)
   DenseKey keys[kBucketKeysMax];
   for (uint32_t i = 0; i < count; ++i) {
     keys[i] = {static_cast<uint32_t>(MulHigh(hashes[i], slice_begins_) - slots.origin),
-               static_cast<uint32_t>(hashes[i]),
-               static_cast<uint32_t>((hashes[i] * kDenseMultiplier) >> 32) | 1};
+               static_cast<uint32_t>(hashes[i]), Level::DenseStep(hashes[i])};
   }
   const uint32_t seed = FindDenseSeed({keys, count}, slots.words, shape_.slice_log2());
   if (seed == 0) return 0;

@@ -18,8 +18,7 @@ namespace basalt::phash {
 /// a block has the slots with s % 4 == c, because a shift moves keys by 4: 64 shifts are 64 bits in
 /// a row.
 ///
-/// Distinct chunks may be used by distinct threads; so may Join of distinct seams, when all chunks
-/// are done.
+/// Distinct chunks may be used by distinct threads; when all are done, so may AskNext and TellNext.
 class TakenSlots {
  public:
   static constexpr uint64_t kBlockSlots = 256;

@@ -4,11 +4,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "basalt/perfect_hash.h"
@@ -93,6 +95,21 @@ class VectorSource : public KeySource {
   size_t at_once_;
   mutable uint64_t walks_ = 0;
 };
+
+/// The least memory_budget that a build accepts, by its own words; 0 when it says none.
+template <class Build>
+uint64_t LeastBudget(PerfectHashOptions options, const Build& build) {
+  options.memory_budget = 1;
+  const auto function = build(options);
+  EXPECT_FALSE(function) << "a budget of one byte suffices";
+  if (function) return 0;
+  EXPECT_EQ(function.error().code(), StatusCode::kInvalidArgument);
+  const std::string message(function.error().message());
+  EXPECT_NE(message.find("memory_budget is 1 bytes"), std::string::npos) << message;
+  const size_t at = message.find("at least ");
+  EXPECT_NE(at, std::string::npos) << message;
+  return at == std::string::npos ? 0 : std::stoull(message.substr(at + 9));
+}
 
 /// A copy of bytes that ends where memory ends: whoever reads on, in any build, is caught.
 class GuardedBytes {
