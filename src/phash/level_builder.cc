@@ -37,7 +37,7 @@ struct LevelBuilder::Thread {
       place += parts[i].size();
     }
     begins.back() = static_cast<uint32_t>(place);
-    return {.first_bucket = first_bucket, .hashes = {grouped.get(), hashes}, .begins = begins};
+    return {.hashes = {grouped.get(), hashes}, .begins = begins};
   }
 };
 

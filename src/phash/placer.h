@@ -23,9 +23,8 @@ class Placer {
 
   explicit Placer(const LevelShape& shape);
 
-  /// The buckets from `first_bucket` on: bucket i has hashes[begins[i] .. begins[i + 1]).
+  /// Neighbouring buckets: bucket i has hashes[begins[i] .. begins[i + 1]).
   struct Buckets {
-    uint64_t first_bucket;
     std::span<const uint64_t> hashes;
     std::span<const uint32_t> begins;
 

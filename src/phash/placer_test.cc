@@ -122,7 +122,7 @@ TEST(Placer, ShiftSeedsAreThoseThatAPlainSearchFinds) {
     uint8_t chosen = 77;
     std::vector<uint64_t> bumped;
     std::vector<uint64_t> repeated;
-    Placer(shape).Place({.first_bucket = bucket, .hashes = hashes, .begins = begins},
+    Placer(shape).Place({.hashes = hashes, .begins = begins},
                         {.origin = slots.Origin(0), .words = words}, &chosen, &bumped, &repeated);
     ASSERT_EQ(chosen, expected) << hashes.size() << " keys of bucket " << bucket;
     ASSERT_EQ(bumped.size(), expected == 0 ? hashes.size() : 0);
@@ -155,7 +155,7 @@ TEST(Placer, BucketsOfTooManyKeysAndEqualOnesAreBumped) {
     std::vector<uint8_t> chosen(3, 77);
     std::vector<uint64_t> bumped;
     std::vector<uint64_t> repeated;
-    Placer(shape).Place({.first_bucket = 0, .hashes = hashes, .begins = begins},
+    Placer(shape).Place({.hashes = hashes, .begins = begins},
                         {.origin = 0, .words = slots.Words(0)}, chosen.data(), &bumped, &repeated);
     EXPECT_EQ(chosen, std::vector<uint8_t>(3, 0));
     std::sort(bumped.begin(), bumped.end());

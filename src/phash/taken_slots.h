@@ -44,8 +44,6 @@ class TakenSlots {
   /// Appends the chunk's own slots that are not taken, in order.
   void AppendHoles(uint64_t chunk, std::vector<uint64_t>* holes) const;
 
-  uint64_t bytes() const noexcept { return 8 * words_.size(); }
-
  private:
   static constexpr uint64_t kBlocksBefore = 4;
   static constexpr uint64_t kBlocksBehind = 3;
