@@ -53,11 +53,13 @@ const std::vector<Subject>& AllSubjects() {
       {.name = "ptr_hash_fast",
        .description = "PtrHash, fast: numbers up to 1.01 n, one part, one thread (crate ptr_hash)",
        .is_peer_program = true,
-       .has_threads = false},
+       .has_threads = false,
+       .keys_max = 10'000'000},
       {.name = "ptr_hash",
        .description = "PtrHash, default: one part, one thread",
        .is_peer_program = true,
-       .has_threads = false},
+       .has_threads = false,
+       .keys_max = 10'000'000},
       {.name = "ptr_hash_compact", .description = "PtrHash, compact", .is_peer_program = true},
       {.name = "cmph_chd",
        .description = "CHD (libcmph), keys as 8 bytes, one thread",
@@ -81,7 +83,7 @@ struct Settings {
   std::string output = "build/bench/phash.json";
   std::string peers = "build/bench/phash_peers/release/phash_peers";
   std::vector<std::string> subjects;
-  std::vector<uint64_t> keys = {1'000'000, 10'000'000};
+  std::vector<uint64_t> keys = {1'000'000, 10'000'000, 100'000'000};
   std::vector<uint32_t> threads = {1, 2};
   int runs = 5;
   uint64_t seed = 1;
@@ -335,9 +337,9 @@ int main(int argc, char** argv) {
                "phash_bench");
   app.footer(
       "Examples:\n"
-      "  phash_bench                                      everything, some ten minutes\n"
+      "  phash_bench                                      everything, some 25 minutes and 4 GiB\n"
       "  phash_bench --quick                              everything on few keys, once\n"
-      "  phash_bench --keys 100000000 --runs 5            needs 4 GiB of memory\n"
+      "  phash_bench --keys 1000000                       a minute\n"
       "  phash_bench --subjects basalt,phast_plus --threads 1");
   app.add_option("--output", settings.output, "Where the figures go, as JSON")
       ->capture_default_str();
