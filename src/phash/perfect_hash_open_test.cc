@@ -295,7 +295,7 @@ TEST(PerfectHashOpen, WhatThisProgramCannotReadIsUnsupportedAndSaysWhy) {
 
 TEST(PerfectHashOpen, CorruptionSaysWhatIsWrong) {
   const std::string form = FormOf(100);
-  const auto message = [](std::string bytes) {
+  const auto message = [](const std::string& bytes) {
     const auto function = PerfectHash::Open(bytes);
     EXPECT_FALSE(function);
     return function ? "" : function.error().ToString();
