@@ -11,21 +11,6 @@
 namespace basalt::phash {
 namespace {
 
-class OddSource : public KeySource {
- public:
-  using Visit = std::function<void(std::span<const std::string_view>)>;
-  OddSource(uint64_t size, std::function<Status(uint64_t walk, const Visit& visit)> walk)
-      : size_(size), walk_(std::move(walk)) {}
-
-  uint64_t size() const override { return size_; }
-  Status Walk(const Visit& visit) const override { return walk_(walks_++, visit); }
-
- private:
-  uint64_t size_;
-  std::function<Status(uint64_t, const Visit&)> walk_;
-  mutable uint64_t walks_ = 0;
-};
-
 TEST(PerfectHashBuilder, ASourceOfOtherKeysAtEachWalkIsRefused) {
   constexpr uint64_t kKeys = 600'000;
   const std::vector<std::string> keys[] = {NumberedKeys(kKeys), NumberedKeys(kKeys, "other ")};

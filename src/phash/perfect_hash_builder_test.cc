@@ -489,22 +489,6 @@ TEST(PerfectHashBuilder, AnExceptionOfProgressReachesTheCaller) {
 
 // Sources that do not keep to their word.
 
-/// Gives what a function of the walk's number says.
-class OddSource : public KeySource {
- public:
-  using Visit = std::function<void(std::span<const std::string_view>)>;
-  OddSource(uint64_t size, std::function<Status(uint64_t walk, const Visit& visit)> walk)
-      : size_(size), walk_(std::move(walk)) {}
-
-  uint64_t size() const override { return size_; }
-  Status Walk(const Visit& visit) const override { return walk_(walks_++, visit); }
-
- private:
-  uint64_t size_;
-  std::function<Status(uint64_t, const Visit&)> walk_;
-  mutable uint64_t walks_ = 0;
-};
-
 TEST(PerfectHashBuilder, ASourceOfMoreOrFewerKeysThanItsSizeIsRefused) {
   for (const uint64_t count : {0, 1, 31, 33, 5'000, 140'000}) {
     const std::vector<std::string> keys = NumberedKeys(count + 1);

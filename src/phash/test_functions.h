@@ -55,6 +55,22 @@ void Shuffle(std::vector<Value>* values, uint64_t seed) {
   }
 }
 
+/// A source that need not keep to its word: a walk gives what a function of its number says.
+class OddSource : public KeySource {
+ public:
+  using Visit = std::function<void(std::span<const std::string_view>)>;
+  OddSource(uint64_t size, std::function<Status(uint64_t walk, const Visit& visit)> walk)
+      : size_(size), walk_(std::move(walk)) {}
+
+  uint64_t size() const override { return size_; }
+  Status Walk(const Visit& visit) const override { return walk_(walks_++, visit); }
+
+ private:
+  uint64_t size_;
+  std::function<Status(uint64_t, const Visit&)> walk_;
+  mutable uint64_t walks_ = 0;
+};
+
 /// Whether each key, bytes or a hash, has a number of its own below their count.
 template <class Key>
 testing::AssertionResult IsBijective(const PerfectHash& function, const std::vector<Key>& keys) {
