@@ -173,7 +173,8 @@ uint32_t Placer::FindShift(std::span<const uint64_t> hashes, const Slots& slots)
   }
   for (const ShiftedKey& key : used) {
     const uint32_t slot = key.Slot(best);
-    slots.words[slot / 256 * 4 + slot % kStep] |= uint64_t{1} << (slot / kStep % 64);
+    slots.words[slot / TakenSlots::kBlockSlots * TakenSlots::kBlockWords + slot % kStep] |=
+        uint64_t{1} << (slot / kStep % 64);
   }
   return best;
 }

@@ -12,7 +12,7 @@ namespace basalt::phash {
 /// Finds the seeds of neighbouring buckets: one after the other, larger ones earlier than their
 /// turn, each takes the seed that puts its keys on free slots as far to the left as can be.
 ///
-/// Cost: under shift seeds some 60 instructions a key on 16 KiB of slots; under dense seeds 255
+/// Cost: under shift seeds some 240 instructions a key for all 255 shifts; under dense seeds 255
 /// places are tried for each key, 16 at once with AVX-512.
 ///
 /// Holds scratch memory: one a thread.

@@ -10,9 +10,10 @@
 
 namespace basalt::phash {
 
-/// Which slots of a level are taken, chunk by chunk: 16 KiB that stay in the first-level cache
-/// while the chunk is placed. Each chunk's slots begin at its origin, a multiple of a block; those
-/// behind its own that its last slices reach are there twice, here and in the next chunk.
+/// Which slots of a level are taken, chunk by chunk: some 32 KiB each, of which placing
+/// touches the few hundred bytes around the present bucket. Each chunk's slots begin at its origin,
+/// a multiple of a block; those behind its own that its last slices reach are there twice, here and
+/// in the next chunk.
 ///
 /// A block is 256 slots in 4 words. Under dense seeds slot s is bit s; under shift seeds word c of
 /// a block has the slots with s % 4 == c, because a shift moves keys by 4: 64 shifts are 64 bits in
