@@ -165,6 +165,7 @@ class MergingIterator final : public base::RecordIterator {
     const base::RecordIterator& front = *heap_.front().child;
     key_ = front.key();
     tag_ = front.tag();
+    time_ms_ = front.time_ms();
     value_ = front.value();
   }
 

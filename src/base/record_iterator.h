@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "basalt/status.h"
@@ -20,6 +21,8 @@ class RecordIterator {
   bool Valid() const noexcept { return valid_; }
   std::string_view key() const noexcept { return key_; }
   Tag tag() const noexcept { return tag_; }
+  /// A put's expiry, a merge's moment of writing: wall milliseconds since 1970; 0: none.
+  uint64_t time_ms() const noexcept { return time_ms_; }
   std::string_view value() const noexcept { return value_; }
   const Status& status() const noexcept { return status_; }
 
@@ -37,6 +40,7 @@ class RecordIterator {
   std::string_view key_;
   std::string_view value_;
   Tag tag_ = 0;
+  uint64_t time_ms_ = 0;
   bool valid_ = false;
   Status status_;
 };

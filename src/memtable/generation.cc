@@ -159,7 +159,7 @@ Result<Generation::Reservation> Generation::Reserve(std::string_view batch, size
                                      .keyspace = cursor.keyspace(),
                                      .key = cursor.key(),
                                      .value = cursor.value(),
-                                     .expiry_ms = cursor.time_ms(),
+                                     .time_ms = cursor.time_ms(),
                                      .is_of_several = is_of_several},
                                     hash, within_limit);
       if (position == 0) {

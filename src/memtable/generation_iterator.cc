@@ -195,6 +195,7 @@ bool GenerationIterator::Show(const Record& record) noexcept {
   key_ = record.key();
   value_ = record.value();
   tag_ = tag;
+  time_ms_ = record.time_ms();
   valid_ = true;
   const char* const end = value_.data() + value_.size();
   likely_bytes_ =

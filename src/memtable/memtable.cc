@@ -42,7 +42,7 @@ Status MemTable::Put(std::string_view key, std::string_view value, KeyspaceId ke
                          .keyspace = static_cast<uint32_t>(keyspace),
                          .key = key,
                          .value = value,
-                         .expiry_ms = 0,
+                         .time_ms = 0,
                          .is_of_several = false});
   });
 }
@@ -53,7 +53,7 @@ Status MemTable::Delete(std::string_view key, KeyspaceId keyspace) {
                          .keyspace = static_cast<uint32_t>(keyspace),
                          .key = key,
                          .value = {},
-                         .expiry_ms = 0,
+                         .time_ms = 0,
                          .is_of_several = false});
   });
 }

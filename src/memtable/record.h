@@ -18,15 +18,15 @@ namespace basalt::memtable {
 ///       12    4  value length
 ///       16    2  key length
 ///       18    1  kind (RecordKind), which the tag takes over when the record is finished
-///       19    1  flags: 1 expiry follows, 2 one of several of its batch
+///       19    1  flags: 1 time follows, 2 one of several of its batch
 ///       20    4  keyspace
-///       24    8  expiry in ms since 1970, if flagged
+///       24    8  time in ms since 1970 (base::RecordIterator), if flagged
 ///        .       key bytes, value bytes
 ///
 /// The tag is stored last, with release: who loads it, not zero, with acquire may read all the
 /// rest, which never changes again, but for `previous` (under the shard's lock, with release).
 struct Record {
-  static constexpr uint8_t kFlagExpiry = 1;
+  static constexpr uint8_t kFlagTime = 1;
   static constexpr uint8_t kFlagBatch = 2;
   static constexpr base::Tag kAbandonedTag = 0xFF;
 
@@ -38,17 +38,17 @@ struct Record {
   uint8_t flags;
   uint32_t keyspace;
 
-  static size_t ByteSize(size_t key_size, size_t value_size, bool expires) noexcept;
+  static size_t ByteSize(size_t key_size, size_t value_size, bool has_time) noexcept;
 
   char* body() noexcept { return reinterpret_cast<char*>(this + 1); }
   const char* body() const noexcept { return reinterpret_cast<const char*>(this + 1); }
-  size_t key_offset() const noexcept { return (flags & kFlagExpiry) != 0 ? sizeof(uint64_t) : 0; }
+  size_t key_offset() const noexcept { return (flags & kFlagTime) != 0 ? sizeof(uint64_t) : 0; }
 
   std::string_view key() const noexcept { return {body() + key_offset(), key_size}; }
   std::string_view value() const noexcept { return {body() + key_offset() + key_size, value_size}; }
-  /// 0: never expires.
-  uint64_t expiry_ms() const noexcept {
-    return (flags & kFlagExpiry) != 0 ? base::Load<uint64_t>(body()) : 0;
+  /// As in base::RecordIterator.
+  uint64_t time_ms() const noexcept {
+    return (flags & kFlagTime) != 0 ? base::Load<uint64_t>(body()) : 0;
   }
 };
 static_assert(sizeof(Record) == 24);
@@ -59,11 +59,11 @@ struct RecordSource {
   uint32_t keyspace = 0;
   std::string_view key;
   std::string_view value;
-  uint64_t expiry_ms = 0;      ///< 0: never.
+  uint64_t time_ms = 0;        ///< As in base::RecordIterator.
   bool is_of_several = false;  ///< Readers may have to ask whether its batch is complete.
 
   size_t ByteSize() const noexcept {
-    return Record::ByteSize(key.size(), value.size(), expiry_ms != 0);
+    return Record::ByteSize(key.size(), value.size(), time_ms != 0);
   }
 };
 
@@ -100,8 +100,8 @@ class BatchCheck {
   bool has_asked_ = false;
 };
 
-inline size_t Record::ByteSize(size_t key_size, size_t value_size, bool expires) noexcept {
-  return sizeof(Record) + (expires ? sizeof(uint64_t) : 0) + key_size + value_size;
+inline size_t Record::ByteSize(size_t key_size, size_t value_size, bool has_time) noexcept {
+  return sizeof(Record) + (has_time ? sizeof(uint64_t) : 0) + key_size + value_size;
 }
 
 }  // namespace basalt::memtable

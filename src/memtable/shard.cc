@@ -53,7 +53,7 @@ Shard::Position Shard::Place(const RecordSource& source, uint64_t prefix,
              .value_size = static_cast<uint32_t>(source.value.size()),
              .key_size = static_cast<uint16_t>(source.key.size()),
              .kind = static_cast<uint8_t>(source.kind),
-             .flags = static_cast<uint8_t>((source.expiry_ms != 0 ? Record::kFlagExpiry : 0) |
+             .flags = static_cast<uint8_t>((source.time_ms != 0 ? Record::kFlagTime : 0) |
                                            (source.is_of_several ? Record::kFlagBatch : 0)),
              .keyspace = source.keyspace};
   const uint32_t order = order_count_.load(std::memory_order_relaxed);
@@ -67,8 +67,8 @@ Shard::Position Shard::Place(const RecordSource& source, uint64_t prefix,
 
 void Shard::Fill(Record* record, const RecordSource& source) noexcept {
   char* out = record->body();
-  if (source.expiry_ms != 0) {
-    base::Store(out, source.expiry_ms);
+  if (source.time_ms != 0) {
+    base::Store(out, source.time_ms);
     out += sizeof(uint64_t);
   }
   if (!source.key.empty()) std::memcpy(out, source.key.data(), source.key.size());

@@ -473,7 +473,7 @@ Status StoreCore::Update(std::string_view key, const UpdateFunction& fn, uint32_
                         .keyspace = keyspace,
                         .key = key,
                         .value = *changed ? std::string_view(**changed) : std::string_view(),
-                        .expiry_ms = 0,
+                        .time_ms = 0,
                         .is_of_several = false};
     BASALT_RETURN_IF_ERROR(CheckSizes(source));
     const Condition is_unchanged = [&](const Generation& now, base::Tag newest) {

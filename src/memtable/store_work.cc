@@ -348,7 +348,7 @@ bool StoreCore::MergeUnderLock(size_t first, size_t last, uint64_t limit_bytes) 
                                           .keyspace = keyspace,
                                           .key = source->key(),
                                           .value = source->value(),
-                                          .expiry_ms = 0,
+                                          .time_ms = 0,
                                           .is_of_several = false},
                                          sequence);
       if (!is_added || is_let_go_.load(std::memory_order_relaxed)) return false;
