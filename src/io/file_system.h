@@ -52,6 +52,11 @@ class File {
   Status WriteAt(uint64_t offset, std::string_view bytes);
   /// The same for pieces one after the other, in as few system calls as the system allows.
   Status WritePiecesAt(uint64_t offset, std::span<const std::string_view> pieces);
+  /// From now on WriteAt may copy small writes into memory that is mapped over the file, instead of
+  /// calling the system, where the file system can promise the space: the file is then extended by
+  /// `chunk_bytes` of zeros at a time. What is written survives the death of the process either
+  /// way. One writer at a time, which writes upwards; nobody else may cut the file off.
+  void WriteThroughMemory(uint64_t chunk_bytes) noexcept { DoWriteThroughMemory(chunk_bytes); }
   /// fdatasync: the file's bytes and size survive a power cut. After an error the state of unsynced
   /// bytes is unknown, and a retry proves nothing.
   Status Sync();
@@ -68,6 +73,7 @@ class File {
  private:
   virtual int DoRead(uint64_t offset, std::span<char> out, size_t* done) const = 0;
   virtual int DoWrite(uint64_t offset, std::span<const std::string_view> pieces, size_t* done) = 0;
+  virtual void DoWriteThroughMemory(uint64_t) noexcept {}
   virtual int DoSync() = 0;
   virtual int DoTruncate(uint64_t size) = 0;
   virtual int DoAllocate(uint64_t size) = 0;

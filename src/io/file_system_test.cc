@@ -150,6 +150,33 @@ TEST_P(FileSystemContract, TruncationCutsAndExtendsWithZeros) {
   EXPECT_EQ(Content("a"), std::string("he\0\0", 4));
 }
 
+TEST_P(FileSystemContract, WritesThroughMemoryAreWritesLikeOthers) {
+  const auto file = Create("a");
+  file->WriteThroughMemory(8192);
+  std::string expected;
+  for (int i = 0; i < 300; ++i) {
+    // Now and then one too large for memory, and one that crosses the end of a stretch.
+    const std::string piece(i % 50 == 49 ? 100'000 : 1 + (i * 37) % 5000,
+                            static_cast<char>('a' + i % 26));
+    const std::string_view pieces[] = {std::string_view(piece).substr(0, 1),
+                                       std::string_view(piece).substr(1)};
+    ASSERT_TRUE(file->WritePiecesAt(expected.size(), pieces).ok());
+    expected += piece;
+    if (i % 100 == 0) {
+      ASSERT_TRUE(file->Sync().ok());
+    }
+  }
+  ASSERT_GE(file->Size().value(), expected.size());
+  std::string found(expected.size(), '\0');
+  ASSERT_TRUE(file->ReadExactAt(0, found).ok());
+  EXPECT_TRUE(found == expected);
+  const std::string whole = ReadWholeFile(fs_, Path("a"), 8 << 20).value();
+  EXPECT_EQ(whole.find_first_not_of('\0', expected.size()), std::string::npos)
+      << "behind the last write there are zeros";
+  ASSERT_TRUE(file->Truncate(expected.size()).ok());
+  EXPECT_TRUE(ReadWholeFile(fs_, Path("a"), 8 << 20).value() == expected);
+}
+
 TEST_P(FileSystemContract, AllocationExtendsWithZerosAndNeverShrinks) {
   const auto file = Create("a", "hello");
   ASSERT_TRUE(file->Allocate(8).ok());

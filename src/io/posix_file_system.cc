@@ -3,12 +3,15 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstring>
 
 #include "io/file_system.h"
 #include "io/posix_file_lock.h"
@@ -29,12 +32,94 @@ class PosixMapping final : public Mapping {
   }
 };
 
+/// Whether space that fallocate has given can be written through a mapping whatever else fills the
+/// disk. File systems that copy on write may find no room at the store itself, which is a SIGBUS.
+bool KeepsAllocatedSpace(int descriptor) {
+  constexpr uint64_t kExt = 0xEF53;
+  constexpr uint64_t kXfs = 0x5846'5342;
+  constexpr uint64_t kTmpfs = 0x0102'1994;
+  struct statfs attributes{};
+  if (fstatfs(descriptor, &attributes) != 0) return false;
+  const auto type = static_cast<uint64_t>(attributes.f_type);
+  return type == kExt || type == kXfs || type == kTmpfs;
+}
+
+/// A part of a file, mapped to be written.
+class WriteWindow {
+ public:
+  WriteWindow() = default;
+  ~WriteWindow() { Unmap(); }
+  WriteWindow(const WriteWindow&) = delete;
+  WriteWindow& operator=(const WriteWindow&) = delete;
+
+  bool Holds(uint64_t offset, size_t bytes) const noexcept {
+    return offset >= begin_ && offset + bytes <= begin_ + size_;
+  }
+  char* At(uint64_t offset) const noexcept { return address_ + (offset - begin_); }
+
+  /// Moves to a stretch that begins with the page of `offset`, holds `bytes` from there, and is
+  /// `chunk_bytes` long if possible. False: the space cannot be had; nothing is mapped then.
+  bool MoveTo(int descriptor, uint64_t offset, size_t bytes, uint64_t chunk_bytes) noexcept {
+    Unmap();
+    constexpr uint64_t kPageBytes = 4096;
+    const uint64_t begin = offset / kPageBytes * kPageBytes;
+    const uint64_t wanted = std::max<uint64_t>(chunk_bytes, offset - begin + bytes);
+    const uint64_t size = (wanted + kPageBytes - 1) / kPageBytes * kPageBytes;
+    if (fallocate(descriptor, 0, static_cast<off_t>(begin), static_cast<off_t>(size)) != 0) {
+      return false;
+    }
+    void* const address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
+                               static_cast<off_t>(begin));
+    if (address == MAP_FAILED) return false;
+    address_ = static_cast<char*>(address);
+    begin_ = begin;
+    size_ = size;
+    return true;
+  }
+
+ private:
+  void Unmap() noexcept {
+    if (address_ != nullptr) munmap(address_, size_);
+    address_ = nullptr;
+    size_ = 0;
+  }
+
+  char* address_ = nullptr;
+  uint64_t begin_ = 0;
+  uint64_t size_ = 0;
+};
+
 class PosixFile final : public File {
  public:
   PosixFile(std::string path, int descriptor) : File(std::move(path)), descriptor_(descriptor) {}
   ~PosixFile() override { close(descriptor_); }
 
  private:
+  void DoWriteThroughMemory(uint64_t chunk_bytes) noexcept override {
+    window_bytes_ = KeepsAllocatedSpace(descriptor_) ? chunk_bytes : 0;
+  }
+
+  /// False: the pieces are to be written by a call.
+  bool CopyToWindow(uint64_t offset, std::span<const std::string_view> pieces, size_t* done) {
+    // What a call costs is spread over larger writes, which page faults would not be.
+    constexpr size_t kCopiedMax = size_t{64} << 10;
+    size_t bytes = 0;
+    for (const std::string_view piece : pieces) bytes += piece.size();
+    if (bytes > kCopiedMax) return false;
+    if (!window_.Holds(offset, bytes) &&
+        !window_.MoveTo(descriptor_, offset, bytes, window_bytes_)) {
+      window_bytes_ = 0;
+      return false;
+    }
+    char* out = window_.At(offset);
+    for (const std::string_view piece : pieces) {
+      if (!piece.empty()) std::memcpy(out, piece.data(), piece.size());
+      out += piece.size();
+    }
+    *done = bytes;
+    return true;
+  }
+
   int DoRead(uint64_t offset, std::span<char> out, size_t* done) const override {
     const ssize_t answer = pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
     if (answer < 0) return errno;
@@ -43,6 +128,7 @@ class PosixFile final : public File {
   }
 
   int DoWrite(uint64_t offset, std::span<const std::string_view> pieces, size_t* done) override {
+    if (window_bytes_ != 0 && CopyToWindow(offset, pieces, done)) return 0;
     std::array<iovec, IOV_MAX> vectors;
     size_t count = 0;
     for (const std::string_view piece : pieces) {
@@ -88,6 +174,8 @@ class PosixFile final : public File {
   }
 
   const int descriptor_;
+  uint64_t window_bytes_ = 0;  // 0: every write is a call
+  WriteWindow window_;
 };
 
 class PosixFileSystem final : public FileSystem {

@@ -248,6 +248,7 @@ Status Log::CreateFileWith(Group& group, Lsn durable, LogFile* file, uint64_t* r
   file->records_end = kRecordsOffset;
   if (options_.preallocate_bytes > 0) {
     static_cast<void>(file->handle->Allocate(options_.preallocate_bytes));
+    file->handle->WriteThroughMemory(options_.preallocate_bytes);
   }
   *running_hash = FillChecksums(group.bytes.get(), group.size, file->id, kRecordsOffset, file->id);
   const std::string head = EncodeFileHeader(header);
