@@ -63,8 +63,8 @@ TEST_F(OpenTest, WrongOptionsNameTheField) {
               "memory_budget");
   ExpectError(DB::Open(Path("db"), {.durability = Durability::kInterval}).error(),
               StatusCode::kUnsupported, "durability");
-  ExpectError(DB::Open(Path("db"), {.compression = Compression::kLz4ThenZstd}).error(),
-              StatusCode::kUnsupported, "compression");
+  ExpectError(DB::Open(Path("db"), {.default_ttl = std::chrono::seconds(-1)}).error(),
+              StatusCode::kInvalidArgument, "default_ttl");
   EXPECT_FALSE(std::filesystem::exists(Path("db")));
 }
 
@@ -80,9 +80,8 @@ TEST_F(OpenTest, OversizedAndUnsupportedWritesAreRefusedWhole) {
   batch.Put(std::string(70'000, 'k'), "v");
   ExpectError(db->Write(batch), StatusCode::kInvalidArgument, "70000");
   EXPECT_FALSE(db->Get("good")->has_value());
-  WriteBatch expiring;
-  expiring.Put("soon", "gone", std::chrono::seconds(1));
-  ExpectError(db->Write(expiring), StatusCode::kUnsupported, "ttl");
+  ExpectError(db->Put("key", "value", {.ttl = std::chrono::seconds(-1)}),
+              StatusCode::kInvalidArgument, "ttl");
   WriteBatch elsewhere;
   elsewhere.Put("key", "value", {}, static_cast<KeyspaceId>(7));
   ExpectError(db->Write(elsewhere), StatusCode::kNotFound, "keyspace 7");

@@ -18,10 +18,13 @@
 
 namespace basalt {
 
+class Cache;
+
 namespace cache {
 class CacheCore;
 class Shard;
 struct Entry;
+CacheCore& CoreOf(const Cache& cache) noexcept;
 }  // namespace cache
 
 /// What leaves first when memory is short.
@@ -221,6 +224,7 @@ class Cache {
   CacheStats GetStats() const;
 
  private:
+  friend cache::CacheCore& cache::CoreOf(const Cache& cache) noexcept;
   explicit Cache(std::shared_ptr<cache::CacheCore> core) noexcept;
   std::shared_ptr<cache::CacheCore> core_;
 };

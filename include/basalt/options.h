@@ -1,8 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "basalt/status.h"
@@ -22,15 +24,16 @@ class Snapshot;
 /// | `kPower`    | nothing acknowledged   | nothing acknowledged        |
 ///
 /// After either, what a database holds is a prefix of what was written to it, in order.
-/// kMemory and kInterval answer Unsupported for now.
+/// kMemory is a property of a database or keyspace, never of one write; what such keyspaces hold
+/// lies outside the rule above. kInterval answers Unsupported for now.
 enum class Durability : uint8_t { kMemory = 0, kInterval = 1, kProcess = 2, kPower = 3 };
 
-/// How table blocks are compressed. kLz4ThenZstd (Zstandard at the last level) answers Unsupported
-/// for now.
+/// How table blocks are compressed. kLz4ThenZstd: Zstandard at the last level, where most data
+/// lies, LZ4 above.
 enum class Compression : uint8_t { kNone = 0, kLz4 = 1, kLz4ThenZstd = 2 };
 
 /// Names a keyspace: a set of keys of its own inside one store. Never reused, never part of the key
-/// bytes. A DB has only kDefault for now and answers NotFound for others.
+/// bytes. Every store has kDefault; a DB makes others (DB::CreateKeyspace).
 enum class KeyspaceId : uint32_t { kDefault = 0 };
 
 /// How a Get or MultiGet reads.
@@ -53,9 +56,30 @@ struct ScanOptions {
   bool fill_cache = true;
 };
 
-/// How a write is acknowledged.
+/// How a write is made and acknowledged.
 struct WriteOptions {
-  /// Unset: the store's own level. kMemory is refused: it is a property of a store, not of a write.
+  /// Unset: the keyspace's level, or else the store's. kMemory is refused: it is a property of a
+  /// store, not of a write.
+  std::optional<Durability> durability{};
+  /// Of functions that write one key or range. The records of a batch name their own: with a batch
+  /// it must stay kDefault.
+  KeyspaceId keyspace = KeyspaceId::kDefault;
+  /// How long after the write the value expires; zero: DBOptions::default_ttl, or never. Only for
+  /// what puts one key: with a batch, whose records name their own, it must stay zero.
+  std::chrono::milliseconds ttl{0};
+};
+
+/// How a keyspace is made.
+struct KeyspaceOptions {
+  /// The level of writes that name none; unset: the database's. kMemory: its writes are not logged,
+  /// and share no batch with those that are.
+  std::optional<Durability> durability{};
+};
+
+/// One of a database's keyspaces.
+struct KeyspaceInfo {
+  KeyspaceId id = KeyspaceId::kDefault;
+  std::string name;  ///< Empty: the default one.
   std::optional<Durability> durability{};
 };
 
@@ -83,9 +107,11 @@ struct DBOptions {
   /// Bytes for memtables and cached blocks together; at least 1 MiB. 0: a quarter of what the
   /// process may use (physical memory or its cgroup's limit, whichever is less).
   uint64_t memory_budget = 0;
-  /// The level of writes that name none.
+  /// The level of writes that name none. kMemory: the database has no log.
   Durability durability = Durability::kProcess;
   Compression compression = Compression::kLz4;
+  /// How long values live whose put names no ttl; zero: for ever.
+  std::chrono::milliseconds default_ttl{0};
   /// Threads for flushes and compactions, shared by all databases of the process: the first one
   /// opened decides. 0: derived (one for two cores, at most four).
   uint32_t background_threads = 0;

@@ -24,6 +24,7 @@ struct DBStats {
   uint64_t snapshots = 0;
   uint64_t memory_budget = 0;
   uint64_t memtable_bytes = 0;  ///< Active and sealed.
+  uint64_t keyspaces = 0;       ///< With the default one.
   uint64_t cache_bytes = 0;     ///< Blocks in the cache.
   uint64_t cache_capacity = 0;
   uint64_t cache_hits = 0;
@@ -42,8 +43,13 @@ struct DBStats {
   uint64_t compactions = 0;
   uint64_t compaction_bytes_read = 0;
   uint64_t compaction_bytes_written = 0;
+  uint64_t compaction_debt = 0;  ///< That compaction has yet to rewrite.
+  uint64_t compactions_running = 0;
+  uint64_t range_deletes = 0;  ///< That some table may still need.
   uint64_t write_waits = 0;    ///< Writes that waited for a flush.
   uint64_t write_wait_us = 0;  ///< How long they waited together.
+  uint64_t write_delays = 0;   ///< Writes that were slowed down to let compaction keep up.
+  uint64_t write_delay_us = 0;
   uint64_t background_errors = 0;
   std::string background_error;     ///< The present one; empty when all is well.
   uint64_t recovered_records = 0;   ///< Log records replayed at Open.

@@ -17,7 +17,7 @@ inline constexpr size_t kMaxKeyBytes = 65'535;
 inline constexpr uint64_t kMaxValueBytes = 0xFFFF'FFFF;
 
 /// What a record does. The numbers stand in batches, logs and tables and are frozen. A store that
-/// meets a kind it does not know refuses it. A batch has no way to make the last two yet.
+/// meets a kind it does not know refuses it. A batch has no way to make the last one yet.
 enum class RecordKind : uint8_t {
   kPut = 1,
   kDelete = 2,
@@ -25,6 +25,13 @@ enum class RecordKind : uint8_t {
   kMerge = 4,
   kBlobReference = 5,
 };
+
+/// How a merge combines its operand with the value that is there. The numbers are frozen.
+///
+/// kAdd, kMin and kMax work on 8-byte little-endian signed integers; addition wraps round. On an
+/// absent key each sets the operand. A value that is no such number stays as it is, and reading the
+/// key is FailedPrecondition until it is overwritten or deleted.
+enum class MergeOperator : uint8_t { kAdd = 1, kMin = 2, kMax = 3, kAppend = 4 };
 
 /// Writes that a store applies together: all of them become visible and durable at once, or none.
 /// Later records win over earlier ones on the same key. Copyable; one thread at a time. A record
@@ -37,8 +44,9 @@ class WriteBatch {
     RecordKind kind;
     KeyspaceId keyspace;
     std::string_view key;
-    std::string_view value;  ///< Or the exclusive end of a range.
+    std::string_view value;  ///< Or the exclusive end of a range, or a merge's operand.
     std::chrono::milliseconds ttl;
+    MergeOperator merge_operator = MergeOperator::kAdd;  ///< Of a merge.
   };
 
   WriteBatch() = default;
@@ -49,16 +57,21 @@ class WriteBatch {
   WriteBatch& operator=(WriteBatch&& other) noexcept;
   ~WriteBatch() = default;
 
-  /// Sets `key` to `value`. A `ttl` above zero makes it expire that long after the write (stores
-  /// without expiry refuse it); a negative one is InvalidArgument.
+  /// Sets `key` to `value`. A `ttl` above zero makes it expire that long after the write (a
+  /// MemTable refuses it); zero means never, or a DB's default_ttl; a negative one is
+  /// InvalidArgument.
   void Put(std::string_view key, std::string_view value, std::chrono::milliseconds ttl = {},
            KeyspaceId keyspace = KeyspaceId::kDefault);
   /// Removes `key`, present or not.
   void Delete(std::string_view key, KeyspaceId keyspace = KeyspaceId::kDefault);
   /// Removes all keys in [begin, end), present or not; earlier records of this batch included. An
-  /// empty range (end <= begin) adds nothing. A DB answers Unsupported for now.
+  /// empty range (end <= begin) adds nothing.
   void DeleteRange(std::string_view begin, std::string_view end,
                    KeyspaceId keyspace = KeyspaceId::kDefault);
+  /// Combines `operand` with the key's value, without reading it now: the value keeps its expiry.
+  /// An operand that is no operand of `op` is InvalidArgument. A MemTable refuses merges.
+  void Merge(std::string_view key, MergeOperator op, std::string_view operand,
+             KeyspaceId keyspace = KeyspaceId::kDefault);
   void Clear() noexcept;
 
   /// Records, and bytes of the serialised form.
@@ -79,7 +92,7 @@ class WriteBatch {
 
  private:
   void Add(RecordKind kind, KeyspaceId keyspace, std::string_view key, std::string_view value,
-           std::chrono::milliseconds ttl);
+           std::chrono::milliseconds ttl, MergeOperator op = MergeOperator::kAdd);
 
   std::string bytes_;
   size_t count_ = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "basalt/write_batch.h"
@@ -15,18 +16,47 @@
 //        2    2  key length
 //        4    4  value length
 //        8    4  keyspace, if flagged and not zero
-//        .    8  time, if flagged: in a batch the relative TTL in ms, in a log the absolute
-//                expiry in ms since 1970
+//        .    8  time, if flagged: in a batch a put's relative TTL in ms; in a log, in ms since
+//                1970, a put's expiry, and of every merge when it was written
 //        .       key bytes, value bytes
 //
 // One batch has one form: a keyspace of zero and a time of zero or above 2^63 - 1 are refused, and
-// so is a delete with a value or a time. The value of a range delete is the range's end, exclusive.
+// so is a delete with a value or a time. The value of a range delete is the range's end, exclusive;
+// that of a merge its operator (1 byte) and its operand.
 
 namespace basalt::base {
 
 inline constexpr size_t kBatchRecordHeaderBytes = 8;
 inline constexpr uint8_t kBatchFlagKeyspace = 1;
 inline constexpr uint8_t kBatchFlagTime = 2;
+
+/// What a record is made of.
+struct BatchRecord {
+  RecordKind kind = RecordKind::kPut;
+  uint32_t keyspace = 0;
+  uint64_t time_ms = 0;
+  std::string_view key;
+  std::string_view value;
+  uint8_t merge_operator = 0;  ///< Goes before the value; 0: nothing does.
+};
+
+/// Appends its serialised form. Its sizes have been checked. Throws std::bad_alloc, and has then
+/// changed nothing.
+inline void AppendBatchRecord(const BatchRecord& record, std::string* out) {
+  const size_t operator_bytes = record.merge_operator != 0 ? 1 : 0;
+  out->reserve(out->size() + kBatchRecordHeaderBytes + sizeof(uint32_t) + sizeof(uint64_t) +
+               record.key.size() + operator_bytes + record.value.size());
+  out->push_back(static_cast<char>(record.kind));
+  out->push_back(static_cast<char>((record.keyspace != 0 ? kBatchFlagKeyspace : 0) |
+                                   (record.time_ms != 0 ? kBatchFlagTime : 0)));
+  Append(out, static_cast<uint16_t>(record.key.size()));
+  Append(out, static_cast<uint32_t>(operator_bytes + record.value.size()));
+  if (record.keyspace != 0) Append(out, record.keyspace);
+  if (record.time_ms != 0) Append(out, record.time_ms);
+  out->append(record.key);
+  if (operator_bytes != 0) out->push_back(static_cast<char>(record.merge_operator));
+  out->append(record.value);
+}
 
 /// Walks a serialised batch that has been validated (WriteBatch::Parse); does not check again.
 class BatchCursor {

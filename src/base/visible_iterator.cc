@@ -4,13 +4,15 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/coding.h"
+#include "base/merge_operator.h"
 
-// Forward, the source stands at the present record, and key_ and value_ look into it. Backward, the
-// source meets a key's versions oldest first, so that it has to pass all of them to know the
-// newest: it stands before the present key, whose record is copied, unless records stay where they
-// are anyway.
+// Forward, the source stands at the present record, and key_ and value_ look into it; where that is
+// a merge, the source has passed what it builds on, and both are copies. Backward, the source meets
+// a key's versions oldest first, so that it has to pass all of them to know the newest: it stands
+// before the present key, whose record is copied, unless records stay where they are anyway.
 
 namespace basalt::base {
 namespace {
@@ -80,6 +82,8 @@ class VisibleIterator final : public Iterator {
       if (backward_) {
         source()->Seek(found_key_, 0);
         FindForward(/*skip=*/false);
+      } else if (is_merged_) {
+        FindForward(/*skip=*/true);
       } else {
         source()->Next();
         FindForward(/*skip=*/true);
@@ -129,6 +133,7 @@ class VisibleIterator final : public Iterator {
   /// not count.
   void FindForward(bool skip) {
     backward_ = false;
+    is_merged_ = false;
     for (; source()->Valid(); source()->Next()) {
       const std::string_view key = source()->key();
       if (upper_ && key >= *upper_) break;
@@ -136,6 +141,9 @@ class VisibleIterator final : public Iterator {
       if (skip && IsFound(key)) continue;
       Remember(key);
       skip = true;
+      if (TagKind(source()->tag()) == RecordKind::kMerge && !IsCovered()) {
+        return ShowMerged();
+      }
       if (IsPut()) {
         key_ = key;
         value_ = keys_only_ ? std::string_view() : source()->value();
@@ -146,19 +154,78 @@ class VisibleIterator final : public Iterator {
     End();
   }
 
+  /// The source stands at the newest visible version, a merge: passes all that it builds on.
+  void ShowMerged() {
+    key_copy_.assign(found_key_);
+    found_key_ = key_copy_;
+    merges_.clear();
+    std::optional<std::string> below;
+    uint64_t expiry_ms = 0;
+    for (; source()->Valid() && IsFound(source()->key()) && !IsCovered(); source()->Next()) {
+      if (TagKind(source()->tag()) != RecordKind::kMerge) {
+        if (TagKind(source()->tag()) == RecordKind::kPut) {
+          below.emplace(source()->value());
+          expiry_ms = source()->time_ms();
+        }
+        break;
+      }
+      merges_.push_back({std::string(source()->value()), source()->time_ms()});
+    }
+    if (!source()->status().ok()) return End();
+    is_merged_ = true;
+    if (!SetMerged(below, expiry_ms)) return;
+    if (HasExpired(merged_.expiry_ms)) return FindForward(/*skip=*/true);
+    key_ = found_key_;
+    value_ = keys_only_ ? std::string_view() : merged_.value;
+    valid_ = true;
+  }
+
+  /// False: the error ended the iteration.
+  bool SetMerged(const std::optional<std::string>& below, uint64_t expiry_ms) {
+    auto merged =
+        ApplyMerges(merges_, below ? std::optional<std::string_view>(*below) : std::nullopt,
+                    expiry_ms, view_.now_ms);
+    if (!merged) {
+      status_ = merged.error();
+      Invalidate();
+      return false;
+    }
+    merged_ = std::move(*merged);
+    return true;
+  }
+
   void FindBackward() {
     backward_ = true;
+    is_merged_ = false;
     while (source()->Valid()) {
       if (lower_ && source()->key() < *lower_) break;
       Remember(source()->key());
       bool found = false;
+      merges_.clear();
+      std::optional<std::string> below;
+      uint64_t expiry_ms = 0;
       for (; source()->Valid() && IsFound(source()->key()); source()->Prev()) {
-        if (TagSequence(source()->tag()) > view_.at) continue;
-        found = IsPut();
-        if (found && !keys_only_) value_ = Kept(source()->value(), &value_copy_);
+        const Tag tag = source()->tag();
+        if (TagSequence(tag) > view_.at || IsCovered()) continue;
+        if (TagKind(tag) == RecordKind::kMerge) {
+          if (merges_.empty() && found) below.emplace(value_);
+          merges_.insert(merges_.begin(), {std::string(source()->value()), source()->time_ms()});
+          continue;
+        }
+        merges_.clear();
+        below.reset();
+        found = TagKind(tag) == RecordKind::kPut;
+        expiry_ms = source()->time_ms();
+        if (found) value_ = Kept(source()->value(), &value_copy_);
       }
       if (!source()->status().ok()) break;
-      if (found) {
+      if (!merges_.empty()) {
+        if (!SetMerged(below, below ? expiry_ms : 0)) return;
+        value_ = merged_.value;
+        expiry_ms = merged_.expiry_ms;
+        found = true;
+      }
+      if (found && !HasExpired(expiry_ms)) {
         key_ = found_key_;
         if (keys_only_) value_ = {};
         valid_ = true;
@@ -187,8 +254,15 @@ class VisibleIterator final : public Iterator {
   }
 
   bool IsPut() const {
-    return TagKind(source()->tag()) == RecordKind::kPut &&
-           !view_.ranges.Covers(source()->key(), TagSequence(source()->tag()));
+    return TagKind(source()->tag()) == RecordKind::kPut && !HasExpired(source()->time_ms()) &&
+           !IsCovered();
+  }
+  bool HasExpired(uint64_t expiry_ms) const noexcept {
+    return expiry_ms != 0 && expiry_ms <= view_.now_ms;
+  }
+  bool IsCovered() const {
+    return view_.ranges != nullptr &&
+           view_.ranges->Covers(source()->key(), TagSequence(source()->tag()));
   }
   RecordIterator* source() const noexcept { return view_.source.get(); }
 
@@ -200,6 +274,9 @@ class VisibleIterator final : public Iterator {
   std::string_view found_key_;  ///< Of the present record, or of the one that is looked for.
   std::string key_copy_;
   std::string value_copy_;
+  bool is_merged_ = false;  ///< Forward: the source has passed the present key's newest version.
+  std::vector<PendingMerge> merges_;  ///< Newest first.
+  MergedValue merged_;
 };
 
 class ErrorIterator final : public Iterator {

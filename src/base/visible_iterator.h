@@ -10,16 +10,18 @@
 #include "base/record_iterator.h"
 
 // From versions in internal order to what a user sees: the newest version of each key at or below a
-// sequence number, unless that is a delete or lies under a range delete, within the bounds.
+// sequence number, within the bounds, unless that is a delete, has expired, or lies under a range
+// delete; merges are applied to what they find.
 
 namespace basalt::base {
 
 /// What is looked at. Destroyed from the last to the first.
 struct View {
-  std::shared_ptr<const void> keeps_alive{};  ///< What the source reads from.
-  std::function<Status()> check_usable{};     ///< Asked before each move, if set.
-  RangeCover ranges{};                        ///< Of the range deletes up to `at`.
+  std::shared_ptr<const void> keeps_alive{};   ///< What the source reads from.
+  std::function<Status()> check_usable{};      ///< Asked before each move, if set.
+  std::shared_ptr<const RangeCover> ranges{};  ///< Of the range deletes up to `at`; null: none.
   SequenceNumber at = kMaxSequence;
+  uint64_t now_ms = 0;  ///< What expires at or before it has expired. Wall ms since 1970.
   std::unique_ptr<RecordIterator> source{};
   /// The source's keys and values stay where they are when it moves on, for as long as it lives.
   bool records_stay = false;

@@ -7,6 +7,7 @@
 #include "base/batch_cursor.h"
 #include "base/check.h"
 #include "base/coding.h"
+#include "base/merge_operator.h"
 
 namespace basalt {
 namespace {
@@ -79,8 +80,13 @@ Status CheckSerialisedRecord(base::Decoder* in, size_t start) {
       (has_time || value_bytes > kMaxKeyBytes)) {
     return refuse(StatusCode::kCorruption, "a range delete with a time or an end that is no key");
   }
-  in->ReadBytes(uint64_t{key_bytes} + value_bytes);
+  in->ReadBytes(key_bytes);
+  const std::string_view value = in->ReadBytes(value_bytes);
   if (!in->ok()) return truncated();
+  if (kind == static_cast<uint8_t>(RecordKind::kMerge) && !base::IsMergeValue(value)) {
+    return refuse(StatusCode::kUnsupported,
+                  "a merge whose operator or operand this version does not know");
+  }
   return {};
 }
 
@@ -120,6 +126,15 @@ void WriteBatch::DeleteRange(std::string_view begin, std::string_view end, Keysp
   if (begin < end) Add(RecordKind::kDeleteRange, keyspace, begin, end, {});
 }
 
+void WriteBatch::Merge(std::string_view key, MergeOperator op, std::string_view operand,
+                       KeyspaceId keyspace) {
+  if (Status fault = base::CheckMergeOperand(op, operand); !fault.ok()) {
+    if (error_.ok()) error_ = std::move(fault);
+    return;
+  }
+  Add(RecordKind::kMerge, keyspace, key, operand, {}, op);
+}
+
 void WriteBatch::Clear() noexcept {
   bytes_.clear();
   count_ = 0;
@@ -127,49 +142,46 @@ void WriteBatch::Clear() noexcept {
 }
 
 void WriteBatch::Add(RecordKind kind, KeyspaceId keyspace, std::string_view key,
-                     std::string_view value, std::chrono::milliseconds ttl) {
-  if (Status fault = CheckRecord(key, value, ttl); !fault.ok()) {
+                     std::string_view value, std::chrono::milliseconds ttl, MergeOperator op) {
+  const bool is_merge = kind == RecordKind::kMerge;
+  Status fault = CheckRecord(key, value, ttl);
+  if (fault.ok() && is_merge && value.size() == kMaxValueBytes) {
+    fault = Status(StatusCode::kInvalidArgument,
+                   "write batch: the operand has 4 GiB - 1 bytes, one less is possible");
+  }
+  if (!fault.ok()) {
     if (error_.ok()) error_ = std::move(fault);
     return;
   }
-  const auto keyspace_number = static_cast<uint32_t>(keyspace);
-  uint8_t flags = 0;
-  size_t record_bytes = base::kBatchRecordHeaderBytes + key.size() + value.size();
-  if (keyspace_number != 0) {
-    flags |= kBatchFlagKeyspace;
-    record_bytes += sizeof(uint32_t);
-  }
-  if (ttl.count() != 0) {
-    flags |= kBatchFlagTime;
-    record_bytes += sizeof(uint64_t);
-  }
   try {
-    bytes_.reserve(bytes_.size() + record_bytes);
+    base::AppendBatchRecord({.kind = kind,
+                             .keyspace = static_cast<uint32_t>(keyspace),
+                             .time_ms = static_cast<uint64_t>(ttl.count()),
+                             .key = key,
+                             .value = value,
+                             .merge_operator = is_merge ? static_cast<uint8_t>(op) : uint8_t{0}},
+                            &bytes_);
   } catch (const std::bad_alloc&) {
     if (error_.ok()) {
       error_ = Status(StatusCode::kResourceExhausted, "write batch: no memory to add a record");
     }
     return;
   }
-  bytes_.push_back(static_cast<char>(kind));
-  bytes_.push_back(static_cast<char>(flags));
-  base::Append(&bytes_, static_cast<uint16_t>(key.size()));
-  base::Append(&bytes_, static_cast<uint32_t>(value.size()));
-  if (keyspace_number != 0) base::Append(&bytes_, keyspace_number);
-  if (ttl.count() != 0) base::Append(&bytes_, static_cast<uint64_t>(ttl.count()));
-  bytes_.append(key).append(value);
   ++count_;
 }
 
 Status WriteBatch::ForEach(const std::function<Status(const Record&)>& visit) const {
   base::BatchCursor cursor(bytes_);
   while (cursor.Next()) {
+    const bool is_merge = cursor.kind() == RecordKind::kMerge;
     BASALT_RETURN_IF_ERROR(
         visit({.kind = cursor.kind(),
                .keyspace = static_cast<KeyspaceId>(cursor.keyspace()),
                .key = cursor.key(),
-               .value = cursor.value(),
-               .ttl = std::chrono::milliseconds(static_cast<int64_t>(cursor.time_ms()))}));
+               .value = is_merge ? cursor.value().substr(1) : cursor.value(),
+               .ttl = std::chrono::milliseconds(static_cast<int64_t>(cursor.time_ms())),
+               .merge_operator = is_merge ? static_cast<MergeOperator>(cursor.value()[0])
+                                          : MergeOperator::kAdd}));
   }
   return {};
 }

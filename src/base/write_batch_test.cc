@@ -212,7 +212,10 @@ TEST(WriteBatch, ParseGivesTheSameBatch) {
 
 TEST(WriteBatch, ParseTakesAllDefinedKinds) {
   std::string bytes;
-  for (uint8_t kind = 1; kind <= 5; ++kind) bytes += RecordBytes(kind, 0, 1, 0, "k");
+  for (uint8_t kind = 1; kind <= 5; ++kind) {
+    const bool is_merge = kind == static_cast<uint8_t>(RecordKind::kMerge);
+    bytes += RecordBytes(kind, 0, 1, is_merge ? 2 : 0, is_merge ? "k\4a" : "k");
+  }
   const Result<WriteBatch> batch = WriteBatch::Parse(bytes);
   ASSERT_TRUE(batch) << batch.error().ToString();
   EXPECT_EQ(batch->count(), 5u);

@@ -70,6 +70,8 @@ Result<bool> Cache::Replace(std::string_view key, std::string_view value,
   return core_->PutBytes(key, value, options.ttl, cache::Condition::kIfPresent);
 }
 
+cache::CacheCore& cache::CoreOf(const Cache& cache) noexcept { return *cache.core_; }
+
 MaybeValue Cache::Get(std::string_view key) { return core_->Get(key, true); }
 MaybeValue Cache::Peek(std::string_view key) const { return core_->Get(key, false); }
 

@@ -217,6 +217,12 @@ MaybeValue CacheCore::GetSlowly(std::string_view key, bool counts) noexcept {
   }
 }
 
+Entry* CacheCore::FindCounted(uint64_t hash, std::string_view key, uint32_t thread) noexcept {
+  const Index::Found found = FindAlive(ShardOf(hash), hash, key, true);
+  Count(thread, found ? 1 : 0, found ? 0 : 1);
+  return found ? found.entry() : nullptr;
+}
+
 [[gnu::noinline]] bool CacheCore::IsAlive(const Entry& entry) const noexcept {
   uint64_t deadline_ms = 0;
   if (!entry.state.ReadDeadline(&deadline_ms)) return false;

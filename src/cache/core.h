@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -129,6 +130,9 @@ class CacheCore {
   /// Inline in its two callers: the way of a hit, a hundred and some instructions, calls nothing.
   MaybeValue Get(std::string_view key, bool counts) noexcept;
   Status MultiGet(std::span<const std::string_view> keys, std::span<MaybeValue> values);
+  /// Calls `visit(Shard*, Entry*)` inside an epoch; it must not throw. See visit.h.
+  template <class Visitor>
+  bool Visit(std::string_view key, const Visitor& visit) noexcept;
   /// `is_refused`: set when the entry may be there, but cannot be pinned.
   EntryRef Find(std::string_view key, bool counts, bool* is_refused = nullptr) noexcept;
 
@@ -199,6 +203,11 @@ class CacheCore {
   bool FindValue(std::string_view key, uint64_t hash, MaybeValue* value);
   /// Inside the epoch of a guard, whose thread_number this is.
   void Count(uint32_t thread, uint64_t hits, uint64_t misses) noexcept;
+  /// The entry of a key, where a glance does not do; null: it has none. Counts. Inside the epoch of
+  /// a guard, whose thread_number this is.
+  Entry* FindCounted(uint64_t hash, std::string_view key, uint32_t thread) noexcept;
+  /// Whether the entry is the key's and alive. Inside an epoch.
+  bool IsAt(const Index::Glance& glance, std::string_view key) const noexcept;
   /// Inside an epoch.
   Index::Found FindAlive(Shard& shard, uint64_t hash, std::string_view key, bool counts) noexcept;
   Result<uint64_t> DeadlineOf(Ttl ttl) const;
@@ -303,6 +312,42 @@ template <size_t kKeyBytesMin, size_t kKeyBytesMax>
   }
   if (key.size() >= 4 && key.size() <= 8) return GetShort(key, counts);
   return GetSlowly(key, counts);
+}
+
+inline bool CacheCore::IsAt(const Index::Glance& glance, std::string_view key) const noexcept {
+  const Entry* const entry = glance.candidate;
+  return entry != nullptr && entry->key_bytes == key.size() && SameBytes(entry->key(), key) &&
+         ((glance.word & Word::kExpires) == 0 || IsAlive(*entry));
+}
+
+template <class Visitor>
+bool CacheCore::Visit(std::string_view key, const Visitor& visit) noexcept {
+  const uint64_t hash = HashOf(key);
+  Shard& shard = ShardOf(hash);
+  {
+    const base::QuickEpochGuard guard;
+    if (guard) [[likely]] {
+      const Index::Glance glance = Index::GlanceAt(shard.index().Home(hash), hash);
+      if (glance.is_absent) {
+        Count(guard.thread_number(), 0, 1);
+        return false;
+      }
+      if (IsAt(glance, key)) [[likely]] {
+        Index::Raise(glance.frequency);
+        Count(guard.thread_number(), 1, 0);
+        visit(&shard, glance.candidate);
+        return true;
+      }
+    }
+  }
+  try {
+    const base::EpochGuard guard;
+    Entry* const entry = FindCounted(hash, key, guard.thread_number());
+    if (entry != nullptr) visit(&shard, entry);
+    return entry != nullptr;
+  } catch (const std::bad_alloc&) {
+    return false;  // A cache may always miss.
+  }
 }
 
 }  // namespace basalt::cache

@@ -49,19 +49,13 @@ class Checker {
       Find(io::JoinPath(path_, kManifestName), 0, manifest.error());
       return std::move(report_);
     }
-    TableFiles levels[Version::kLevels];
-    for (const ManifestTable& table : manifest->tables) {
-      levels[table.level].push_back(
-          std::make_shared<TableFile>(fs_, io::JoinPath(path_, TableFileName(table.number)),
-                                      table.number, table.properties, nullptr));
-    }
-    const Version version(std::move(levels[0]), std::move(levels[1]));
-    if (Status order = version.CheckOrder(); !order.ok()) {
+    const auto version = VersionOf(*manifest, fs_, path_, nullptr);
+    if (Status order = version->CheckOrder(); !order.ok()) {
       Find(io::JoinPath(path_, kManifestName), 0, order);
     }
-    for (size_t level = 0; level < Version::kLevels; ++level) {
-      for (const auto& file : version.level(level)) {
-        BASALT_RETURN_IF_ERROR(CheckTable(*file));
+    for (const auto& tree : version->trees()) {
+      for (const TableFiles& level : tree->levels) {
+        for (const auto& file : level) BASALT_RETURN_IF_ERROR(CheckTable(*file));
       }
     }
     BASALT_RETURN_IF_ERROR(CheckLog(*manifest));
@@ -110,7 +104,8 @@ class Checker {
   Status CheckLog(const Manifest& manifest) {
     const auto visit = [&](const wal::RecordView& record) -> Status {
       ++report_.log_records;
-      if (Status valid = CheckLogRecord(record, path_); !valid.ok()) Find(path_, 0, valid);
+      if (Status valid = CheckLogRecord(record, path_, manifest.next_keyspace_id); !valid.ok())
+        Find(path_, 0, valid);
       if (!Progress(record.payload.size())) {
         return Status(StatusCode::kCancelled, "the check was cancelled");
       }
@@ -140,6 +135,35 @@ class Checker {
 Result<CheckReport> CheckDatabase(std::string_view path, const Environment& environment,
                                   const ProgressFunction& progress) {
   return Checker(std::string(path), environment, progress).Run();
+}
+
+Status DestroyDatabase(std::string_view path, const Environment& environment) {
+  io::FileSystem* const fs = environment.fs;
+  const std::string directory(path);
+  BASALT_ASSIGN_OR_RETURN(std::unique_ptr<io::FileLock> lock, LockExisting(fs, directory));
+  // The manifest goes first: without it what is left is no database, and can be destroyed again
+  // only by hand, but it cannot be opened as one with holes.
+  BASALT_RETURN_IF_ERROR(fs->RemoveFile(io::JoinPath(directory, kManifestName)));
+  BASALT_RETURN_IF_ERROR(fs->SyncDirectory(directory));
+  BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs->List(directory));
+  const std::string lost = io::JoinPath(directory, kLostName);
+  for (const std::string& name : names) {
+    if (!IsDatabaseFileName(name) || name == kLockName) continue;
+    if (name == kLostName) {
+      BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> cut, fs->List(lost));
+      for (const std::string& file : cut) {
+        BASALT_RETURN_IF_ERROR(fs->RemoveFile(io::JoinPath(lost, file)));
+      }
+      BASALT_RETURN_IF_ERROR(fs->RemoveDirectory(lost));
+      continue;
+    }
+    BASALT_RETURN_IF_ERROR(fs->RemoveFile(io::JoinPath(directory, name)));
+  }
+  BASALT_RETURN_IF_ERROR(fs->RemoveFile(io::JoinPath(directory, kLockName)));
+  lock.reset();
+  // Something of somebody else's may be in it.
+  static_cast<void>(fs->RemoveDirectory(directory));
+  return {};
 }
 
 Result<RepairReport> RepairDatabase(std::string_view path, const Environment& environment) {

@@ -14,11 +14,16 @@
 
 #include "basalt/cache.h"
 #include "basalt/db.h"
+#include "base/epoch.h"
 #include "base/internal_key.h"
 #include "db/commit_queue.h"
+#include "db/compaction_plan.h"
 #include "db/environment.h"
 #include "db/job_count.h"
+#include "db/keyspaces.h"
+#include "db/log_record.h"
 #include "db/manifest.h"
+#include "db/surviving_records.h"
 #include "db/version.h"
 #include "memtable/generation.h"
 #include "wal/log.h"
@@ -26,19 +31,25 @@
 
 // The database itself, shared by its handle, iterators, snapshots and background jobs.
 //
-// A write (core.cc): reserve space in the active memtable; under commit_mutex_ take sequence
+// A write (write.cc): reserve space in the active memtable; under commit_mutex_ take sequence
 // numbers, stage the log record, join the commit queue; wait for the group's write(); insert;
 // become visible in queue order; for kPower, wait for the sync. What cannot be inserted is never
-// logged, and what is not logged is never inserted.
+// logged, and what is not logged is never inserted, but for keyspaces without a log.
+//
+// A flush (flush.cc) makes the oldest sealed memtable a table of level 0 in each keyspace that it
+// has records of; its range deletes go to the manifest. Compaction (compaction.cc) merges tables by
+// the plan of compaction_plan.h. Both change what there is by one edit of the manifest
+// (install.cc).
 //
 // Locks, in the order in which they may be taken together:
 //   commit_mutex_    sequence numbers, the order of the log, which memtable is active
 //   install_mutex_   one manifest is written at a time
 //   mutex_           everything else below it; never held during I/O
 //
-// Readers take one shared_ptr to a ReadState under mutex_, then load the visible sequence number.
-// The order matters: a state that is older than the number still holds everything up to the point
-// where it was replaced, while a newer one may have dropped versions that an older number needs.
+// Readers enter an epoch, load one pointer to a ReadState, then the visible sequence number. The
+// order matters: a state that is older than the number still holds everything up to the point where
+// it was replaced, while a newer one may have dropped versions that an older number needs. Before
+// I/O they take a reference to the state and leave the epoch.
 
 namespace basalt::db {
 
@@ -46,15 +57,18 @@ namespace basalt::db {
 struct Generation {
   std::shared_ptr<memtable::Generation> table;
   bool sealed = false;                 ///< Guarded by commit_mutex_: takes no further write.
-  std::atomic<uint32_t> in_flight{0};  ///< Writes that have a sequence number and are not inserted.
+  std::atomic<uint32_t> in_flight{0};  ///< Writes that may insert into it.
   std::atomic<wal::Lsn> last_lsn{0};   ///< The greatest that was inserted; 0: none.
+  std::atomic<base::SequenceNumber> last_sequence{0};  ///< The greatest given out; 0: none.
+  std::atomic<bool> has_merges{false};
 };
 
 /// What a reader looks at; immutable.
-struct ReadState {
+struct ReadState : std::enable_shared_from_this<ReadState> {
   std::shared_ptr<Generation> active;
-  std::shared_ptr<Generation> sealed;  ///< Null, or being flushed.
+  std::vector<std::shared_ptr<Generation>> sealed;  ///< Newest first; the last is flushed next.
   std::shared_ptr<const Version> version;
+  std::shared_ptr<const Keyspaces> keyspaces;
 };
 
 class Core : public std::enable_shared_from_this<Core> {
@@ -68,40 +82,82 @@ class Core : public std::enable_shared_from_this<Core> {
 
   /// FailedPrecondition after Close, or in a forked child.
   Status CheckUsable() const;
-  Status CheckKeyspace(KeyspaceId keyspace) const;
+  static Status CheckKeyspace(const ReadState& state, KeyspaceId keyspace);
 
-  // core.cc
-  /// `batch`: validated records of kinds this version writes.
+  // write.cc
+  /// `batch`: validated records.
   Status Write(std::string_view batch, size_t count, const WriteOptions& options);
-  Status Update(std::string_view key, const UpdateFunction& fn);
+  Status Update(std::string_view key, const UpdateFunction& fn, KeyspaceId keyspace);
+  Result<bool> PutIfAbsent(std::string_view key, std::string_view value,
+                           const WriteOptions& options);
+  Status Sync();
+
+  // read.cc
   Result<MaybeValue> Get(std::string_view key, const ReadOptions& options) const;
   Status MultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
                   const ReadOptions& options) const;
+  Result<uint64_t> ApproximateSize(std::optional<std::string_view> begin,
+                                   std::optional<std::string_view> end, KeyspaceId keyspace) const;
+
+  // core.cc
   Result<Snapshot> TakeSnapshot();
   /// The sequence number of one of our snapshots.
   Result<base::SequenceNumber> SnapshotSequence(const Snapshot& snapshot) const;
-  Status Sync();
   Status Close();
   /// The handle is being destroyed: background work ends, and is waited for, unless this is called
   /// by it.
   void LetGo();
   DBStats GetStats() const;
+  /// Wall time in ms since 1970; never runs backwards, not even from one opening to the next.
+  uint64_t WallMillis() const noexcept;
 
   std::shared_ptr<const ReadState> State() const;
   base::SequenceNumber visible() const noexcept { return queue_->visible(); }
 
-  // background.cc
+  // keyspace_changes.cc
+  Result<KeyspaceId> CreateKeyspace(std::string_view name, const KeyspaceOptions& options);
+  Result<KeyspaceId> OpenKeyspace(std::string_view name) const;
+  Result<std::vector<KeyspaceInfo>> ListKeyspaces() const;
+  Status DropKeyspace(KeyspaceId keyspace);
+
+  // flush.cc
   Status Flush();
-  Status CompactRange(std::optional<std::string_view> begin, std::optional<std::string_view> end);
+  // compaction.cc
+  Status CompactRange(std::optional<std::string_view> begin, std::optional<std::string_view> end,
+                      KeyspaceId keyspace);
 
  private:
   class SnapshotState;
   struct NewTables;
-  struct Compaction;
   struct Edit;
-  struct Found {
-    base::Tag tag = 0;  ///< 0: no version at all.
+  struct RunningCompaction;
+  /// The newest version of a key that a reader may see, as it is stored.
+  struct StoredVersion {
+    base::Tag tag = 0;  ///< Of a range delete that hides all others, too; 0: no version at all.
+    uint64_t time_ms = 0;
     Value value;
+  };
+  /// What a key has.
+  struct Found {
+    base::SequenceNumber sequence = 0;  ///< Of what was written last; 0: nothing.
+    uint64_t expiry_ms = 0;
+    MaybeValue value;
+  };
+  /// A read's moment.
+  struct ReadPoint {
+    base::SequenceNumber at = 0;
+    uint64_t now_ms = 0;
+    bool fill_cache = true;
+  };
+  using Precondition = std::function<Status()>;
+  /// What became of one try to write.
+  struct Attempt {
+    enum class Outcome : uint8_t { kDone, kAgain };
+
+    Status status{};
+    wal::Lsn lsn = 0;
+    Outcome outcome = Outcome::kDone;
+    std::shared_ptr<Generation> full{};  ///< The active memtable, which has no room.
   };
 
   Core(std::string path, const DBOptions& options, const Environment& environment);
@@ -109,52 +165,104 @@ class Core : public std::enable_shared_from_this<Core> {
   // open.cc
   Status LockDirectory();
   Status LoadManifest();
+  Status RemoveStrangers(const std::set<uint64_t>& named);
   Status ReplayLog();
+  Status ReplayRecord(const wal::RecordView& record);
   Status StartLog(const wal::RecoveryResult& recovered);
 
-  // core.cc
-  Status CheckWrite(size_t bytes, const WriteOptions& options, Durability* durability) const;
-  Status WriteSequenced(std::string_view batch, size_t count,
-                        const std::function<Status()>* precondition, Durability durability);
+  // write.cc
+  Status CheckBatchSize(size_t bytes) const;
+  Result<Durability> DurabilityOf(const LogForm& form, const WriteOptions& options) const;
+  Result<LogForm> ToLogForm(std::string_view batch, std::string* buffer) const;
+  Status WriteForm(const LogForm& form, size_t count, const Precondition* precondition,
+                   Durability durability);
+  Attempt TryWrite(const LogForm& form, size_t count, const Precondition* precondition,
+                   Generation* generation);
+  /// The active memtable, which then stays until Leave.
+  Generation* EnterActive();
+  void Leave(Generation* generation);
+  std::shared_ptr<Generation> IfActive(const Generation* generation) const;
+  /// Puts `value` or, without one, deletes, if the key's last write is still `expected`; Aborted if
+  /// not.
+  Status WriteIfUnchanged(KeyspaceId keyspace, std::string_view key,
+                          std::optional<std::string_view> value, uint64_t expiry_ms,
+                          base::SequenceNumber expected, const WriteOptions& options);
   /// Seals the full memtable, or waits for the flush that keeps it from being sealed.
   Status MakeRoom(const std::shared_ptr<Generation>& full);
-  Status WaitForFlushOf(const std::shared_ptr<Generation>& generation);
-  Result<Found> Find(const ReadState& state, std::string_view key, base::SequenceNumber at,
-                     bool fill_cache) const;
-  Result<Found> FindInTables(const Version& version, std::string_view key, uint64_t hash,
-                             base::SequenceNumber at, bool fill_cache) const;
+  /// Slows a writer down while compaction lags behind.
+  void Pace(uint64_t bytes);
 
-  // background.cc
+  // read.cc
+  ReadPoint Now() const;
+  Result<ReadPoint> PointOf(const Snapshot* snapshot, bool fill_cache) const;
+  Result<Found> Find(const ReadState& state, uint32_t keyspace, std::string_view key,
+                     const ReadPoint& point) const;
+  Result<StoredVersion> FindVersion(const ReadState& state, uint32_t keyspace, std::string_view key,
+                                    uint64_t hash, const ReadPoint& point) const;
+  Result<StoredVersion> FindInTables(const Tree& tree, std::string_view key, uint64_t hash,
+                                     const ReadPoint& point) const;
+  Result<Found> FindMerged(const ReadState& state, uint32_t keyspace, std::string_view key,
+                           uint64_t hash, ReadPoint point, StoredVersion newest) const;
+
+  // flush.cc
   std::shared_ptr<Generation> NewGeneration() const;
+  /// Whether a memtable that is newer than `than` (null: any) holds merges.
+  static bool HasMerges(const ReadState& state, const Generation* than) noexcept;
   /// Under commit_mutex_, when nothing is sealed: a new memtable and log file from here on.
   void Seal();
-  /// No new compaction begins, and a running one stops.
-  bool Ending() const noexcept;
-  /// These three under mutex_. Jobs keep the core alive until they end.
+  bool CanSeal(const ReadState& state) const noexcept;
+  /// Under mutex_.
   void ScheduleFlush();
-  void ScheduleCompaction();
-  /// False when memory for the job cannot be had.
-  bool Schedule(void (Core::*job)());
   void FlushJob();
-  void CompactionJob();
-  /// Flushes the sealed memtable, if there is one and nobody else does.
+  /// Flushes the oldest sealed memtable, if there is one and nobody else does.
   void FlushSealed();
   Status FlushGeneration(const std::shared_ptr<Generation>& generation);
+  Status FlushKeyspace(const Generation& generation, uint32_t keyspace, const Edit& edit,
+                       NewTables* outputs);
+  Status DropEmpty(const std::shared_ptr<Generation>& generation);
   Status FlushThrough(wal::Lsn lsn);
-  static Compaction PickCompaction(const Version& version, std::optional<std::string_view> begin,
-                                   std::optional<std::string_view> end);
-  Status RunCompaction(const Compaction& compaction);
-  /// Writes what of `source` is still needed into new tables.
-  Status WriteTables(base::RecordIterator* source, bool compaction, NewTables* outputs);
+  Status WaitForFlushOf(const std::shared_ptr<Generation>& generation);
+
+  // compaction.cc
+  /// No new compaction begins, and a running one stops.
+  bool Ending() const noexcept;
+  /// Under mutex_.
+  void ScheduleCompaction();
+  CompactionLimits Limits() const;
+  std::optional<CompactionJob> PickJob() const;
+  void CompactionTask();
+  /// Under mutex_: marks the job's tables.
+  void Begin(const CompactionJob& job);
+  void End(const CompactionJob& job);
+  Status RunCompaction(const CompactionJob& job);
+  Status MergeTables(const CompactionJob& job, NewTables* outputs);
+  Status MoveTable(const CompactionJob& job);
+
+  // tables.cc
+  /// Writes what of `records` is to be kept into new tables.
+  Status WriteTables(base::RecordIterator* source, SurvivingRecords::Rules rules,
+                     NewTables* outputs);
   Status StartTable(NewTables* outputs);
   Status FinishTable(NewTables* outputs);
+  void DropTables(NewTables* outputs) const;
   std::vector<base::SequenceNumber> RetainedBoundaries() const;
+
+  // install.cc
   /// Makes an edit of the present version the new one: writes the manifest, then publishes it.
   Status Install(const Edit& edit);
+  /// The same, under install_mutex_.
+  Status InstallLocked(const Edit& edit);
+  std::shared_ptr<const Version> Edited(const Version& present, const Keyspaces& keyspaces,
+                                        const Edit& edit, base::SequenceNumber flushed_sequence,
+                                        TableFiles* removed) const;
   void PublishState(std::shared_ptr<const ReadState> state);
-  /// Under install_mutex_: `version` is the present one, and `flushed`, if sealed, is in it.
-  void PublishVersion(std::shared_ptr<const Version> version,
-                      const std::shared_ptr<Generation>& flushed);
+  /// Under mutex_. What it replaces is to be destroyed after the lock is released.
+  std::shared_ptr<const ReadState> Replace(std::shared_ptr<const ReadState> state);
+  void Retire(std::shared_ptr<const ReadState> state);
+
+  /// Jobs keep the core alive until they end. Under mutex_; false when memory for the job cannot be
+  /// had.
+  bool Schedule(void (Core::*job)());
   /// Waits on changed_ until `done()`, running background jobs here when the executor wants that.
   template <class Done>
   void WaitUntil(std::unique_lock<std::mutex>& lock, Done done) const {
@@ -180,28 +288,40 @@ class Core : public std::enable_shared_from_this<Core> {
   std::unique_ptr<CommitQueue> queue_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> handle_gone_{false};
+  mutable std::atomic<uint64_t> wall_ms_{0};
 
   mutable std::mutex commit_mutex_;
   base::SequenceNumber last_sequence_ = 0;  // given out
   uint64_t writes_ = 0;
   uint64_t records_written_ = 0;
   uint64_t bytes_written_ = 0;
+  std::atomic<bool> has_unlogged_{false};  // writes of keyspaces without a log since the last seal
 
   std::atomic<wal::Lsn> flushed_lsn_{0};
   std::mutex install_mutex_;
-  Manifest manifest_;   // as last written, without its tables
-  TableFiles orphans_;  // outputs of installs that failed; the manifest on disk may name them
+  Manifest manifest_;   // as last written, without tables and range deletes
+  TableFiles orphans_;  // outputs of installs that failed; the manifest on
+                        // disk may name them
+  // What is not above it is in tables or, a range delete, in the version. Raised, under
+  // install_mutex_, after that version was published.
+  std::atomic<base::SequenceNumber> flushed_sequence_{0};
+
+  std::atomic<uint32_t> delay_us_{0};  // of a writer, for each kPacedBytes
+  std::atomic<uint64_t> paced_bytes_{0};
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::shared_ptr<const ReadState> state_;
+  mutable base::RetireList retired_;
+  std::atomic<const ReadState*> current_{nullptr};  // state_.get()
   uint64_t next_table_number_ = 1;
   bool flushing_ = false;
   bool flush_scheduled_ = false;
-  bool compacting_ = false;
+  std::vector<const CompactionJob*> running_;
   bool compaction_scheduled_ = false;
-  uint64_t flush_attempts_ = 0;  // ended, with either outcome
-  Status flush_error_;           // of the last attempt
+  uint32_t manual_compactions_ = 0;  // that wait for tables; no other one begins
+  uint64_t flush_attempts_ = 0;      // ended, with either outcome
+  Status flush_error_;               // of the last attempt
   Status background_error_;
   std::multiset<base::SequenceNumber> snapshots_;
   DBStats counters_;  // those of background work and recovery

@@ -9,7 +9,6 @@
 #include "db/core.h"
 #include "db/db_iterator.h"
 #include "db/environment.h"
-#include "db/log_record.h"
 #include "io/memory_file_system.h"
 
 namespace basalt::db {
@@ -27,11 +26,46 @@ class DatabaseHandle final : public DB {
   ~DatabaseHandle() override { core_->LetGo(); }
 
   Status Put(std::string_view key, std::string_view value, const WriteOptions& options) override {
-    return WriteOne([&](WriteBatch* batch) { batch->Put(key, value); }, options);
+    return WriteOne(
+        [&](WriteBatch* batch) { batch->Put(key, value, options.ttl, options.keyspace); }, options);
+  }
+
+  Result<bool> PutIfAbsent(std::string_view key, std::string_view value,
+                           const WriteOptions& options) override {
+    return GuardResult([&] { return core_->PutIfAbsent(key, value, options); });
   }
 
   Status Delete(std::string_view key, const WriteOptions& options) override {
-    return WriteOne([&](WriteBatch* batch) { batch->Delete(key); }, options);
+    BASALT_RETURN_IF_ERROR(RefuseTtl(options));
+    return WriteOne([&](WriteBatch* batch) { batch->Delete(key, options.keyspace); }, options);
+  }
+
+  Status DeleteRange(std::string_view begin, std::string_view end,
+                     const WriteOptions& options) override {
+    BASALT_RETURN_IF_ERROR(RefuseTtl(options));
+    return WriteOne([&](WriteBatch* batch) { batch->DeleteRange(begin, end, options.keyspace); },
+                    options);
+  }
+
+  Status Merge(std::string_view key, MergeOperator op, std::string_view operand,
+               const WriteOptions& options) override {
+    BASALT_RETURN_IF_ERROR(RefuseTtl(options));
+    return WriteOne([&](WriteBatch* batch) { batch->Merge(key, op, operand, options.keyspace); },
+                    options);
+  }
+
+  Result<KeyspaceId> CreateKeyspace(std::string_view name,
+                                    const KeyspaceOptions& options) override {
+    return GuardResult([&] { return core_->CreateKeyspace(name, options); });
+  }
+  Result<KeyspaceId> OpenKeyspace(std::string_view name) const override {
+    return GuardResult([&] { return core_->OpenKeyspace(name); });
+  }
+  Result<std::vector<KeyspaceInfo>> ListKeyspaces() const override {
+    return GuardResult([&] { return core_->ListKeyspaces(); });
+  }
+  Status DropKeyspace(KeyspaceId keyspace) override {
+    return Guard([&] { return core_->DropKeyspace(keyspace); });
   }
 
   Status Sync() override {
@@ -40,9 +74,14 @@ class DatabaseHandle final : public DB {
   Status Flush() override {
     return Guard([&] { return core_->Flush(); });
   }
-  Status CompactRange(std::optional<std::string_view> begin,
-                      std::optional<std::string_view> end) override {
-    return Guard([&] { return core_->CompactRange(begin, end); });
+  Status CompactRange(std::optional<std::string_view> begin, std::optional<std::string_view> end,
+                      KeyspaceId keyspace) override {
+    return Guard([&] { return core_->CompactRange(begin, end, keyspace); });
+  }
+  Result<uint64_t> ApproximateSize(std::optional<std::string_view> begin,
+                                   std::optional<std::string_view> end,
+                                   KeyspaceId keyspace) const override {
+    return GuardResult([&] { return core_->ApproximateSize(begin, end, keyspace); });
   }
   DBStats GetStats() const override { return core_->GetStats(); }
   Status Close() override {
@@ -59,6 +98,22 @@ class DatabaseHandle final : public DB {
     }
   }
 
+  template <class Call>
+  static auto GuardResult(Call call) -> decltype(call()) {
+    try {
+      return call();
+    } catch (const std::bad_alloc&) {
+      return OutOfMemory();
+    }
+  }
+
+  static Status RefuseTtl(const WriteOptions& options) {
+    if (options.ttl.count() == 0) return {};
+    return Status(StatusCode::kInvalidArgument,
+                  "WriteOptions::ttl: only what puts one key has a time to live; the records of a "
+                  "batch name their own");
+  }
+
   template <class Fill>
   Status WriteOne(Fill fill, const WriteOptions& options) {
     return Guard([&]() -> Status {
@@ -66,7 +121,7 @@ class DatabaseHandle final : public DB {
       batch.Clear();
       fill(&batch);
       Status written = batch.status();
-      if (written.ok()) written = core_->Write(batch.bytes(), 1, options);
+      if (written.ok()) written = core_->Write(batch.bytes(), batch.count(), options);
       if (batch.byte_size() > kKeptBatchBytes) batch = WriteBatch();
       return written;
     });
@@ -88,7 +143,11 @@ class DatabaseHandle final : public DB {
   Status DoWrite(const WriteBatch& batch, const WriteOptions& options) override {
     return Guard([&]() -> Status {
       BASALT_RETURN_IF_ERROR(batch.status());
-      BASALT_RETURN_IF_ERROR(CheckRecordsApplicable(batch.bytes(), "the batch"));
+      BASALT_RETURN_IF_ERROR(RefuseTtl(options));
+      if (options.keyspace != KeyspaceId::kDefault) {
+        return Status(StatusCode::kInvalidArgument,
+                      "WriteOptions::keyspace: the records of a batch name their own");
+      }
       return core_->Write(batch.bytes(), batch.count(), options);
     });
   }
@@ -105,10 +164,7 @@ class DatabaseHandle final : public DB {
         return Status(StatusCode::kCancelled, "the update function threw");
       }
     };
-    Status updated = Guard([&]() -> Status {
-      BASALT_RETURN_IF_ERROR(core_->CheckKeyspace(keyspace));
-      return core_->Update(key, guarded);
-    });
+    Status updated = Guard([&] { return core_->Update(key, guarded, keyspace); });
     if (thrown != nullptr) std::rethrow_exception(thrown);
     return updated;
   }
@@ -168,6 +224,12 @@ Result<CheckReport> DB::Check(std::string_view path, const ProgressFunction& pro
   BASALT_RETURN_IF_ERROR(db::RefuseMemoryPath(path, "Check"));
   BASALT_ASSIGN_OR_RETURN(const db::Environment environment, db::Environment::System(0));
   return db::CheckDatabase(path, environment, progress);
+}
+
+Status DB::Destroy(std::string_view path) {
+  BASALT_RETURN_IF_ERROR(db::RefuseMemoryPath(path, "Destroy"));
+  BASALT_ASSIGN_OR_RETURN(const db::Environment environment, db::Environment::System(0));
+  return db::DestroyDatabase(path, environment);
 }
 
 Result<RepairReport> DB::Repair(std::string_view path) {

@@ -1,5 +1,6 @@
 #include "db/db_iterator.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -12,27 +13,81 @@
 namespace basalt::db {
 namespace {
 
-Result<std::unique_ptr<base::RecordIterator>> NewSource(const ReadState& state,
-                                                        base::SequenceNumber at, bool fill_cache) {
-  std::vector<std::unique_ptr<base::RecordIterator>> children;
-  for (const auto& generation : {state.active, state.sealed}) {
-    if (generation != nullptr && !generation->table->empty()) {
-      children.push_back(generation->table->NewIterator(0, at));
+/// What an iterator is opened for.
+struct Wanted {
+  uint32_t keyspace;
+  base::SequenceNumber at;
+  const ScanOptions& options;
+
+  /// Whether the table may hold a key within the bounds.
+  bool Touches(const TableFile& file) const noexcept {
+    const table::TableProperties& properties = file.properties();
+    if (options.prefix) {
+      return properties.largest_key >= *options.prefix &&
+             std::string_view(properties.smallest_key).substr(0, options.prefix->size()) <=
+                 *options.prefix;
     }
+    return !(options.lower && properties.largest_key < *options.lower) &&
+           !(options.upper && properties.smallest_key >= *options.upper);
   }
-  for (const std::shared_ptr<TableFile>& file : state.version->level(0)) {
+};
+
+Result<std::unique_ptr<base::RecordIterator>> NewSource(const ReadState& state,
+                                                        const Wanted& wanted) {
+  const bool fill_cache = wanted.options.fill_cache;
+  std::vector<std::unique_ptr<base::RecordIterator>> children;
+  const auto add = [&](const Generation& generation) {
+    if (generation.table->record_count() == 0) return;
+    children.push_back(generation.table->NewIterator(wanted.keyspace, wanted.at));
+  };
+  add(*state.active);
+  for (const auto& sealed : state.sealed) add(*sealed);
+  const Tree* const tree = state.version->tree(wanted.keyspace);
+  if (tree == nullptr) return base::NewMergingIterator(std::move(children));
+  for (const std::shared_ptr<TableFile>& file : tree->levels[0]) {
+    if (!wanted.Touches(*file)) continue;
     BASALT_ASSIGN_OR_RETURN(const table::Table* table, file->Open());
     children.push_back(table->NewIterator(fill_cache));
   }
-  std::vector<std::shared_ptr<const table::Table>> sorted;
-  for (const std::shared_ptr<TableFile>& file : state.version->level(1)) {
-    BASALT_ASSIGN_OR_RETURN(const table::Table* table, file->Open());
-    sorted.push_back(table->shared_from_this());
-  }
-  if (!sorted.empty()) {
+  for (size_t level = 1; level < Tree::kLevels; ++level) {
+    std::vector<std::shared_ptr<const table::Table>> sorted;
+    for (const std::shared_ptr<TableFile>& file : tree->levels[level]) {
+      if (!wanted.Touches(*file)) continue;
+      BASALT_ASSIGN_OR_RETURN(const table::Table* table, file->Open());
+      sorted.push_back(table->shared_from_this());
+    }
+    if (sorted.empty()) continue;
     children.push_back(table::NewConcatenatingIterator(std::move(sorted), fill_cache));
   }
   return base::NewMergingIterator(std::move(children));
+}
+
+/// All range deletes up to the iterator's sequence, flattened; null: there are none.
+std::shared_ptr<const base::RangeCover> RangesOf(const std::shared_ptr<const ReadState>& state,
+                                                 const Wanted& wanted) {
+  std::vector<base::RangeCover::Range> ranges;
+  const auto add = [&](const Generation& generation) {
+    for (const memtable::RangeDelete* range = generation.table->range_deletes(); range != nullptr;
+         range = range->next) {
+      const base::SequenceNumber sequence = range->sequence.load(std::memory_order_relaxed);
+      if (range->keyspace != wanted.keyspace || sequence > wanted.at) continue;
+      ranges.push_back({range->begin, range->end, sequence});
+    }
+  };
+  add(*state->active);
+  for (const auto& sealed : state->sealed) add(*sealed);
+  const Tree* const tree = state->version->tree(wanted.keyspace);
+  if (tree != nullptr && !tree->range_deletes.empty()) {
+    const std::vector<RangeDelete>& flushed = tree->range_deletes.ranges();
+    const bool sees_all = std::ranges::all_of(
+        flushed, [&](const RangeDelete& range) { return range.sequence <= wanted.at; });
+    if (ranges.empty() && sees_all) return {state, &tree->range_deletes.cover()};
+    for (const RangeDelete& range : flushed) {
+      if (range.sequence <= wanted.at) ranges.push_back({range.begin, range.end, range.sequence});
+    }
+  }
+  if (ranges.empty()) return nullptr;
+  return std::make_shared<const base::RangeCover>(ranges);
 }
 
 }  // namespace
@@ -40,24 +95,28 @@ Result<std::unique_ptr<base::RecordIterator>> NewSource(const ReadState& state,
 std::unique_ptr<Iterator> NewDBIterator(const std::shared_ptr<const Core>& core,
                                         const ScanOptions& options) {
   if (Status usable = core->CheckUsable(); !usable.ok()) return base::NewErrorIterator(usable);
-  if (Status known = core->CheckKeyspace(options.keyspace); !known.ok()) {
-    return base::NewErrorIterator(known);
-  }
   if (Status bounds = base::CheckBounds(options); !bounds.ok()) {
     return base::NewErrorIterator(bounds);
   }
   std::shared_ptr<const ReadState> state = core->State();
+  if (Status known = Core::CheckKeyspace(*state, options.keyspace); !known.ok()) {
+    return base::NewErrorIterator(known);
+  }
   base::SequenceNumber at = core->visible();
   if (options.snapshot != nullptr) {
     const auto sequence = core->SnapshotSequence(*options.snapshot);
     if (!sequence) return base::NewErrorIterator(sequence.error());
     at = *sequence;
   }
-  auto source = NewSource(*state, at, options.fill_cache);
+  const Wanted wanted{static_cast<uint32_t>(options.keyspace), at, options};
+  auto ranges = RangesOf(state, wanted);
+  auto source = NewSource(*state, wanted);
   if (!source) return base::NewErrorIterator(source.error());
   return base::NewVisibleIterator({.keeps_alive = std::move(state),
                                    .check_usable = [core] { return core->CheckUsable(); },
+                                   .ranges = std::move(ranges),
                                    .at = at,
+                                   .now_ms = core->WallMillis(),
                                    .source = std::move(*source)},
                                   options);
 }

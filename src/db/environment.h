@@ -32,6 +32,7 @@ Result<std::unique_ptr<DB>> OpenDatabase(std::string_view path, const DBOptions&
                                          const Environment& environment);
 Result<CheckReport> CheckDatabase(std::string_view path, const Environment& environment,
                                   const ProgressFunction& progress);
+Status DestroyDatabase(std::string_view path, const Environment& environment);
 Result<RepairReport> RepairDatabase(std::string_view path, const Environment& environment);
 
 }  // namespace basalt::db

@@ -1,40 +1,101 @@
 #include "db/log_record.h"
 
+#include <algorithm>
+
 #include "base/batch_cursor.h"
 #include "base/check.h"
 
 namespace basalt::db {
+namespace {
 
-Status CheckRecordsApplicable(std::string_view batch, const std::string& where) {
-  base::BatchCursor cursor(batch);
-  while (cursor.Next()) {
-    if (cursor.kind() != RecordKind::kPut && cursor.kind() != RecordKind::kDelete) {
-      return Status(StatusCode::kUnsupported,
-                    where + ": record kind " + std::to_string(static_cast<int>(cursor.kind())) +
-                        " is not built yet; this version has put and delete");
-    }
-    if (cursor.time_ms() != 0) {
-      return Status(StatusCode::kUnsupported, where + ": expiry (ttl) is not built yet");
-    }
-    if (cursor.keyspace() != 0) {
-      return Status(StatusCode::kNotFound,
-                    where + ": there is no keyspace " + std::to_string(cursor.keyspace()));
-    }
-  }
-  return {};
+Status UnsupportedKind(RecordKind kind, const std::string& where) {
+  return Status(StatusCode::kUnsupported,
+                where + ": record kind " + std::to_string(static_cast<int>(kind)) +
+                    " is not built yet; this version has put, delete, range delete and merge");
 }
 
-Status CheckLogRecord(const wal::RecordView& record, const std::string& path) {
+bool IsApplicable(RecordKind kind) noexcept { return kind != RecordKind::kBlobReference; }
+
+// The record's time in the log.
+uint64_t LogTime(const base::BatchCursor& record, const LogFormRules& rules) noexcept {
+  if (record.kind() == RecordKind::kMerge) return rules.now_ms;
+  if (record.kind() != RecordKind::kPut) return 0;
+  const uint64_t ttl =
+      record.time_ms() != 0 ? record.time_ms() : static_cast<uint64_t>(rules.default_ttl.count());
+  if (ttl == 0) return 0;
+  constexpr uint64_t kTimeMax = INT64_MAX;
+  return ttl < kTimeMax - rules.now_ms ? rules.now_ms + ttl : kTimeMax;
+}
+
+}  // namespace
+
+Result<LogForm> ToLogForm(std::string_view batch, const LogFormRules& rules, std::string* buffer) {
+  LogForm form{.bytes = batch, .durability = Durability::kMemory, .is_logged = true};
+  bool has_times = false;
+  bool is_first = true;
+  uint32_t last_keyspace = 0;
+  base::BatchCursor cursor(batch);
+  while (cursor.Next()) {
+    if (!IsApplicable(cursor.kind())) return UnsupportedKind(cursor.kind(), "the batch");
+    form.range_deletes += cursor.kind() == RecordKind::kDeleteRange ? 1 : 0;
+    form.has_merges = form.has_merges || cursor.kind() == RecordKind::kMerge;
+    has_times = has_times || LogTime(cursor, rules) != 0;
+    if (!is_first && cursor.keyspace() == last_keyspace) continue;
+    last_keyspace = cursor.keyspace();
+    if (!rules.keyspaces.Contains(last_keyspace)) {
+      return Status(StatusCode::kNotFound,
+                    "there is no keyspace " + std::to_string(last_keyspace) +
+                        "; it was never made (DB::CreateKeyspace), or it was dropped");
+    }
+    const Durability durability = rules.keyspaces.DurabilityOf(last_keyspace, rules.durability);
+    const bool is_logged = durability != Durability::kMemory;
+    if (!is_first && is_logged != form.is_logged) {
+      return Status(StatusCode::kInvalidArgument,
+                    "the batch writes to keyspaces with a log and without one (kMemory): write two "
+                    "batches");
+    }
+    is_first = false;
+    form.is_logged = is_logged;
+    form.durability = std::max(form.durability, durability);
+  }
+  if (!has_times) return form;
+
+  buffer->clear();
+  cursor = base::BatchCursor(batch);
+  while (cursor.Next()) {
+    base::AppendBatchRecord({.kind = cursor.kind(),
+                             .keyspace = cursor.keyspace(),
+                             .time_ms = LogTime(cursor, rules),
+                             .key = cursor.key(),
+                             .value = cursor.value()},
+                            buffer);
+  }
+  form.bytes = *buffer;
+  return form;
+}
+
+Status CheckLogRecord(const wal::RecordView& record, const std::string& path,
+                      uint32_t next_keyspace_id) {
   const std::string where = "the log of " + path + ", LSN " + std::to_string(record.lsn);
   auto batch = WriteBatch::Parse(record.payload);
-  if (!batch)
+  if (!batch) {
     return Status(batch.error().code(), where + ": " + std::string(batch.error().message()));
+  }
   if (batch->count() != record.count) {
     return Status(StatusCode::kCorruption,
                   where + ": the record says " + std::to_string(record.count) +
                       " operations, but has " + std::to_string(batch->count()));
   }
-  return CheckRecordsApplicable(record.payload, where);
+  base::BatchCursor cursor(record.payload);
+  while (cursor.Next()) {
+    if (!IsApplicable(cursor.kind())) return UnsupportedKind(cursor.kind(), where);
+    if (cursor.keyspace() >= next_keyspace_id) {
+      return Status(StatusCode::kCorruption, where + ": keyspace " +
+                                                 std::to_string(cursor.keyspace()) +
+                                                 " was never made, says the manifest");
+    }
+  }
+  return {};
 }
 
 }  // namespace basalt::db

@@ -1,19 +1,42 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "basalt/options.h"
 #include "basalt/status.h"
-#include "basalt/write_batch.h"
+#include "db/keyspaces.h"
 #include "wal/recovery.h"
 
 namespace basalt::db {
 
-/// Whether this version can apply a batch: Unsupported names a record kind or expiry that it does
-/// not have, NotFound a keyspace. `where` says whose batch it is.
-Status CheckRecordsApplicable(std::string_view batch, const std::string& where);
+/// A batch as it is logged and inserted.
+struct LogForm {
+  std::string_view bytes;
+  size_t range_deletes = 0;
+  bool has_merges = false;
+  Durability durability = Durability::kProcess;  ///< The strongest that a record's keyspace has.
+  bool is_logged = true;                         ///< False: all its keyspaces are kMemory.
+};
 
-/// A record as it came from the log of the database at `path`: well formed, complete, applicable.
-Status CheckLogRecord(const wal::RecordView& record, const std::string& path);
+/// What turns a batch into that.
+struct LogFormRules {
+  const Keyspaces& keyspaces;
+  Durability durability;  ///< Of the database.
+  std::chrono::milliseconds default_ttl;
+  uint64_t now_ms;  ///< Wall time of the write.
+};
+
+/// The log form of a validated batch: times are absolute. `buffer` holds it where it differs from
+/// the batch. NotFound: a keyspace that is not there; Unsupported: a record kind that this version
+/// does not have; InvalidArgument: logged and unlogged keyspaces in one batch.
+Result<LogForm> ToLogForm(std::string_view batch, const LogFormRules& rules, std::string* buffer);
+
+/// A record as it came from the log of the database at `path`: well formed, complete, of kinds that
+/// this version has. Keyspaces below `next_keyspace_id` may have been dropped since.
+Status CheckLogRecord(const wal::RecordView& record, const std::string& path,
+                      uint32_t next_keyspace_id);
 
 }  // namespace basalt::db

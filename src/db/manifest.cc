@@ -1,6 +1,8 @@
 #include "db/manifest.h"
 
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "base/check.h"
 #include "base/coding.h"
@@ -14,7 +16,10 @@ constexpr char kMagic[] = "BSLTMAN1";
 constexpr uint32_t kFormatVersion = 1;
 constexpr size_t kHeaderBytes = 64;
 constexpr size_t kHeaderChecksumOffset = 56;
+/// The body goes on behind the tables.
+constexpr uint32_t kFeatureKeyspaces = 1;
 constexpr size_t kTableFixedBytes = 100;
+constexpr uint8_t kDurabilityUnset = 255;
 constexpr uint64_t kMaxManifestBytes = uint64_t{1} << 30;
 
 Status Corrupt(std::string_view path, uint64_t offset, const std::string& what) {
@@ -24,7 +29,7 @@ Status Corrupt(std::string_view path, uint64_t offset, const std::string& what) 
 
 void AppendTable(const ManifestTable& table, std::string* out) {
   const table::TableProperties& p = table.properties;
-  base::Append(out, table.number);
+  base::Append(out, table.place.number);
   base::Append(out, p.file_id);
   base::Append(out, p.keyspace);
   base::Append(out, table.level);
@@ -37,12 +42,16 @@ void AppendTable(const ManifestTable& table, std::string* out) {
   base::Append(out, static_cast<uint16_t>(p.largest_key.size()));
   out->append(p.smallest_key);
   out->append(p.largest_key);
+  base::Append(out, p.merges);
+  base::Append(out, p.expiring);
+  base::Append(out, table.place.ranges_applied);
+  base::Append(out, table.place.created_ms);
 }
 
-ManifestTable ReadTable(base::Decoder* in) {
+ManifestTable ReadTable(base::Decoder* in, bool with_keyspaces) {
   ManifestTable table;
   table::TableProperties& p = table.properties;
-  table.number = in->Read<uint64_t>();
+  table.place.number = in->Read<uint64_t>();
   p.file_id = in->Read<uint64_t>();
   p.keyspace = in->Read<uint32_t>();
   table.level = in->Read<uint32_t>();
@@ -55,7 +64,87 @@ ManifestTable ReadTable(base::Decoder* in) {
   const auto largest_size = in->Read<uint16_t>();
   p.smallest_key = in->ReadBytes(smallest_size);
   p.largest_key = in->ReadBytes(largest_size);
+  if (with_keyspaces) {
+    p.merges = in->Read<uint64_t>();
+    p.expiring = in->Read<uint64_t>();
+    table.place.ranges_applied = in->Read<uint64_t>();
+    table.place.created_ms = in->Read<uint64_t>();
+  }
   return table;
+}
+
+void AppendKeyspaces(const Manifest& manifest, std::string* out) {
+  base::Append(out, static_cast<uint32_t>(manifest.keyspaces.size()));
+  base::Append(out, manifest.next_keyspace_id);
+  for (const Keyspace& keyspace : manifest.keyspaces) {
+    base::Append(out, keyspace.id);
+    base::Append(
+        out, keyspace.durability ? static_cast<uint8_t>(*keyspace.durability) : kDurabilityUnset);
+    base::Append(out, uint8_t{0});
+    base::Append(out, static_cast<uint16_t>(keyspace.name.size()));
+    out->append(keyspace.name);
+  }
+}
+
+void AppendRangeDeletes(const Manifest& manifest, std::string* out) {
+  base::Append(out, static_cast<uint32_t>(manifest.range_deletes.size()));
+  base::Append(out, uint32_t{0});
+  for (const auto& [keyspace, range] : manifest.range_deletes) {
+    base::Append(out, range.sequence);
+    base::Append(out, keyspace);
+    base::Append(out, static_cast<uint16_t>(range.begin.size()));
+    base::Append(out, static_cast<uint16_t>(range.end.size()));
+    out->append(range.begin);
+    out->append(range.end);
+  }
+}
+
+Status ReadKeyspaces(base::Decoder* in, std::string_view path, Manifest* manifest) {
+  const auto count = in->Read<uint32_t>();
+  manifest->next_keyspace_id = in->Read<uint32_t>();
+  for (uint32_t i = 0; i < count && in->ok(); ++i) {
+    const uint64_t offset = kHeaderBytes + in->position();
+    Keyspace keyspace;
+    keyspace.id = in->Read<uint32_t>();
+    const auto durability = in->Read<uint8_t>();
+    const auto zero = in->Read<uint8_t>();
+    const auto name_bytes = in->Read<uint16_t>();
+    keyspace.name = in->ReadBytes(name_bytes);
+    const uint32_t previous = manifest->keyspaces.empty() ? 0 : manifest->keyspaces.back().id;
+    if (!in->ok() || zero != 0 || keyspace.id <= previous ||
+        keyspace.id >= manifest->next_keyspace_id ||
+        (durability != kDurabilityUnset && durability > static_cast<uint8_t>(Durability::kPower))) {
+      return Corrupt(path, offset, "a keyspace's entry is malformed");
+    }
+    if (durability != kDurabilityUnset) keyspace.durability = static_cast<Durability>(durability);
+    manifest->keyspaces.push_back(std::move(keyspace));
+  }
+  if (!in->ok()) return Corrupt(path, kHeaderBytes, "the keyspaces do not fit the file");
+  return {};
+}
+
+Status ReadRangeDeletes(base::Decoder* in, std::string_view path, Manifest* manifest) {
+  const auto count = in->Read<uint32_t>();
+  const auto zero = in->Read<uint32_t>();
+  if (zero != 0) return Corrupt(path, kHeaderBytes, "bytes that must be zero are not");
+  for (uint32_t i = 0; i < count && in->ok(); ++i) {
+    const uint64_t offset = kHeaderBytes + in->position();
+    ManifestRangeDelete entry;
+    entry.range.sequence = in->Read<uint64_t>();
+    entry.keyspace = in->Read<uint32_t>();
+    const auto begin_bytes = in->Read<uint16_t>();
+    const auto end_bytes = in->Read<uint16_t>();
+    entry.range.begin = in->ReadBytes(begin_bytes);
+    entry.range.end = in->ReadBytes(end_bytes);
+    if (!in->ok() || entry.range.begin >= entry.range.end ||
+        entry.range.sequence > base::kMaxSequence ||
+        (i > 0 && manifest->range_deletes.back().keyspace > entry.keyspace)) {
+      return Corrupt(path, offset, "a range delete's entry is malformed");
+    }
+    manifest->range_deletes.push_back(std::move(entry));
+  }
+  if (!in->ok()) return Corrupt(path, kHeaderBytes, "the range deletes do not fit the file");
+  return {};
 }
 
 Status CheckHeader(std::string_view bytes, std::string_view path) {
@@ -71,7 +160,7 @@ Status CheckHeader(std::string_view bytes, std::string_view path) {
   }
   const auto version = base::Load<uint32_t>(bytes.data() + 8);
   const auto required = base::Load<uint32_t>(bytes.data() + 12);
-  if (version != kFormatVersion || required != 0) {
+  if (version != kFormatVersion || (required & ~kFeatureKeyspaces) != 0) {
     return Status(StatusCode::kUnsupported,
                   "manifest " + std::string(path) + " was written by a newer version (format " +
                       std::to_string(version) + ", required features " + std::to_string(required) +
@@ -86,8 +175,9 @@ Status CheckHeader(std::string_view bytes, std::string_view path) {
 
 Status CheckTable(const ManifestTable& table, std::string_view path, uint64_t offset) {
   const table::TableProperties& p = table.properties;
-  if (table.level >= 2) return Corrupt(path, offset, "level " + std::to_string(table.level));
-  if (table.number == 0) return Corrupt(path, offset, "table number 0");
+  if (table.level >= Tree::kLevels)
+    return Corrupt(path, offset, "level " + std::to_string(table.level));
+  if (table.place.number == 0) return Corrupt(path, offset, "table number 0");
   if (p.smallest_key > p.largest_key) return Corrupt(path, offset, "a key range is reversed");
   if (p.smallest_sequence > p.largest_sequence || p.largest_sequence > base::kMaxSequence) {
     return Corrupt(path, offset, "a sequence range is reversed or too large");
@@ -106,11 +196,13 @@ std::string EncodeManifest(const Manifest& manifest) {
   base::Append(&body, static_cast<uint32_t>(manifest.tables.size()));
   base::Append(&body, uint32_t{0});
   for (const ManifestTable& table : manifest.tables) AppendTable(table, &body);
+  AppendKeyspaces(manifest, &body);
+  AppendRangeDeletes(manifest, &body);
 
   std::string bytes(kMagic, 8);
   base::Append(&bytes, kFormatVersion);
-  base::Append(&bytes, uint32_t{0});  // required features
-  base::Append(&bytes, uint32_t{0});  // optional features
+  base::Append(&bytes, kFeatureKeyspaces);  // required features
+  base::Append(&bytes, uint32_t{0});        // optional features
   base::Append(&bytes, uint32_t{0});
   base::Append(&bytes, manifest.database_id);
   base::Append(&bytes, uint64_t{body.size()});
@@ -146,17 +238,49 @@ Result<Manifest> DecodeManifest(std::string_view bytes, std::string_view path) {
   if (!in.ok() || zero != 0 || count > in.rest().size() / kTableFixedBytes) {
     return Corrupt(path, kHeaderBytes, "the number of tables does not fit the file");
   }
+  const bool with_keyspaces = (base::Load<uint32_t>(bytes.data() + 12) & kFeatureKeyspaces) != 0;
   manifest.tables.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t offset = kHeaderBytes + in.position();
-    manifest.tables.push_back(ReadTable(&in));
+    manifest.tables.push_back(ReadTable(&in, with_keyspaces));
     if (!in.ok()) return Corrupt(path, offset, "a table's entry does not fit the file");
     BASALT_RETURN_IF_ERROR(CheckTable(manifest.tables.back(), path, offset));
   }
+  if (with_keyspaces) {
+    BASALT_RETURN_IF_ERROR(ReadKeyspaces(&in, path, &manifest));
+    BASALT_RETURN_IF_ERROR(ReadRangeDeletes(&in, path, &manifest));
+  }
   if (!in.AtEnd()) {
-    return Corrupt(path, kHeaderBytes + in.position(), "bytes follow the last table's entry");
+    return Corrupt(path, kHeaderBytes + in.position(), "bytes follow the last entry");
   }
   return manifest;
+}
+
+std::shared_ptr<const Version> VersionOf(const Manifest& manifest, io::FileSystem* fs,
+                                         const std::string& directory,
+                                         const std::shared_ptr<Cache>& cache) {
+  std::map<uint32_t, std::shared_ptr<Tree>> trees;
+  const auto tree_of = [&](uint32_t keyspace) {
+    std::shared_ptr<Tree>& tree = trees[keyspace];
+    if (tree == nullptr) tree = std::make_shared<Tree>();
+    tree->keyspace = keyspace;
+    return tree.get();
+  };
+  for (const ManifestTable& table : manifest.tables) {
+    tree_of(table.properties.keyspace)
+        ->levels[table.level]
+        .push_back(std::make_shared<TableFile>(
+            fs, io::JoinPath(directory, TableFileName(table.place.number)), table.place,
+            table.properties, cache));
+  }
+  std::map<uint32_t, std::vector<RangeDelete>> ranges;
+  for (const auto& [keyspace, range] : manifest.range_deletes) ranges[keyspace].push_back(range);
+  for (auto& [keyspace, deletes] : ranges) {
+    tree_of(keyspace)->range_deletes = RangeDeletes(std::move(deletes));
+  }
+  Version::Trees ascending;
+  for (auto& [keyspace, tree] : trees) ascending.push_back(std::move(tree));
+  return std::make_shared<const Version>(std::move(ascending));
 }
 
 Result<Manifest> ReadManifest(io::FileSystem* fs, const std::string& directory) {

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "basalt/options.h"
 #include "basalt/status.h"
+#include "db/version.h"
 #include "io/file_system.h"
 #include "table/table.h"
 
@@ -18,7 +21,8 @@
 //   offset size  header
 //        0    8  magic "BSLTMAN1"
 //        8    4  format version, 1
-//       12    4  required features, 0: an unknown bit refuses the file
+//       12    4  required features, 1: an unknown bit refuses the file. 0: the body ends with the
+//                tables, and their entries with the keys
 //       16    4  optional features, 0
 //       20    4  zero
 //       24    8  database id, random for life
@@ -35,7 +39,8 @@
 //       96    8  wall clock in ms since 1970 when it was written; never runs backwards
 //      104    4  number of tables
 //      108    4  zero
-//      112       tables, level by level, level 0 newest first, others in key order:
+//      112       tables, keyspace by keyspace, level by level, level 0 newest first, others in key
+//                order:
 //
 //        0    8  number            8  8  file id
 //       16    4  keyspace         20  4  level
@@ -45,13 +50,42 @@
 //       72    8  largest sequence 80  8  earliest expiry, 0: none
 //       88    8  latest expiry    96  2  smallest key's length
 //       98    2  largest key's length    100  smallest key, largest key
+//                then
+//        0    8  merges            8  8  records that expire
+//       16    8  sequence up to which range deletes have been applied to it
+//       24    8  when it was written, in ms since 1970
+//
+//                then the keyspaces, ascending
+//        0    4  number of keyspaces other than the default one
+//        4    4  next keyspace id
+//                each:
+//        0    4  id                4  1  durability (Durability), 255: the database's
+//        5    1  zero              6  2  name's length     8  name
+//
+//                then the range deletes, ascending by keyspace
+//        0    4  number of them    4  4  zero
+//                each:
+//        0    8  sequence          8  4  keyspace
+//       12    2  begin's length   14  2  end's length     16  begin, end
 
 namespace basalt::db {
 
 struct ManifestTable {
-  uint64_t number = 0;
+  TableFile::Place place;
   uint32_t level = 0;
   table::TableProperties properties;
+};
+
+/// A keyspace other than the default one.
+struct Keyspace {
+  uint32_t id = 0;
+  std::optional<Durability> durability{};  ///< Of writes that name none; unset: the database's.
+  std::string name;
+};
+
+struct ManifestRangeDelete {
+  uint32_t keyspace = 0;
+  RangeDelete range;
 };
 
 struct Manifest {
@@ -61,13 +95,21 @@ struct Manifest {
   uint64_t durable_lsn = 0;
   uint64_t last_sequence = 0;
   uint64_t wall_ms = 0;
+  uint32_t next_keyspace_id = 1;
+  std::vector<Keyspace> keyspaces;  ///< Ascending by id.
   std::vector<ManifestTable> tables;
+  std::vector<ManifestRangeDelete> range_deletes;
 };
 
 std::string EncodeManifest(const Manifest& manifest);
 /// Validates everything. `path` is for messages. Corruption names path and offset; Unsupported
 /// names the version that wrote it.
 Result<Manifest> DecodeManifest(std::string_view bytes, std::string_view path);
+
+/// The tables and range deletes that it names, as a version.
+std::shared_ptr<const Version> VersionOf(const Manifest& manifest, io::FileSystem* fs,
+                                         const std::string& directory,
+                                         const std::shared_ptr<Cache>& cache);
 
 /// NotFound when there is none.
 Result<Manifest> ReadManifest(io::FileSystem* fs, const std::string& directory);

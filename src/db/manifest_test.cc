@@ -19,7 +19,7 @@ Manifest SampleManifest() {
   manifest.wall_ms = 1'770'000'000'000;
   for (uint64_t number = 1; number <= 3; ++number) {
     ManifestTable table;
-    table.number = number;
+    table.place = {.number = number, .ranges_applied = number, .created_ms = 5};
     table.level = number == 1 ? 0 : 1;
     table.properties.file_id = number * 1000;
     table.properties.file_bytes = 4096;
@@ -28,8 +28,14 @@ Manifest SampleManifest() {
     table.properties.largest_sequence = number * 2;
     table.properties.smallest_key = std::string(number == 1 ? 0 : 1, static_cast<char>(number));
     table.properties.largest_key = std::string(300 * number, static_cast<char>(number + 1));
+    table.properties.merges = 3;
+    table.properties.expiring = 4;
     manifest.tables.push_back(table);
   }
+  manifest.next_keyspace_id = 7;
+  manifest.keyspaces = {{.id = 2, .name = "users"},
+                        {.id = 6, .durability = Durability::kMemory, .name = "sessions"}};
+  manifest.range_deletes = {{0, {17, "a", "b"}}, {2, {18, std::string(1, '\0'), "z"}}};
   return manifest;
 }
 
@@ -42,6 +48,10 @@ TEST(Manifest, ComesBackAsItWasWritten) {
   ASSERT_TRUE(read) << read.error().ToString();
   EXPECT_EQ(EncodeManifest(*read), EncodeManifest(written));
   EXPECT_EQ(read->tables[2].properties.largest_key, written.tables[2].properties.largest_key);
+  EXPECT_EQ(read->tables[1].place.ranges_applied, 2U);
+  EXPECT_EQ(read->keyspaces[1].durability, Durability::kMemory);
+  EXPECT_EQ(read->keyspaces[0].durability, std::nullopt);
+  EXPECT_EQ(read->range_deletes[1].range.end, "z");
 }
 
 TEST(Manifest, IsAbsentAsNotFound) {

@@ -40,14 +40,13 @@ Status CheckOptions(const DBOptions& options) {
                       " bytes; the least is " + std::to_string(kMinMemoryBudget) +
                       ", and 0 derives it");
   }
-  if (options.durability == Durability::kMemory || options.durability == Durability::kInterval) {
+  if (options.durability == Durability::kInterval) {
     return Status(StatusCode::kUnsupported,
-                  "DBOptions::durability: kMemory and kInterval are not built yet; use kProcess or "
-                  "kPower");
+                  "DBOptions::durability: kInterval is not built yet; use kProcess or kPower");
   }
-  if (options.compression == Compression::kLz4ThenZstd) {
-    return Status(StatusCode::kUnsupported,
-                  "DBOptions::compression: kLz4ThenZstd is not built yet; use kLz4 or kNone");
+  if (options.default_ttl.count() < 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  "DBOptions::default_ttl is negative: give a positive one, or zero for none");
   }
   if (options.background_threads > 64) {
     return Status(StatusCode::kInvalidArgument, "DBOptions::background_threads is " +
@@ -84,8 +83,6 @@ Core::Core(std::string path, const DBOptions& options, const Environment& enviro
       memtable_bytes_(environment.memtable_bytes != 0 ? environment.memtable_bytes
                                                       : MemtablesBytes(memory_budget_) / 2),
       table_bytes_(environment.table_bytes != 0 ? environment.table_bytes : kDefaultTableBytes) {}
-
-Core::~Core() = default;
 
 Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& options,
                                          const Environment& environment) {
@@ -153,18 +150,26 @@ Status Core::LoadManifest() {
   flushed_lsn_ = manifest_.flushed_lsn;
   last_sequence_ = manifest_.last_sequence;
 
+  wall_ms_ = std::max(wall_ms_.load(), manifest_.wall_ms);
+  flushed_sequence_ = manifest_.last_sequence;
   std::set<uint64_t> named;
-  TableFiles levels[Version::kLevels];
-  for (ManifestTable& table : manifest_.tables) {
-    named.insert(table.number);
-    levels[table.level].push_back(
-        std::make_shared<TableFile>(fs, io::JoinPath(path_, TableFileName(table.number)),
-                                    table.number, std::move(table.properties), cache_));
-  }
-  manifest_.tables.clear();
-  auto version = std::make_shared<const Version>(std::move(levels[0]), std::move(levels[1]));
+  for (const ManifestTable& table : manifest_.tables) named.insert(table.place.number);
+  auto version = VersionOf(manifest_, fs, path_, cache_);
   BASALT_RETURN_IF_ERROR(version->CheckOrder());
+  BASALT_RETURN_IF_ERROR(RemoveStrangers(named));
+  auto state = std::make_shared<ReadState>();
+  state->active = NewGeneration();
+  state->version = std::move(version);
+  state->keyspaces = std::make_shared<const Keyspaces>(manifest_.keyspaces);
+  manifest_.tables.clear();
+  manifest_.range_deletes.clear();
+  PublishState(std::move(state));
+  return {};
+}
 
+// Removes what an interrupted flush or compaction has left, and misses what should be there.
+Status Core::RemoveStrangers(const std::set<uint64_t>& named) {
+  io::FileSystem* const fs = environment_.fs;
   BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs->List(path_));
   size_t present = 0;
   for (const std::string& name : names) {
@@ -180,38 +185,47 @@ Status Core::LoadManifest() {
     }
     BASALT_RETURN_IF_ERROR(fs->RemoveFile(io::JoinPath(path_, name)));
   }
-  if (present < named.size()) {
-    for (const uint64_t number : named) {
-      if (std::binary_search(names.begin(), names.end(), TableFileName(number))) continue;
-      return Status(StatusCode::kCorruption,
-                    "table " + io::JoinPath(path_, TableFileName(number)) +
-                        " is named by the manifest but is not there: restore it from a backup");
-    }
+  if (present == named.size()) return {};
+  for (const uint64_t number : named) {
+    if (std::binary_search(names.begin(), names.end(), TableFileName(number))) continue;
+    return Status(StatusCode::kCorruption,
+                  "table " + io::JoinPath(path_, TableFileName(number)) +
+                      " is named by the manifest but is not there: restore it from a backup");
   }
-  PublishState(
-      std::make_shared<const ReadState>(ReadState{NewGeneration(), nullptr, std::move(version)}));
+  return {};
+}
+
+Status Core::ReplayRecord(const wal::RecordView& record) {
+  BASALT_RETURN_IF_ERROR(CheckLogRecord(record, path_, manifest_.next_keyspace_id));
+  std::shared_ptr<Generation> generation = State()->active;
+  auto reservation = generation->table->Reserve(record.payload, record.count);
+  if (!reservation && reservation.error().code() == StatusCode::kResourceExhausted) {
+    Seal();
+    BASALT_RETURN_IF_ERROR(FlushGeneration(generation));
+    generation = State()->active;
+    reservation = generation->table->Reserve(record.payload, record.count);
+  }
+  if (!reservation) return reservation.error();
+  generation->table->Insert(std::move(*reservation), record.first_sequence);
+  base::BatchCursor cursor(record.payload);
+  for (base::SequenceNumber sequence = record.first_sequence; cursor.Next(); ++sequence) {
+    if (cursor.kind() == RecordKind::kMerge) generation->has_merges = true;
+    if (cursor.kind() != RecordKind::kDeleteRange) continue;
+    memtable::RangeDelete* const range = generation->table->PrepareRangeDelete(
+        cursor.keyspace(), cursor.key(), cursor.value(), false, /*within_limit=*/false);
+    if (range == nullptr) return Status(StatusCode::kResourceExhausted, "out of memory");
+    generation->table->Finish(range, sequence);
+  }
+  const base::SequenceNumber last = record.first_sequence + record.count - 1;
+  generation->last_lsn = record.lsn;
+  generation->last_sequence = last;
+  last_sequence_ = std::max(last_sequence_, last);
   return {};
 }
 
 Status Core::ReplayLog() {
   const uint64_t start = environment_.clock->MonotonicMicros();
-  const auto replay = [&](const wal::RecordView& record) -> Status {
-    BASALT_RETURN_IF_ERROR(CheckLogRecord(record, path_));
-    std::shared_ptr<Generation> generation = State()->active;
-    auto reservation = generation->table->Reserve(record.payload, record.count);
-    if (!reservation && reservation.error().code() == StatusCode::kResourceExhausted) {
-      BASALT_RETURN_IF_ERROR(FlushGeneration(generation));
-      generation = NewGeneration();
-      PublishState(
-          std::make_shared<const ReadState>(ReadState{generation, nullptr, State()->version}));
-      reservation = generation->table->Reserve(record.payload, record.count);
-    }
-    if (!reservation) return reservation.error();
-    generation->table->Insert(std::move(*reservation), record.first_sequence);
-    generation->last_lsn = record.lsn;
-    last_sequence_ = std::max(last_sequence_, record.first_sequence + record.count - 1);
-    return {};
-  };
+  const auto replay = [this](const wal::RecordView& record) { return ReplayRecord(record); };
   BASALT_ASSIGN_OR_RETURN(const wal::RecoveryResult recovered,
                           wal::Recover(environment_.fs, path_, manifest_.flushed_lsn,
                                        manifest_.durable_lsn, wal::RecoveryMode::kOpen, replay));

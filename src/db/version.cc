@@ -8,11 +8,11 @@
 
 namespace basalt::db {
 
-TableFile::TableFile(io::FileSystem* fs, std::string path, uint64_t number,
+TableFile::TableFile(io::FileSystem* fs, std::string path, const Place& place,
                      table::TableProperties properties, std::shared_ptr<Cache> cache)
     : fs_(fs),
       path_(std::move(path)),
-      number_(number),
+      place_(place),
       fork_generation_(base::ForkGeneration()),
       properties_(std::move(properties)),
       cache_(std::move(cache)) {}
@@ -42,11 +42,30 @@ Result<const table::Table*> TableFile::Open() const {
   return static_cast<const table::Table*>(table_.get());
 }
 
-Version::Version(TableFiles level0, TableFiles level1)
-    : levels_{std::move(level0), std::move(level1)} {}
+RangeDeletes::RangeDeletes(std::vector<RangeDelete> ranges) : ranges_(std::move(ranges)) {
+  std::vector<base::RangeCover::Range> flat;
+  flat.reserve(ranges_.size());
+  for (const RangeDelete& range : ranges_) {
+    flat.push_back({range.begin, range.end, range.sequence});
+  }
+  cover_ = base::RangeCover(flat);
+}
 
-const TableFile* Version::FindInLevel1(std::string_view key) const noexcept {
-  const TableFiles& files = levels_[1];
+base::SequenceNumber RangeDeletes::SequenceAt(std::string_view key,
+                                              base::SequenceNumber at) const noexcept {
+  const base::SequenceNumber newest = cover_.SequenceAt(key);
+  if (newest <= at) return newest;
+  base::SequenceNumber sequence = 0;
+  for (const RangeDelete& range : ranges_) {
+    if (range.sequence <= at && range.begin <= key && key < range.end) {
+      sequence = std::max(sequence, range.sequence);
+    }
+  }
+  return sequence;
+}
+
+const TableFile* Tree::Find(size_t level, std::string_view key) const noexcept {
+  const TableFiles& files = levels[level];
   const auto at = std::lower_bound(files.begin(), files.end(), key,
                                    [](const std::shared_ptr<TableFile>& file, std::string_view k) {
                                      return file->properties().largest_key < k;
@@ -55,10 +74,10 @@ const TableFile* Version::FindInLevel1(std::string_view key) const noexcept {
   return at->get();
 }
 
-TableFiles Version::OverlappingLevel1(std::optional<std::string_view> smallest,
-                                      std::optional<std::string_view> largest) const {
+TableFiles Tree::Overlapping(size_t level, std::optional<std::string_view> smallest,
+                             std::optional<std::string_view> largest) const {
   TableFiles overlapping;
-  for (const std::shared_ptr<TableFile>& file : levels_[1]) {
+  for (const std::shared_ptr<TableFile>& file : levels[level]) {
     const table::TableProperties& properties = file->properties();
     if (smallest && properties.largest_key < *smallest) continue;
     if (largest && properties.smallest_key > *largest) continue;
@@ -67,23 +86,42 @@ TableFiles Version::OverlappingLevel1(std::optional<std::string_view> smallest,
   return overlapping;
 }
 
-Status Version::CheckOrder() const {
-  for (size_t i = 1; i < levels_[1].size(); ++i) {
-    const TableFile& left = *levels_[1][i - 1];
-    const TableFile& right = *levels_[1][i];
-    if (left.properties().largest_key >= right.properties().smallest_key) {
-      return Status(StatusCode::kCorruption, "the key ranges of " + left.path() + " and " +
-                                                 right.path() + " overlap in level 1");
+Status Tree::CheckOrder() const {
+  for (size_t level = 1; level < kLevels; ++level) {
+    for (size_t i = 1; i < levels[level].size(); ++i) {
+      const TableFile& left = *levels[level][i - 1];
+      const TableFile& right = *levels[level][i];
+      if (left.properties().largest_key >= right.properties().smallest_key) {
+        return Status(StatusCode::kCorruption, "the key ranges of " + left.path() + " and " +
+                                                   right.path() + " overlap in level " +
+                                                   std::to_string(level));
+      }
     }
   }
-  for (size_t i = 1; i < levels_[0].size(); ++i) {
-    const TableFile& newer = *levels_[0][i - 1];
-    const TableFile& older = *levels_[0][i];
+  for (size_t i = 1; i < levels[0].size(); ++i) {
+    const TableFile& newer = *levels[0][i - 1];
+    const TableFile& older = *levels[0][i];
     if (older.properties().largest_sequence >= newer.properties().smallest_sequence) {
       return Status(StatusCode::kCorruption, "the sequence ranges of " + newer.path() + " and " +
                                                  older.path() + " overlap in level 0");
     }
   }
+  return {};
+}
+
+bool Tree::empty() const noexcept {
+  return range_deletes.empty() &&
+         std::ranges::all_of(levels, [](const TableFiles& files) { return files.empty(); });
+}
+
+const Tree* Version::tree(uint32_t keyspace) const noexcept {
+  const auto at = std::ranges::lower_bound(trees_, keyspace, {},
+                                           [](const auto& tree) { return tree->keyspace; });
+  return at != trees_.end() && (*at)->keyspace == keyspace ? at->get() : nullptr;
+}
+
+Status Version::CheckOrder() const {
+  for (const auto& tree : trees_) BASALT_RETURN_IF_ERROR(tree->CheckOrder());
   return {};
 }
 

@@ -11,6 +11,7 @@
 
 #include "basalt/cache.h"
 #include "basalt/status.h"
+#include "base/range_cover.h"
 #include "io/file_system.h"
 #include "table/table.h"
 
@@ -21,13 +22,19 @@ namespace basalt::db {
 /// is removed. Thread-safe.
 class TableFile {
  public:
-  TableFile(io::FileSystem* fs, std::string path, uint64_t number,
+  struct Place {
+    uint64_t number = 0;
+    base::SequenceNumber ranges_applied = 0;
+    uint64_t created_ms = 0;
+  };
+  TableFile(io::FileSystem* fs, std::string path, const Place& place,
             table::TableProperties properties, std::shared_ptr<Cache> cache);
   ~TableFile();
   TableFile(const TableFile&) = delete;
   TableFile& operator=(const TableFile&) = delete;
 
-  uint64_t number() const noexcept { return number_; }
+  const Place& place() const noexcept { return place_; }
+  uint64_t number() const noexcept { return place_.number; }
   const std::string& path() const noexcept { return path_; }
   const table::TableProperties& properties() const noexcept { return properties_; }
 
@@ -39,6 +46,15 @@ class TableFile {
     return opened_.load(std::memory_order_acquire);
   }
 
+  /// Every range delete up to here has been applied to it: it holds nothing that one of them
+  /// covers.
+  base::SequenceNumber ranges_applied() const noexcept { return place_.ranges_applied; }
+  /// When it was written: wall milliseconds since 1970.
+  uint64_t created_ms() const noexcept { return place_.created_ms; }
+
+  /// A compaction reads it. Guarded by whoever plans compactions.
+  bool busy = false;
+
   /// The file goes when this object does, unless the process forked or `Keep` was called since.
   void MarkObsolete() noexcept { obsolete_.store(true, std::memory_order_relaxed); }
   void Keep() noexcept { obsolete_.store(false, std::memory_order_relaxed); }
@@ -46,7 +62,7 @@ class TableFile {
  private:
   io::FileSystem* const fs_;
   const std::string path_;
-  const uint64_t number_;
+  const Place place_;
   const uint64_t fork_generation_;
   const table::TableProperties properties_;
   std::shared_ptr<Cache> cache_;
@@ -58,26 +74,69 @@ class TableFile {
 
 using TableFiles = std::vector<std::shared_ptr<TableFile>>;
 
-/// The tables at one moment; immutable. Level 0 holds flushed memtables, newest first, whose key
-/// ranges may overlap and whose sequence ranges do not; level 1 is disjoint and in key order.
+/// A range delete that has been flushed.
+struct RangeDelete {
+  base::SequenceNumber sequence = 0;
+  std::string begin;
+  std::string end;  ///< Exclusive.
+};
+
+/// The range deletes of one keyspace that some table may still need; immutable. They stand in the
+/// manifest instead of in tables, so that no filter or index can hide one from a lookup.
+class RangeDeletes {
+ public:
+  RangeDeletes() = default;
+  explicit RangeDeletes(std::vector<RangeDelete> ranges);
+
+  const std::vector<RangeDelete>& ranges() const noexcept { return ranges_; }
+  bool empty() const noexcept { return ranges_.empty(); }
+  /// All of them, flattened.
+  const base::RangeCover& cover() const noexcept { return cover_; }
+  /// The greatest sequence <= `at` of those that cover `key`; 0: none. O(log n), for an `at` below
+  /// the newest of them O(n).
+  base::SequenceNumber SequenceAt(std::string_view key, base::SequenceNumber at) const noexcept;
+
+ private:
+  std::vector<RangeDelete> ranges_;
+  base::RangeCover cover_;
+};
+
+/// What one keyspace has on disk; immutable. Level 0 holds flushed memtables, newest first, whose
+/// key ranges may overlap and whose sequence ranges do not; each other level is disjoint and in key
+/// order. For one key, what a lower number holds is newer.
+struct Tree {
+  static constexpr size_t kLevels = 7;
+
+  uint32_t keyspace = 0;
+  TableFiles levels[kLevels];
+  RangeDeletes range_deletes;
+
+  /// The only table of level >= 1 that may hold `key`, or null. O(log n).
+  const TableFile* Find(size_t level, std::string_view key) const noexcept;
+  /// A level's tables with keys in [smallest, largest], both inclusive; unset: open.
+  TableFiles Overlapping(size_t level, std::optional<std::string_view> smallest,
+                         std::optional<std::string_view> largest) const;
+  /// Whether the rules above hold; Corruption names the two tables that break them.
+  Status CheckOrder() const;
+  bool empty() const noexcept;
+};
+
+/// All trees at one moment; immutable.
 class Version {
  public:
-  static constexpr size_t kLevels = 2;
+  using Trees = std::vector<std::shared_ptr<const Tree>>;
 
   Version() = default;
-  Version(TableFiles level0, TableFiles level1);
+  /// `trees`: ascending by keyspace, none empty.
+  explicit Version(Trees trees) : trees_(std::move(trees)) {}
 
-  const TableFiles& level(size_t number) const noexcept { return levels_[number]; }
-  /// Level 1's only table that may hold `key`, or null. O(log n).
-  const TableFile* FindInLevel1(std::string_view key) const noexcept;
-  /// Level 1's tables with keys in [smallest, largest], both inclusive; unset: open.
-  TableFiles OverlappingLevel1(std::optional<std::string_view> smallest,
-                               std::optional<std::string_view> largest) const;
-  /// Whether the rules above hold; Corruption names the two tables that break them.
+  const Trees& trees() const noexcept { return trees_; }
+  /// Null: the keyspace has nothing on disk.
+  const Tree* tree(uint32_t keyspace) const noexcept;
   Status CheckOrder() const;
 
  private:
-  TableFiles levels_[kLevels];
+  Trees trees_;
 };
 
 }  // namespace basalt::db

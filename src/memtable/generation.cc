@@ -220,7 +220,8 @@ bool Generation::Get(uint32_t keyspace, std::string_view key, uint64_t hash,
   }
   if (record == nullptr) return false;
   found->tag = record->tag.load(std::memory_order_relaxed);
-  found->value = base::TagKind(found->tag) == RecordKind::kPut ? ValueOf(*record) : Value();
+  found->time_ms = record->time_ms();
+  found->value = base::TagKind(found->tag) != RecordKind::kDelete ? ValueOf(*record) : Value();
   return true;
 }
 

@@ -77,9 +77,10 @@ struct RangeDelete {
 
 using base::ChunkPool;
 
-/// What a lookup in one place found. `value` is empty unless the tag's kind is kPut.
+/// What a lookup in one place found. A delete has no value; a merge's is its operator and operand.
 struct FoundRecord {
   base::Tag tag = 0;
+  uint64_t time_ms = 0;  ///< As in base::RecordIterator.
   Value value;
 };
 
@@ -135,7 +136,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     hash = MixKeyspace(hash, keyspace);
     return ShardOf(hash).Find(keyspace, key, hash, at, check);
   }
-  /// Of a put that Find gave.
+  /// Of a put or merge that Find gave.
   Value ValueOf(const Record& record) const;
   /// Starts to load the line where a lookup begins.
   void Prefetch(uint32_t keyspace, uint64_t hash) const noexcept;

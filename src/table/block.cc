@@ -83,23 +83,33 @@ void Block::FindColumns(std::string_view raw) noexcept {
   const char* const at = raw.data();
   size_ = raw.size();
   count_ = base::Load<uint32_t>(at);
-  wide_ = (base::Load<uint32_t>(at + 4) & kFlagWide) != 0;
+  const auto flags = base::Load<uint32_t>(at + 4);
+  wide_ = (flags & kFlagWide) != 0;
+  const bool timed = (flags & kFlagTimed) != 0;
   shared_bytes_ = base::Load<uint16_t>(at + 8);
   const size_t end_bytes = wide_ ? 4 : 2;
   prefixes_ = reinterpret_cast<const uint64_t*>(at + kHeaderBytes);
   tags_ = prefixes_ + count_;
-  rest_ends_ = reinterpret_cast<const char*>(tags_ + count_);
+  times_ = timed ? tags_ + count_ : nullptr;
+  rest_ends_ = reinterpret_cast<const char*>(tags_ + count_ * (timed ? 2 : 1));
   value_ends_ = rest_ends_ + count_ * end_bytes;
   prefix_bytes_ = reinterpret_cast<const uint8_t*>(value_ends_ + count_ * end_bytes);
   shared_ = reinterpret_cast<const char*>(prefix_bytes_ + count_);
   rests_ = shared_ + shared_bytes_;
-  values_ = rests_ + End(rest_ends_, count_ - 1);
 }
 
-Block Block::Attach(std::string_view raw, size_t key_bytes_max) noexcept {
+Block::Extent Block::extent() const noexcept {
+  const char* const raw = reinterpret_cast<const char*>(prefixes_) - kHeaderBytes;
+  return {.size = size_,
+          .key_bytes_max = key_bytes_max_,
+          .values_at = static_cast<uint64_t>(values_ - raw)};
+}
+
+Block Block::Attach(const char* raw, const Extent& extent) noexcept {
   Block block;
-  block.FindColumns(raw);
-  block.key_bytes_max_ = key_bytes_max;
+  block.FindColumns({raw, extent.size});
+  block.key_bytes_max_ = extent.key_bytes_max;
+  block.values_ = raw + extent.values_at;
   return block;
 }
 
@@ -108,7 +118,7 @@ Result<Block> Block::Parse(std::string_view raw, Content content) {
   const char* const at = raw.data();
   const auto count = base::Load<uint32_t>(at);
   const auto flags = base::Load<uint32_t>(at + 4);
-  if ((flags & ~kFlagWide) != 0) {
+  if ((flags & ~(kFlagWide | kFlagTimed)) != 0) {
     return Status(StatusCode::kUnsupported,
                   "the block has flags " + std::to_string(flags) +
                       ", which this version cannot read; open it with the version that wrote it");
@@ -116,7 +126,8 @@ Result<Block> Block::Parse(std::string_view raw, Content content) {
   if (base::Load<uint16_t>(at + 10) != 0 || base::Load<uint32_t>(at + 12) != 0) {
     return Corrupt("the block's reserved bytes are not zero");
   }
-  const uint64_t columns = kHeaderBytes + uint64_t{count} * RecordBytes((flags & kFlagWide) != 0);
+  const uint64_t columns = kHeaderBytes + uint64_t{count} * RecordBytes((flags & kFlagWide) != 0,
+                                                                        (flags & kFlagTimed) != 0);
   if (count == 0 || columns + base::Load<uint16_t>(at + 8) > raw.size()) {
     return Corrupt("the block says that it has " + std::to_string(count) + " records, in " +
                    std::to_string(raw.size()) + " bytes");
@@ -124,6 +135,7 @@ Result<Block> Block::Parse(std::string_view raw, Content content) {
   Block block;
   block.FindColumns(raw);
   const uint64_t rest_bytes = block.End(block.rest_ends_, count - 1);
+  block.values_ = block.rests_ + rest_bytes;
   const uint64_t value_bytes = block.End(block.value_ends_, count - 1);
   if (columns + block.shared_bytes_ + rest_bytes + value_bytes != raw.size()) {
     return Corrupt("the block's columns do not fill its " + std::to_string(raw.size()) + " bytes");
@@ -133,8 +145,28 @@ Result<Block> Block::Parse(std::string_view raw, Content content) {
   return block;
 }
 
+Status Block::ValidateRecord(uint32_t i, size_t value_bytes) const {
+  const RecordKind kind = base::TagKind(tags_[i]);
+  if (kind == RecordKind::kPut) return Status();
+  if (kind == RecordKind::kMerge) {
+    if (value_bytes == 0) return CorruptRecord(i, "is a merge without an operator");
+    if (time_ms(i) == 0) return CorruptRecord(i, "is a merge without a time");
+    return Status();
+  }
+  if (kind != RecordKind::kDelete) return UnsupportedKind(i, kind);
+  if (value_bytes != 0) return CorruptRecord(i, "is a delete with a value");
+  if (time_ms(i) != 0) return CorruptRecord(i, "is a delete with a time");
+  return Status();
+}
+
 template <class EndType>
 Status Block::Validate(Content content) {
+  if (times_ != nullptr) {
+    if (content == Content::kIndex) return Corrupt("the index has times");
+    if (std::all_of(times_, times_ + count_, [](uint64_t time_ms) { return time_ms == 0; })) {
+      return Corrupt("the block has a column of times that are all zero");
+    }
+  }
   const auto* rest_ends = reinterpret_cast<const EndType*>(rest_ends_);
   const auto* value_ends = reinterpret_cast<const EndType*>(value_ends_);
   size_t rest_begin = 0;
@@ -158,10 +190,7 @@ Status Block::Validate(Content content) {
       if (value_bytes != sizeof(BlockHandle)) return CorruptRecord(i, "is no block handle");
       continue;
     }
-    const RecordKind kind = base::TagKind(tags_[i]);
-    if (kind == RecordKind::kPut) continue;
-    if (kind != RecordKind::kDelete) return UnsupportedKind(i, kind);
-    if (value_bytes != 0) return CorruptRecord(i, "is a delete with a value");
+    BASALT_RETURN_IF_ERROR(ValidateRecord(i, value_bytes));
   }
   if (key_bytes_max_ > kMaxKeyBytes) {
     return Corrupt("the block has a key of " + std::to_string(key_bytes_max_) + " bytes");

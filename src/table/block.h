@@ -27,11 +27,12 @@ struct BlockBuffer {
 ///
 ///     offset  size
 ///          0     4  n, at least 1
-///          4     4  flags: bit 0 wide
+///          4     4  flags: bit 0 wide, bit 1 timed
 ///          8     2  bytes of the prefix that all keys share
 ///         10     6  zero
 ///         16    8n  key prefixes: 8 bytes after the shared prefix, as base::KeyPrefix
 ///                   8n  tags
+///                   8n  times, as of base::RecordIterator; only when timed
 ///                  wn  ends of the key rests, cumulative; w = 4 when wide, else 2
 ///                  wn  ends of the values, cumulative
 ///                   n  how many bytes of each key prefix are the key's: 0..8, the others are zero
@@ -44,8 +45,9 @@ struct BlockBuffer {
 ///
 /// Invariants, all checked by Parse, so that access is not: the columns fill the block exactly;
 /// ends never fall; a rest only behind 8 prefix bytes; keys of at most 65,535 bytes; records
-/// strictly in internal order; in a data block kinds put and delete, the latter without value; in
-/// an index values of 16 bytes.
+/// strictly in internal order; in a data block kinds put, delete (without value or time) and merge
+/// (with a time, and a value of at least a byte), and in a timed one a time that is not zero; in an
+/// index values of 16 bytes and no times.
 ///
 /// Cost of a search, in cache misses: log2(8n / 64) lines of the prefix column (2-3 for a 16 KiB
 /// block), then tag, ends and rest of the record: 1 each. Immutable, so thread-safe.
@@ -57,8 +59,11 @@ class Block {
 
   static constexpr size_t kHeaderBytes = 16;
   static constexpr uint32_t kFlagWide = 1;
+  static constexpr uint32_t kFlagTimed = 2;
   /// What a record takes besides its key rest and its value.
-  static constexpr size_t RecordBytes(bool wide) noexcept { return wide ? 25 : 21; }
+  static constexpr size_t RecordBytes(bool wide, bool timed) noexcept {
+    return (wide ? 25 : 21) + (timed ? sizeof(uint64_t) : 0);
+  }
 
   /// Of no bytes; for nothing but to be assigned to.
   Block() noexcept = default;
@@ -67,8 +72,15 @@ class Block {
   static Result<Block> Parse(std::string_view raw, Content content);
   /// The same, keeping the bytes.
   static Result<std::shared_ptr<const Block>> Parse(BlockBuffer buffer, Content content);
-  /// What Parse has checked before, and found to have this key_bytes_max(); O(1).
-  static Block Attach(std::string_view raw, size_t key_bytes_max) noexcept;
+  /// What Parse has found out and Attach is told, so that it has to look at the header only.
+  struct Extent {
+    uint64_t size;
+    uint64_t key_bytes_max;
+    uint64_t values_at;  ///< Offset of the values.
+  };
+  Extent extent() const noexcept;
+  /// What Parse has checked before; O(1).
+  static Block Attach(const char* raw, const Extent& extent) noexcept;
 
   uint32_t count() const noexcept { return count_; }
   /// Of the raw form.
@@ -79,6 +91,7 @@ class Block {
 
   // Of record i < count().
   base::Tag tag(uint32_t i) const noexcept { return tags_[i]; }
+  uint64_t time_ms(uint32_t i) const noexcept { return times_ == nullptr ? 0 : times_[i]; }
   std::string_view value(uint32_t i) const noexcept {
     const size_t begin = i == 0 ? 0 : End(value_ends_, i - 1);
     return {values_ + begin, End(value_ends_, i) - begin};
@@ -95,10 +108,11 @@ class Block {
  private:
   friend class BlockCursor;
 
-  /// Where the columns lie; the header's count and flags are good for them.
+  /// Where the columns before the values lie; the header's count and flags are good for them.
   void FindColumns(std::string_view raw) noexcept;
   template <class End>
   Status Validate(Content content);
+  Status ValidateRecord(uint32_t i, size_t value_bytes) const;
   int CompareAtEqualPrefix(uint32_t i, size_t prefix_bytes, std::string_view key_rest,
                            base::Tag tag) const noexcept;
 
@@ -119,6 +133,7 @@ class Block {
   bool wide_ = false;
   const char* shared_ = nullptr;
   const base::Tag* tags_ = nullptr;
+  const uint64_t* times_ = nullptr;  // null: all are zero
   const uint8_t* prefix_bytes_ = nullptr;
   const char* rest_ends_ = nullptr;
   const char* rests_ = nullptr;
@@ -155,6 +170,7 @@ class BlockCursor {
 
   std::string_view key() const noexcept { return {key_.get(), key_bytes_}; }
   base::Tag tag() const noexcept { return block_->tags_[index_]; }
+  uint64_t time_ms() const noexcept { return block_->time_ms(index_); }
   std::string_view value() const noexcept { return block_->value(index_); }
 
  private:

@@ -15,14 +15,18 @@ namespace basalt::table {
 /// takes the keys apart. Buffers are kept from block to block, so that adding allocates nothing.
 class BlockBuilder {
  public:
-  void Add(std::string_view key, base::Tag tag, std::string_view value);
+  /// `time_ms` as in base::RecordIterator.
+  void Add(std::string_view key, base::Tag tag, uint64_t time_ms, std::string_view value);
 
   bool empty() const noexcept { return tags_.empty(); }
   uint32_t count() const noexcept { return static_cast<uint32_t>(tags_.size()); }
-  /// What a record adds to the raw form, and how large that is: exact but for what a shared prefix
-  /// saves and wide ends cost.
-  static size_t RecordBytes(std::string_view key, std::string_view value) noexcept;
-  size_t raw_bytes() const noexcept { return raw_bytes_; }
+  /// How large the raw form is, and how large it were with one more record: exact but for what a
+  /// shared prefix saves and wide ends cost.
+  size_t raw_bytes() const noexcept {
+    return raw_bytes_ + (timed_ ? tags_.size() * sizeof(uint64_t) : 0);
+  }
+  size_t RawBytesWith(std::string_view key, uint64_t time_ms,
+                      std::string_view value) const noexcept;
   /// Bytes that Write needs, at most.
   size_t raw_bytes_max() const noexcept;
 
@@ -40,12 +44,14 @@ class BlockBuilder {
   template <class End>
   size_t WriteColumns(size_t shared_bytes, char* out) const;
 
-  size_t raw_bytes_ = 0;
+  size_t raw_bytes_ = 0;  // without times
+  bool timed_ = false;    // there is a time that is not zero
   std::string keys_;
   std::string values_;
   std::vector<size_t> key_ends_;
   std::vector<size_t> value_ends_;
   std::vector<base::Tag> tags_;
+  std::vector<uint64_t> times_;
 };
 
 }  // namespace basalt::table

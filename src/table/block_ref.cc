@@ -3,8 +3,6 @@
 #include <new>
 #include <utility>
 
-#include "base/coding.h"
-
 namespace basalt::table {
 namespace {
 
@@ -12,11 +10,8 @@ void FreeMemory(Value::Pin* pin) noexcept { ::operator delete(pin); }
 
 }  // namespace
 
-BlockRef::BlockRef(Value memory) noexcept : memory_(std::move(memory)) {
-  const char* const bytes = memory_.view().data();
-  block_ = Block::Attach({bytes + kHeaderBytes, base::Load<uint64_t>(bytes)},
-                         base::Load<uint64_t>(bytes + 8));
-}
+BlockRef::BlockRef(Value memory) noexcept
+    : memory_(std::move(memory)), block_(View(memory_.view())) {}
 
 Value AllocateBlockMemory(size_t size, char** bytes) {
   void* const memory = ::operator new(sizeof(Value::Pin) + size);

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <string_view>
 
 #include "basalt/value.h"
 #include "table/block.h"
+#include "table/table_format.h"
 
 namespace basalt::table {
 
@@ -14,17 +17,21 @@ namespace basalt::table {
 /// The memory, and so the value in the cache:
 ///
 ///   offset size
-///        0    8  bytes of the raw form
-///        8    8  the block's key_bytes_max()
-///       16       the raw form
+///        0   24  the block's extent()
+///       24       the raw form
 ///             16 room that readers may touch (BlockBuffer::kSlackBytes), and what is missing to
 ///                more than Value::kInlineBytes: a Value then never moves the bytes
 class BlockRef {
  public:
-  static constexpr size_t kHeaderBytes = 16;
+  static constexpr size_t kHeaderBytes = sizeof(Block::Extent);
   /// Of the memory for a raw form of this size.
   static constexpr size_t MemoryBytes(size_t raw_bytes) noexcept {
     return std::max(kHeaderBytes + raw_bytes + BlockBuffer::kSlackBytes, Value::kInlineBytes + 1);
+  }
+
+  /// The block in such memory; it does not keep it.
+  static Block View(std::string_view memory) noexcept {
+    return Block::Attach(memory.data() + kHeaderBytes, FromBytes<Block::Extent>(memory));
   }
 
   BlockRef() noexcept = default;

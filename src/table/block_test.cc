@@ -16,7 +16,9 @@ namespace {
 
 std::string RawForm(const std::vector<Record>& records) {
   BlockBuilder builder;
-  for (const Record& record : records) builder.Add(record.key, record.tag, record.value);
+  for (const Record& record : records) {
+    builder.Add(record.key, record.tag, record.time_ms, record.value);
+  }
   std::string raw(builder.raw_bytes_max(), '\xEE');
   raw.resize(builder.Write(raw.data()));
   return raw;
@@ -31,13 +33,20 @@ Result<std::shared_ptr<const Block>> Parse(std::string_view raw,
 
 std::vector<Record> RandomRecords(base::Random* random, size_t count) {
   std::vector<Record> records;
+  const bool timed = random->OneIn(2);
   const std::string stem = RandomBytes(random, random->Below(12), 4);
   for (size_t i = 0; i < count; ++i) {
     std::string key = stem;
     key.append(RandomBytes(random, random->Below(24), 1 + random->Below(3)));
-    records.push_back(
-        random->OneIn(5) ? Delete(std::move(key), i + 1)
-                         : Put(std::move(key), i + 1, RandomBytes(random, random->Below(60), 256)));
+    const std::string value = RandomBytes(random, random->Below(60), 256);
+    if (random->OneIn(5)) {
+      records.push_back(Delete(std::move(key), i + 1));
+    } else if (timed && random->OneIn(4)) {
+      records.push_back(Merge(std::move(key), i + 1, "+" + value, 1 + random->Next() / 2));
+    } else {
+      const uint64_t expiry_ms = timed && random->OneIn(3) ? random->Below(1000) : 0;
+      records.push_back(Put(std::move(key), i + 1, value, expiry_ms));
+    }
   }
   Sort(&records);
   return records;
@@ -50,8 +59,10 @@ void ExpectRecords(const Block& block, const std::vector<Record>& records) {
   cursor.MoveTo(0);
   for (uint32_t i = 0; i < block.count(); ++i, cursor.Next()) {
     ASSERT_TRUE(cursor.Valid());
-    ASSERT_EQ((Record{std::string(cursor.key()), cursor.tag(), std::string(cursor.value())}),
+    ASSERT_EQ((Record{std::string(cursor.key()), cursor.tag(), std::string(cursor.value()),
+                      cursor.time_ms()}),
               records[i]);
+    ASSERT_EQ(block.time_ms(i), records[i].time_ms);
     ASSERT_EQ(block.Key(i), records[i].key);
     ASSERT_EQ(block.key_size(i), records[i].key.size());
     ASSERT_TRUE(block.KeyEquals(i, records[i].key));
@@ -98,7 +109,7 @@ TEST(Block, StoresNoByteOfAKeyTwice) {
   const std::string raw =
       RawForm({Put("shared/12345678/a", 1, ""), Put("shared/12345679/b", 2, "")});
   // Shared: "shared/1234567"; then 3 bytes a key, which lie in the prefix column.
-  EXPECT_EQ(raw.size(), Block::kHeaderBytes + 2 * Block::RecordBytes(false) + 14);
+  EXPECT_EQ(raw.size(), Block::kHeaderBytes + 2 * Block::RecordBytes(false, false) + 14);
 }
 
 TEST(Block, RecordsOutOfOrderAreRefused) {
@@ -125,7 +136,6 @@ TEST(Block, KindsThatThisVersionDoesNotReadAreNamed) {
   };
   const std::vector<std::pair<RecordKind, std::string_view>> kinds = {
       {RecordKind::kDeleteRange, "range delete"},
-      {RecordKind::kMerge, "merge"},
       {RecordKind::kBlobReference, "blob reference"},
       {static_cast<RecordKind>(200), "200"}};
   for (const auto& [kind, name] : kinds) {
@@ -135,12 +145,46 @@ TEST(Block, KindsThatThisVersionDoesNotReadAreNamed) {
     EXPECT_NE(block.error().message().find(name), std::string_view::npos);
   }
   EXPECT_EQ(Parse(with_kind(RecordKind::kDelete)).error().code(), StatusCode::kCorruption);
+  EXPECT_EQ(Parse(with_kind(RecordKind::kMerge)).error().code(), StatusCode::kCorruption);
   EXPECT_TRUE(Parse(with_kind(RecordKind::kPut)));
+}
+
+TEST(Block, TimesTakeNoBytesUnlessOneIsNotZero) {
+  const std::vector<Record> timeless = {Put("a", 1, "x"), Delete("b", 2)};
+  std::vector<Record> timed = timeless;
+  timed[0].time_ms = 77;
+  EXPECT_EQ(RawForm(timed).size(), RawForm(timeless).size() + 2 * sizeof(uint64_t));
+  const auto block = Parse(RawForm(timed)).value();
+  EXPECT_EQ(block->time_ms(0), 77u);
+  EXPECT_EQ(block->time_ms(1), 0u);
+}
+
+TEST(Block, TimesThatCannotBeAreRefused) {
+  const auto expect_refused = [](const std::vector<Record>& records, std::string_view what) {
+    const auto block = Parse(RawForm(records));
+    ASSERT_FALSE(block);
+    EXPECT_EQ(block.error().code(), StatusCode::kCorruption);
+    EXPECT_NE(block.error().message().find(what), std::string_view::npos)
+        << block.error().ToString();
+  };
+  EXPECT_TRUE(Parse(RawForm({Merge("a", 1, "+", 5)})));
+  expect_refused({Merge("a", 1, "", 5)}, "without an operator");
+  expect_refused({Merge("a", 1, "+1", 0)}, "without a time");
+  expect_refused({Merge("a", 2, "+1", 0), Put("a", 1, "", 9)}, "without a time");
+  Record with_time = Delete("a", 1);
+  with_time.time_ms = 5;
+  expect_refused({with_time}, "a delete with a time");
+
+  std::string raw = RawForm({Put("key", 1, "value", 9)});
+  base::Store<uint64_t>(raw.data() + Block::kHeaderBytes + 16, 0);
+  const auto all_zero = Parse(raw);
+  ASSERT_FALSE(all_zero);
+  EXPECT_EQ(all_zero.error().code(), StatusCode::kCorruption);
 }
 
 TEST(Block, UnknownFlagsAreRefused) {
   std::string raw = RawForm({Put("key", 1, "value")});
-  base::Store<uint32_t>(raw.data() + 4, 2);
+  base::Store<uint32_t>(raw.data() + 4, 4);
   EXPECT_EQ(Parse(raw).error().code(), StatusCode::kUnsupported);
 }
 
@@ -181,6 +225,7 @@ TEST(Block, AnIndexHoldsHandlesOnly) {
   const std::string handles = RawForm({Put("a", 1, std::string(16, 'h'))});
   EXPECT_TRUE(Parse(handles, Block::Content::kIndex));
   EXPECT_FALSE(Parse(RawForm({Put("a", 1, std::string(15, 'h'))}), Block::Content::kIndex));
+  EXPECT_FALSE(Parse(RawForm({Put("a", 1, std::string(16, 'h'), 5)}), Block::Content::kIndex));
 }
 
 }  // namespace

@@ -100,6 +100,7 @@ class ConcatenatingIterator final : public base::RecordIterator {
     if (!valid_) return;
     key_ = inner_->key();
     tag_ = inner_->tag();
+    time_ms_ = inner_->time_ms();
     value_ = inner_->value();
   }
 

@@ -13,36 +13,41 @@
 namespace basalt::table {
 namespace {
 
-enum class StoredAs : uint8_t { kRaw = 0, kLz4 = 1 };
-
 // LZ4 cannot make a block more than 255 times smaller.
 constexpr uint64_t kLz4RatioMax = 255;
 
-constexpr uint64_t TrailerWord(StoredAs stored_as, uint64_t raw_bytes) noexcept {
-  return raw_bytes << 8 | static_cast<uint8_t>(stored_as);
-}
+// The largest size of what is worth being compressed.
+constexpr size_t CompressedBytesMax(size_t raw_bytes) noexcept { return raw_bytes - raw_bytes / 8; }
 
 // Gives the compressed size, or 0 when it would not save an eighth.
 size_t TryLz4(std::string_view raw, char* out) noexcept {
   if (raw.size() > LZ4_MAX_INPUT_SIZE) return 0;
-  const int size_max = static_cast<int>(raw.size() - raw.size() / 8);
+  const int size_max = static_cast<int>(CompressedBytesMax(raw.size()));
   const int size = LZ4_compress_default(raw.data(), out, static_cast<int>(raw.size()), size_max);
   return size > 0 ? static_cast<size_t>(size) : 0;
 }
 
 }  // namespace
 
-size_t StoreBlock(std::string_view raw, bool compress, uint64_t file_id, uint64_t offset,
-                  char* out) noexcept {
-  StoredAs stored_as = StoredAs::kLz4;
-  size_t payload_bytes = compress ? TryLz4(raw, out) : 0;
+size_t StoreBlock(std::string_view raw, const BlockCompression& compression, uint64_t file_id,
+                  uint64_t offset, char* out) noexcept {
+  using StoredAs = StoredBlock::StoredAs;
+  StoredAs stored_as = StoredAs::kRaw;
+  size_t payload_bytes = 0;
+  if (compression.zstd != nullptr && raw.size() <= kZstdRawBytesMax) {
+    stored_as = StoredAs::kZstd;
+    payload_bytes = compression.zstd->Compress(raw, out, CompressedBytesMax(raw.size()));
+  } else if (compression.lz4) {
+    stored_as = StoredAs::kLz4;
+    payload_bytes = TryLz4(raw, out);
+  }
   if (payload_bytes == 0) {
     stored_as = StoredAs::kRaw;
     payload_bytes = raw.size();
     std::memcpy(out, raw.data(), raw.size());
   }
   char* const trailer = out + payload_bytes;
-  base::Store(trailer, TrailerWord(stored_as, raw.size()));
+  base::Store(trailer, uint64_t{raw.size()} << 8 | static_cast<uint8_t>(stored_as));
   base::Store(trailer + 8, base::Checksum(file_id, offset, {out, payload_bytes + 8}));
   return payload_bytes;
 }
@@ -62,33 +67,50 @@ Result<StoredBlock> StoredBlock::Read(const io::File& file, uint64_t file_id, Bl
   }
   const auto word = base::Load<uint64_t>(stored.bytes.get() + payload_bytes);
   const uint64_t raw_bytes = word >> 8;
-  switch (static_cast<StoredAs>(word & 0xFF)) {
-    case StoredAs::kRaw:
-      if (raw_bytes != payload_bytes) {
-        return error(StatusCode::kCorruption, "the block's raw size is not its stored size");
-      }
-      return StoredBlock(std::move(stored), payload_bytes, false, raw_bytes);
-    case StoredAs::kLz4:
-      if (raw_bytes > payload_bytes * kLz4RatioMax || raw_bytes > LZ4_MAX_INPUT_SIZE) {
-        return error(StatusCode::kCorruption, "the block's raw size cannot be right");
-      }
-      return StoredBlock(std::move(stored), payload_bytes, true, raw_bytes);
+  const auto stored_as = static_cast<StoredAs>(word & 0xFF);
+  const auto is_possible = [&] {
+    switch (stored_as) {
+      case StoredAs::kRaw:
+        return raw_bytes == payload_bytes;
+      case StoredAs::kLz4:
+        return raw_bytes <= payload_bytes * kLz4RatioMax && raw_bytes <= LZ4_MAX_INPUT_SIZE;
+      case StoredAs::kZstd:
+        return raw_bytes <= kZstdRawBytesMax;
+    }
+    return false;
+  };
+  if (stored_as <= StoredAs::kZstd) {
+    if (!is_possible()) {
+      return error(StatusCode::kCorruption, "the block's raw size cannot be right");
+    }
+    return StoredBlock(std::move(stored), payload_bytes, stored_as, raw_bytes);
   }
   return error(StatusCode::kUnsupported,
                "the block is compressed by method " + std::to_string(word & 0xFF) +
                    ", which this version cannot read; open it with the version that wrote it");
 }
 
-Result<Block> StoredBlock::UnpackTo(std::span<char> raw) const {
-  if (is_compressed_) {
-    const int unpacked =
-        LZ4_decompress_safe(bytes_.bytes.get(), raw.data(), static_cast<int>(payload_bytes_),
-                            static_cast<int>(raw.size()));
-    if (unpacked < 0 || static_cast<uint64_t>(unpacked) != raw.size()) {
-      return Status(StatusCode::kCorruption, "the block cannot be decompressed");
+bool StoredBlock::Unpack(std::span<char> raw, const ZstdDictionary& dictionary) const {
+  const std::string_view payload(bytes_.bytes.get(), payload_bytes_);
+  switch (stored_as_) {
+    case StoredAs::kRaw:
+      if (!raw.empty()) std::memcpy(raw.data(), payload.data(), raw.size());
+      return true;
+    case StoredAs::kLz4: {
+      const int unpacked =
+          LZ4_decompress_safe(payload.data(), raw.data(), static_cast<int>(payload.size()),
+                              static_cast<int>(raw.size()));
+      return unpacked >= 0 && static_cast<uint64_t>(unpacked) == raw.size();
     }
-  } else if (!raw.empty()) {
-    std::memcpy(raw.data(), bytes_.bytes.get(), raw.size());
+    case StoredAs::kZstd:
+      return dictionary.Decompress(payload, raw);
+  }
+  return false;
+}
+
+Result<Block> StoredBlock::UnpackTo(std::span<char> raw, const ZstdDictionary& dictionary) const {
+  if (!Unpack(raw, dictionary)) {
+    return Status(StatusCode::kCorruption, "the block cannot be decompressed");
   }
   return Block::Parse({raw.data(), raw.size()}, Block::Content::kData);
 }

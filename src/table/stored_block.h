@@ -10,12 +10,14 @@
 #include "io/file_system.h"
 #include "table/block.h"
 #include "table/table_format.h"
+#include "table/zstd_block.h"
 
 // A data block as it lies in the file:
 //
-//   payload: the raw form (see Block), or its LZ4 block compression where that saves 12.5 % or more
+//   payload: the raw form (see Block), or, where that saves 12.5 % or more, its LZ4 block
+//   compression, or a frame of Zstandard
 //   trailer, 16 bytes:
-//     0  1  compression: 0 none, 1 LZ4
+//     0  1  compression: 0 none, 1 LZ4, 2 Zstandard
 //     1  7  bytes of the raw form
 //     8  8  checksum of payload and the trailer's first 8 bytes
 
@@ -28,10 +30,17 @@ constexpr size_t StoredBytesMax(size_t raw_bytes) noexcept {
   return raw_bytes + kBlockTrailerBytes;
 }
 
+/// How blocks are compressed: by Zstandard if there is such a compressor (the largest blocks are
+/// not), else by LZ4 if `lz4`.
+struct BlockCompression {
+  bool lz4 = false;
+  ZstdCompressor* zstd = nullptr;
+};
+
 /// Writes the stored form of `raw`, which will lie at `offset` of the file, to `out`. Gives the
 /// payload's size; the trailer follows it.
-size_t StoreBlock(std::string_view raw, bool compress, uint64_t file_id, uint64_t offset,
-                  char* out) noexcept;
+size_t StoreBlock(std::string_view raw, const BlockCompression& compression, uint64_t file_id,
+                  uint64_t offset, char* out) noexcept;
 
 /// A stored block in memory, its checksum found right.
 class StoredBlock {
@@ -42,19 +51,25 @@ class StoredBlock {
   /// Of the raw form.
   size_t raw_bytes() const noexcept { return raw_bytes_; }
   /// Writes the raw form to `raw`, which has BlockBuffer::kSlackBytes of room behind it, and checks
-  /// it as a data block. Errors say what, but not in which file.
-  Result<Block> UnpackTo(std::span<char> raw) const;
+  /// it as a data block. `dictionary`: the table's. Errors say what, but not in which file.
+  Result<Block> UnpackTo(std::span<char> raw, const ZstdDictionary& dictionary) const;
 
  private:
-  StoredBlock(BlockBuffer bytes, size_t payload_bytes, bool is_compressed, size_t raw_bytes)
+  /// The numbers stand in the file.
+  enum class StoredAs : uint8_t { kRaw = 0, kLz4 = 1, kZstd = 2 };
+  friend size_t StoreBlock(std::string_view raw, const BlockCompression& compression,
+                           uint64_t file_id, uint64_t offset, char* out) noexcept;
+
+  StoredBlock(BlockBuffer bytes, size_t payload_bytes, StoredAs stored_as, size_t raw_bytes)
       : bytes_(std::move(bytes)),
         payload_bytes_(payload_bytes),
-        is_compressed_(is_compressed),
+        stored_as_(stored_as),
         raw_bytes_(raw_bytes) {}
+  bool Unpack(std::span<char> raw, const ZstdDictionary& dictionary) const;
 
   BlockBuffer bytes_;
   size_t payload_bytes_;
-  bool is_compressed_;
+  StoredAs stored_as_;
   size_t raw_bytes_;
 };
 

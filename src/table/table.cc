@@ -1,18 +1,16 @@
 #include "table/table.h"
 
-#include <cstring>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
-#include "base/coding.h"
-#include "base/hash.h"
+#include "cache/visit.h"
 #include "table/block.h"
 #include "table/block_ref.h"
-#include "table/stored_block.h"
+#include "table/checked_block.h"
 #include "table/table_iterator.h"
 #include "table/table_metadata.h"
+#include "table/table_verifier.h"
 
 namespace basalt::table {
 namespace {
@@ -27,97 +25,21 @@ struct BlockPin : Value::Pin {
   BlockRef block;
 };
 
-// A block's key in the cache.
-struct BlockKey {
-  uint64_t file_id;
-  uint64_t offset;
-  std::string_view view() const noexcept {
-    return {reinterpret_cast<const char*>(this), sizeof *this};
-  }
-};
-
-// Block `i` must hold exactly what lies between the index's entries for it and its predecessor.
-Status CheckPlace(const io::File& file, const TableMetadata& metadata, size_t i,
-                  const Block& block) {
-  const Block& index = *metadata.index;
-  const auto at = static_cast<uint32_t>(i);
-  const uint32_t last = block.count() - 1;
-  const auto corrupt = [&](std::string_view what) {
-    return TableError(StatusCode::kCorruption, file.path(), "block", metadata.handle(i).offset,
-                      what);
-  };
-  if (block.tag(last) != index.tag(at) || !block.KeyEquals(last, index.Key(at))) {
-    return corrupt("its last record is not the one that the index names");
-  }
-  if (i == 0) {
-    return block.KeyEquals(0, metadata.properties.smallest_key)
-               ? Status()
-               : corrupt("its first key is not the smallest key of the properties");
-  }
-  if (base::CompareInternal(index.Key(at - 1), index.tag(at - 1), block.Key(0), block.tag(0)) >=
-      0) {
-    return corrupt("it begins before the block before it ends");
-  }
-  return Status();
+// Takes a record out of its block. False: its value is too large to be copied, and not taken.
+bool TakeSmall(const Block& block, uint32_t record, TableRead* found) noexcept {
+  const std::string_view value = block.value(record);
+  found->tag = block.tag(record);
+  found->time_ms = block.time_ms(record);
+  if (value.size() > Value::kInlineBytes) return false;
+  found->value = Value::Copy(value);
+  return true;
 }
 
-// Reads block `i` straight into the cache's memory, or into its own where there is no cache, or no
-// room in it.
-Result<BlockRef> LoadCheckedBlock(const io::File& file, const TableMetadata& metadata, size_t i,
-                                  Cache* cache) {
-  const BlockHandle handle = metadata.handle(i);
-  const uint64_t file_id = metadata.properties.file_id;
-  BASALT_ASSIGN_OR_RETURN(const StoredBlock stored, StoredBlock::Read(file, file_id, handle));
-  const size_t size = BlockRef::MemoryBytes(stored.raw_bytes());
-  std::optional<CacheAllocation> in_cache;
-  Value own;
-  char* bytes = nullptr;
-  if (cache != nullptr) {
-    auto allocation = cache->Allocate(BlockKey{file_id, handle.offset}.view(), size);
-    if (allocation) in_cache.emplace(std::move(*allocation));
-  }
-  if (in_cache) {
-    bytes = in_cache->bytes().data();
-  } else {
-    own = AllocateBlockMemory(size, &bytes);
-  }
-  char* const raw = bytes + BlockRef::kHeaderBytes;
-  const Result<Block> block = stored.UnpackTo({raw, stored.raw_bytes()});
-  if (!block) {
-    return TableError(block.error().code(), file.path(), "block", handle.offset,
-                      block.error().message());
-  }
-  BASALT_RETURN_IF_ERROR(CheckPlace(file, metadata, i, *block));
-  base::Store(bytes, uint64_t{stored.raw_bytes()});
-  base::Store(bytes + 8, uint64_t{block->key_bytes_max()});
-  std::memset(raw + stored.raw_bytes(), 0, size - BlockRef::kHeaderBytes - stored.raw_bytes());
-  return BlockRef(in_cache ? std::move(*in_cache).Publish() : std::move(own));
+// Takes the value that was too large.
+void TakeLarge(BlockRef block, uint32_t record, TableRead* found) {
+  const std::string_view value = block->value(record);
+  found->value = Value::Pinned(new BlockPin(std::move(block), value), value.size());
 }
-
-// Counts what blocks hold, to be held against the properties.
-struct Census {
-  void Count(std::string_view key, base::Tag tag, std::string_view value) {
-    ++records;
-    deletes += base::TagKind(tag) == RecordKind::kDelete ? 1 : 0;
-    key_bytes += key.size();
-    value_bytes += value.size();
-    smallest_sequence = std::min(smallest_sequence, base::TagSequence(tag));
-    largest_sequence = std::max(largest_sequence, base::TagSequence(tag));
-  }
-  bool Matches(const TableProperties& properties) const {
-    return records == properties.records && deletes == properties.deletes &&
-           key_bytes == properties.raw_key_bytes && value_bytes == properties.raw_value_bytes &&
-           smallest_sequence == properties.smallest_sequence &&
-           largest_sequence == properties.largest_sequence;
-  }
-
-  uint64_t records = 0;
-  uint64_t deletes = 0;
-  uint64_t key_bytes = 0;
-  uint64_t value_bytes = 0;
-  base::SequenceNumber smallest_sequence = base::kMaxSequence;
-  base::SequenceNumber largest_sequence = 0;
-};
 
 }  // namespace
 
@@ -129,19 +51,19 @@ Table::~Table() = default;
 
 Result<std::shared_ptr<Table>> Table::Open(std::unique_ptr<io::File> file,
                                            uint64_t expected_file_id, uint32_t expected_keyspace,
-                                           uint64_t expected_bytes, std::shared_ptr<Cache> cache) {
+                                           uint64_t expected_bytes, std::shared_ptr<Cache> cache,
+                                           std::shared_ptr<MetadataBudget> budget) {
   MetadataReader reader(*file, expected_file_id, expected_keyspace, expected_bytes);
-  BASALT_ASSIGN_OR_RETURN(std::unique_ptr<const TableMetadata> metadata, reader.Read());
+  BASALT_ASSIGN_OR_RETURN(std::unique_ptr<const TableMetadata> metadata,
+                          reader.Read(std::move(budget)));
   return std::shared_ptr<Table>(new Table(std::move(file), std::move(metadata), std::move(cache)));
 }
 
 size_t Table::block_count() const { return metadata_->index->count(); }
 const TableProperties& Table::properties() const { return metadata_->properties; }
 const std::string& Table::path() const { return file_->path(); }
-
-uint64_t Table::metadata_bytes() const {
-  return sizeof(TableMetadata) + metadata_->index->size() + metadata_->filter.bytes().size();
-}
+uint64_t Table::metadata_bytes() const { return metadata_->charge.bytes(); }
+bool Table::has_point_index() const { return !metadata_->point_index.empty(); }
 
 size_t Table::FindBlock(std::string_view key, base::Tag tag) const {
   return metadata_->index->LowerBound(key, tag);
@@ -149,30 +71,94 @@ size_t Table::FindBlock(std::string_view key, base::Tag tag) const {
 
 Result<BlockRef> Table::ReadBlock(size_t index, bool fill_cache) const {
   if (cache_ != nullptr) {
-    const BlockKey key{metadata_->properties.file_id, metadata_->handle(index).offset};
-    if (MaybeValue cached = cache_->Get(key.view())) return BlockRef(std::move(*cached));
+    if (MaybeValue cached = cache_->Get(BlockKey::Of(*metadata_, index).view())) {
+      return BlockRef(std::move(*cached));
+    }
   }
   return LoadCheckedBlock(*file_, *metadata_, index, fill_cache ? cache_.get() : nullptr);
 }
 
-Result<bool> Table::Get(std::string_view key, uint64_t hash, base::SequenceNumber at,
-                        bool fill_cache, TableRead* found) const {
-  if (!metadata_->filter.empty() && !metadata_->filter.MayContain(hash)) return false;
-  const base::Tag seek_tag = base::SeekTag(at);
+template <class Locate>
+Result<Table::Answer> Table::AskBlock(size_t index, bool fill_cache, const Locate& locate,
+                                      TableRead* found) const {
+  Located located;
+  BlockRef block;
+  bool is_cached = false;
+  if (cache_ != nullptr) {
+    bool is_done = false;
+    is_cached = cache::Visit(*cache_, BlockKey::Of(*metadata_, index).view(),
+                             [&](const cache::VisitedValue& visited) noexcept {
+                               const Block seen = BlockRef::View(visited.view());
+                               located = locate(seen);
+                               is_done = located.answer != Answer::kFound ||
+                                         TakeSmall(seen, located.record, found);
+                               if (is_done) return;
+                               if (MaybeValue kept = visited.Keep()) {
+                                 block = BlockRef(std::move(*kept));
+                               }
+                             });
+    if (is_done) return located.answer;
+  }
+  if (!block) {
+    // A block that is cached, but cannot be pinned once more, is not put there again.
+    Cache* const cache = fill_cache && !is_cached ? cache_.get() : nullptr;
+    BASALT_ASSIGN_OR_RETURN(block, LoadCheckedBlock(*file_, *metadata_, index, cache));
+    located = locate(*block);
+    if (located.answer != Answer::kFound || TakeSmall(*block, located.record, found)) {
+      return located.answer;
+    }
+  }
+  TakeLarge(std::move(block), located.record, found);
+  return Answer::kFound;
+}
+
+Result<Table::Answer> Table::AskPlace(RecordPlace place, std::string_view key, base::Tag seek_tag,
+                                      bool fill_cache, TableRead* found) const {
+  Answer answer = Answer::kOutside;
+  if (place.block < block_count()) {
+    const auto locate = [&](const Block& block) noexcept -> Located {
+      if (place.ordinal >= block.count()) return {Answer::kOutside};
+      if (!block.KeyEquals(place.ordinal, key)) return {Answer::kOther};
+      if (block.tag(place.ordinal) > seek_tag) return {Answer::kTooNew};
+      return {Answer::kFound, place.ordinal};
+    };
+    BASALT_ASSIGN_OR_RETURN(answer, AskBlock(place.block, fill_cache, locate, found));
+  }
+  if (answer != Answer::kOutside) return answer;
+  return TableError(StatusCode::kCorruption, path(), "point index", metadata_->point_index_offset,
+                    "it names record " + std::to_string(place.ordinal) + " of block " +
+                        std::to_string(place.block) + ", which is not there");
+}
+
+Result<bool> Table::Search(std::string_view key, base::Tag seek_tag, bool fill_cache,
+                           TableRead* found) const {
   const size_t index = FindBlock(key, seek_tag);
   if (index == block_count()) return false;
-  BASALT_ASSIGN_OR_RETURN(BlockRef block, ReadBlock(index, fill_cache));
   // The block ends at or after the target, so the first record from there on is in it.
-  const uint32_t record = block->LowerBound(key, seek_tag);
-  if (record == block->count() || !block->KeyEquals(record, key)) return false;
-  found->tag = block->tag(record);
-  const std::string_view value = block->value(record);
-  if (value.size() <= Value::kInlineBytes) {
-    found->value = Value::Copy(value);
-  } else {
-    found->value = Value::Pinned(new BlockPin(std::move(block), value), value.size());
+  const auto locate = [&](const Block& block) noexcept -> Located {
+    const uint32_t record = block.LowerBound(key, seek_tag);
+    if (record == block.count() || !block.KeyEquals(record, key)) return {Answer::kOther};
+    return {Answer::kFound, record};
+  };
+  BASALT_ASSIGN_OR_RETURN(const Answer answer, AskBlock(index, fill_cache, locate, found));
+  return answer == Answer::kFound;
+}
+
+Result<bool> Table::Get(std::string_view key, uint64_t hash, base::SequenceNumber at,
+                        bool fill_cache, TableRead* found) const {
+  const base::Tag seek_tag = base::SeekTag(at);
+  if (metadata_->point_index.empty()) {
+    if (!metadata_->filter.empty() && !metadata_->filter.MayContain(hash)) return false;
+    return Search(key, seek_tag, fill_cache, found);
   }
-  return true;
+  PointIndex::Lookup lookup(metadata_->point_index, hash);
+  for (RecordPlace place; lookup.Next(&place);) {
+    BASALT_ASSIGN_OR_RETURN(const Answer answer, AskPlace(place, key, seek_tag, fill_cache, found));
+    if (answer == Answer::kFound) return true;
+    // Older versions follow the newest one, perhaps in blocks behind it.
+    if (answer == Answer::kTooNew) return Search(key, seek_tag, fill_cache, found);
+  }
+  return false;
 }
 
 std::unique_ptr<base::RecordIterator> Table::NewIterator(bool fill_cache) const {
@@ -181,49 +167,7 @@ std::unique_ptr<base::RecordIterator> Table::NewIterator(bool fill_cache) const 
 
 Status Table::Verify(const std::function<bool(uint64_t bytes)>& on_block,
                      const std::function<void(uint64_t offset, Status fault)>& on_fault) const {
-  const auto cancelled = [&](uint64_t bytes) { return on_block && !on_block(bytes); };
-  const auto report = [&](uint64_t offset, Status fault) {
-    if (on_fault) on_fault(offset, std::move(fault));
-  };
-  Status cancelled_status(StatusCode::kCancelled, "verify " + path() + ": cancelled");
-  const TableProperties& properties = metadata_->properties;
-
-  MetadataReader reader(*file_, properties.file_id, properties.keyspace, properties.file_bytes);
-  if (const auto metadata = reader.Read(); !metadata) report(reader.offset(), metadata.error());
-  if (cancelled(sizeof(FileHeader) + properties.file_bytes - metadata_->data_end)) {
-    return cancelled_status;
-  }
-
-  Census census;
-  bool whole = true;
-  BlockCursor cursor;
-  for (size_t i = 0; i < block_count(); ++i) {
-    const BlockHandle handle = metadata_->handle(i);
-    const auto block = LoadCheckedBlock(*file_, *metadata_, i, nullptr);
-    if (!block) {
-      report(handle.offset, block.error());
-      whole = false;
-    } else {
-      cursor.Reset(**block);
-      for (cursor.MoveTo(0); cursor.Valid(); cursor.Next()) {
-        census.Count(cursor.key(), cursor.tag(), cursor.value());
-        if (metadata_->filter.empty() || metadata_->filter.MayContain(base::Hash(cursor.key()))) {
-          continue;
-        }
-        report(handle.offset, TableError(StatusCode::kCorruption, path(), "block", handle.offset,
-                                         "the filter does not know the key of record " +
-                                             std::to_string(cursor.index())));
-      }
-    }
-    if (cancelled(handle.payload_bytes + kBlockTrailerBytes)) return cancelled_status;
-  }
-  if (whole && !census.Matches(properties)) {
-    report(metadata_->properties_offset,
-           TableError(StatusCode::kCorruption, path(), "properties", metadata_->properties_offset,
-                      "they do not describe the records; " + std::to_string(census.records) +
-                          " were found, " + std::to_string(properties.records) + " are claimed"));
-  }
-  return Status();
+  return TableVerifier(*file_, *metadata_, on_block, on_fault).Run();
 }
 
 }  // namespace basalt::table

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,26 +12,53 @@
 #include "base/hash.h"
 #include "table/block_builder.h"
 #include "table/bloom_filter.h"
+#include "table/point_index.h"
 #include "table/stored_block.h"
 #include "table/table_format.h"
 #include "table/table_metadata.h"
 #include "table/write_buffer.h"
+#include "table/zstd_block.h"
 
 namespace basalt::table {
 namespace {
 
 // A record that would pass it begins a new block; a larger one has a block to itself.
 constexpr size_t kBlockBytesTarget = 16 << 10;
+// Raw blocks that a dictionary is made of, and its size. Twice as many take four times as long and
+// save no more.
+constexpr size_t kGatheredBytes = 512 << 10;
+constexpr size_t kDictionaryBytes = 16 << 10;
+
+bool IsWellFormed(RecordKind kind, uint64_t time_ms, std::string_view value) noexcept {
+  switch (kind) {
+    case RecordKind::kPut:
+      return true;
+    case RecordKind::kDelete:
+      return value.empty() && time_ms == 0;
+    case RecordKind::kMerge:
+      return !value.empty() && time_ms != 0;
+    default:
+      return false;
+  }
+}
 
 }  // namespace
 
 struct TableBuilder::State {
-  State(io::File* table_file, Compression compression)
-      : file(table_file), out(table_file), compress(compression != Compression::kNone) {}
+  State(io::File* table_file, const TableBuilderOptions& options)
+      : file(table_file),
+        out(table_file),
+        is_gathering(options.compression == Compression::kLz4ThenZstd && options.at_last_level) {
+    compression.lz4 = options.compression != Compression::kNone;
+    properties.file_id = options.file_id;
+    properties.keyspace = options.keyspace;
+  }
 
   void TakeKey(std::string_view key, base::Tag tag);
   void WriteHeader();
   void CutBlock();
+  void EndGathering();
+  void Store(std::string_view raw, std::string_view block_last_key, base::Tag block_last_tag);
   void WriteSection(SectionKind kind, std::string_view bytes, uint32_t flags);
   void WriteSections();
   void WriteTrailer();
@@ -37,7 +66,7 @@ struct TableBuilder::State {
 
   io::File* file;
   WriteBuffer out;
-  bool compress;
+  BlockCompression compression;
   bool finished = false;
   TableProperties properties;
   std::string last_key;
@@ -45,42 +74,46 @@ struct TableBuilder::State {
   BlockBuilder block;
   BlockBuilder index;
   std::string raw_block;
-  std::vector<uint64_t> hashes;  // of distinct keys
+  uint32_t blocks_cut = 0;
+  // Of distinct keys, and where the newest version of each lies.
+  std::vector<uint64_t> hashes;
+  std::vector<RecordPlace> places;
   std::vector<SectionEntry> sections;
+
+  // The first blocks, which a dictionary is made of before they are stored.
+  struct GatheredBlock {
+    std::string raw;
+    std::string last_key;
+    base::Tag last_tag;
+  };
+  bool is_gathering;
+  std::vector<GatheredBlock> gathered;
+  size_t gathered_bytes = 0;
+  std::string dictionary;
+  std::optional<ZstdCompressor> zstd;
 };
 
-TableBuilder::TableBuilder(io::File* file, uint64_t file_id, uint32_t keyspace,
-                           Compression compression)
-    : state_(std::make_unique<State>(file, compression)) {
-  state_->properties.file_id = file_id;
-  state_->properties.keyspace = keyspace;
+TableBuilder::TableBuilder(io::File* file, const TableBuilderOptions& options)
+    : state_(std::make_unique<State>(file, options)) {
   state_->WriteHeader();
 }
 
 TableBuilder::~TableBuilder() = default;
 
-Status TableBuilder::Add(std::string_view key, base::Tag tag, std::string_view value) {
+Status TableBuilder::Add(std::string_view key, base::Tag tag, uint64_t time_ms,
+                         std::string_view value) {
   State& state = *state_;
-  const RecordKind kind = base::TagKind(tag);
   BASALT_CHECK(!state.finished);
   BASALT_CHECK(key.size() <= kMaxKeyBytes && value.size() <= kMaxValueBytes);
-  BASALT_CHECK(kind == RecordKind::kPut || (kind == RecordKind::kDelete && value.empty()));
+  BASALT_CHECK(IsWellFormed(base::TagKind(tag), time_ms, value));
   if (!state.out.status().ok()) return state.out.status();
-  if (!state.block.empty() &&
-      state.block.raw_bytes() + BlockBuilder::RecordBytes(key, value) > kBlockBytesTarget) {
+  if (!state.block.empty() && state.block.RawBytesWith(key, time_ms, value) > kBlockBytesTarget) {
     state.CutBlock();
     BASALT_RETURN_IF_ERROR(state.out.MaybeFlush());
   }
   state.TakeKey(key, tag);
-  state.block.Add(key, tag, value);
-
-  TableProperties& properties = state.properties;
-  ++properties.records;
-  properties.deletes += kind == RecordKind::kDelete ? 1 : 0;
-  properties.raw_key_bytes += key.size();
-  properties.raw_value_bytes += value.size();
-  properties.smallest_sequence = std::min(properties.smallest_sequence, base::TagSequence(tag));
-  properties.largest_sequence = std::max(properties.largest_sequence, base::TagSequence(tag));
+  state.block.Add(key, tag, time_ms, value);
+  CountRecord(key, tag, time_ms, value, &state.properties);
   return Status();
 }
 
@@ -96,6 +129,7 @@ Status TableBuilder::Finish() {
   state.finished = true;
   state.properties.largest_key = state.last_key;
   state.CutBlock();
+  if (state.is_gathering) state.EndGathering();
   state.WriteSections();
   state.WriteTrailer();
   BASALT_RETURN_IF_ERROR(state.out.Flush());
@@ -103,7 +137,8 @@ Status TableBuilder::Finish() {
 }
 
 uint64_t TableBuilder::file_bytes() const {
-  return state_->out.offset() + (state_->block.empty() ? 0 : state_->block.raw_bytes());
+  return state_->out.offset() + state_->gathered_bytes +
+         (state_->block.empty() ? 0 : state_->block.raw_bytes());
 }
 
 const TableProperties& TableBuilder::properties() const { return state_->properties; }
@@ -111,13 +146,16 @@ const TableProperties& TableBuilder::properties() const { return state_->propert
 void TableBuilder::State::TakeKey(std::string_view key, base::Tag tag) {
   if (properties.records == 0) {
     properties.smallest_key = key;
-    properties.smallest_sequence = base::kMaxSequence;
-    hashes.push_back(base::Hash(key));
   } else {
     const int order = std::string_view(last_key).compare(key);
     BASALT_CHECK(order < 0 || (order == 0 && last_tag > tag));
-    if (order != 0) hashes.push_back(base::Hash(key));
+    if (order == 0) {
+      last_tag = tag;
+      return;
+    }
   }
+  hashes.push_back(base::Hash(key));
+  places.push_back({.block = blocks_cut, .ordinal = block.count()});
   last_key = key;
   last_tag = tag;
 }
@@ -126,6 +164,7 @@ void TableBuilder::State::WriteHeader() {
   FileHeader header{};
   std::memcpy(header.magic, kTableMagic, sizeof kTableMagic);
   header.format_version = kTableFormatVersion;
+  header.required_features = kFeatureTimes;
   header.keyspace = properties.keyspace;
   header.file_id = file_id();
   header.checksum =
@@ -138,13 +177,35 @@ void TableBuilder::State::CutBlock() {
   if (raw_block.size() < block.raw_bytes_max()) raw_block.resize(block.raw_bytes_max());
   const size_t raw_bytes = block.Write(raw_block.data());
   block.Clear();
+  ++blocks_cut;
+  const std::string_view raw(raw_block.data(), raw_bytes);
+  if (!is_gathering) return Store(raw, last_key, last_tag);
+  gathered.push_back({.raw = std::string(raw), .last_key = last_key, .last_tag = last_tag});
+  gathered_bytes += raw.size();
+  if (gathered_bytes >= kGatheredBytes) EndGathering();
+}
+
+void TableBuilder::State::EndGathering() {
+  is_gathering = false;
+  std::vector<std::string_view> raws;
+  for (const GatheredBlock& waiting : gathered) raws.push_back(waiting.raw);
+  dictionary = TrainDictionary(raws, kDictionaryBytes);
+  compression.zstd = &zstd.emplace(dictionary);
+  for (const GatheredBlock& waiting : gathered) {
+    Store(waiting.raw, waiting.last_key, waiting.last_tag);
+  }
+  gathered = {};
+  gathered_bytes = 0;
+}
+
+void TableBuilder::State::Store(std::string_view raw, std::string_view block_last_key,
+                                base::Tag block_last_tag) {
   const uint64_t offset = out.offset();
-  char* const stored = out.Reserve(StoredBytesMax(raw_bytes));
-  const size_t payload_bytes =
-      StoreBlock({raw_block.data(), raw_bytes}, compress, file_id(), offset, stored);
+  char* const stored = out.Reserve(StoredBytesMax(raw.size()));
+  const size_t payload_bytes = StoreBlock(raw, compression, file_id(), offset, stored);
   out.Commit(payload_bytes + kBlockTrailerBytes);
   const BlockHandle handle = {.offset = offset, .payload_bytes = payload_bytes};
-  index.Add(last_key, last_tag, BytesOf(handle));
+  index.Add(block_last_key, block_last_tag, 0, BytesOf(handle));
 }
 
 void TableBuilder::State::WriteSection(SectionKind kind, std::string_view bytes, uint32_t flags) {
@@ -160,6 +221,10 @@ void TableBuilder::State::WriteSections() {
   raw_block.resize(std::max(raw_block.size(), index.raw_bytes_max()));
   const size_t index_bytes = index.Write(raw_block.data());
   WriteSection(SectionKind::kIndex, {raw_block.data(), index_bytes}, kSectionRequired);
+  if (!dictionary.empty()) WriteSection(SectionKind::kDictionary, dictionary, kSectionRequired);
+  if (const PointIndex point_index = PointIndex::Build(hashes, places); !point_index.empty()) {
+    WriteSection(SectionKind::kPointIndex, point_index.bytes(), 0);
+  }
   const BloomFilter filter = BloomFilter::Build(hashes);
   WriteSection(SectionKind::kFilter, filter.bytes(), 0);
   WriteSection(SectionKind::kProperties, EncodeProperties(properties), kSectionRequired);
@@ -176,6 +241,7 @@ void TableBuilder::State::WriteTrailer() {
   properties.file_bytes = out.offset() + sizeof trailer;
 
   trailer.format_version = kTableFormatVersion;
+  trailer.required_features = kFeatureTimes;
   trailer.file_id = file_id();
   trailer.file_bytes = properties.file_bytes;
   trailer.keyspace = properties.keyspace;

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "io/memory_file_system.h"
+#include "table/point_index.h"
 #include "table/table.h"
 #include "table/table_format.h"
 #include "table/test_records.h"
@@ -22,7 +23,8 @@ std::vector<Record> SmallTableRecords() {
   std::vector<Record> records;
   for (base::SequenceNumber i = 1; i <= 20; ++i) {
     records.push_back(Put(Numbered("key", 100 + i), i, std::string(3000, static_cast<char>(i))));
-    records.push_back(Put(Numbered("key", 100 + i), i + 50, "newer"));
+    records.push_back(Put(Numbered("key", 100 + i), i + 50, "newer", i % 5 == 0 ? 1000 * i : 0));
+    if (i % 6 == 0) records.push_back(Merge(Numbered("key", 100 + i), i + 80, "+operand", 50 + i));
     if (i % 4 == 0) records.push_back(Delete(Numbered("key", 100 + i), i + 100));
   }
   Sort(&records);
@@ -70,6 +72,7 @@ class TableCorruption : public testing::Test {
       }
       EXPECT_TRUE(*result);
       EXPECT_EQ(found.tag, record.tag);
+      EXPECT_EQ(found.time_ms, record.time_ms);
       EXPECT_TRUE(found.value == record.value);
     }
     const auto it = table.NewIterator(true);
@@ -97,6 +100,36 @@ class TableCorruption : public testing::Test {
     }
     EXPECT_EQ(entry.kind, static_cast<uint32_t>(kind));
     return entry;
+  }
+
+  uint64_t KeyCount() { return KeyHashes().size(); }
+
+  // Of records_, each key once.
+  std::vector<uint64_t> KeyHashes() {
+    std::vector<uint64_t> hashes;
+    for (size_t i = 0; i < records_.size(); ++i) {
+      if (i == 0 || records_[i].key != records_[i - 1].key) {
+        hashes.push_back(base::Hash(records_[i].key));
+      }
+    }
+    return hashes;
+  }
+
+  // Begins again with other records.
+  void Rewrite(std::vector<Record> records) {
+    ASSERT_TRUE(fs_->RemoveFile(spot_.path).ok());
+    records_ = std::move(records);
+    ASSERT_TRUE(WriteTable(spot_, records_));
+    bytes_ = io::ReadWholeFile(fs_.get(), spot_.path, 1 << 20).value();
+  }
+
+  void ReplacePointIndex(const PointIndex& index) {
+    const SectionEntry entry = Section(SectionKind::kPointIndex);
+    ASSERT_EQ(index.bytes().size(), entry.size);
+    std::string changed = bytes_;
+    changed.replace(entry.offset, entry.size, index.bytes());
+    ResealTable(&changed);
+    ASSERT_NO_FATAL_FAILURE(Replace(changed));
   }
 
   // The offsets at which Verify finds faults.
@@ -166,17 +199,23 @@ TEST_F(TableCorruption, AFlippedBitAtAnyByteGivesAnErrorOrTheRightAnswer) {
     std::string changed = bytes_;
     changed[at] = static_cast<char>(changed[at] ^ (1 << (at % 8)));
     ASSERT_NO_FATAL_FAILURE(Replace(changed));
-    // A table that was open before the damage, and one that is opened after it.
-    const auto table = OpenTable(spot_);
-    if (!table) {
-      ASSERT_NO_FATAL_FAILURE(ExpectGoodError(table.error()));
-      continue;
+    for (const bool has_point_index : {true, false}) {
+      spot_.budget = has_point_index ? nullptr : NoRoom();
+      const auto table = OpenTable(spot_);
+      if (!table) {
+        ASSERT_NO_FATAL_FAILURE(ExpectGoodError(table.error()));
+        continue;
+      }
+      // Of point index and filter only one is read.
+      const SectionEntry unread =
+          Section(has_point_index ? SectionKind::kFilter : SectionKind::kPointIndex);
+      const bool is_read = at < unread.offset || at >= unread.offset + unread.size;
+      EXPECT_EQ(ReadAll(**table), is_read);
+      const std::vector<uint64_t> faults = Faults(**table);
+      ASSERT_EQ(faults.size(), 1u);
+      EXPECT_LE(faults[0], at);
+      ASSERT_FALSE(HasFailure());
     }
-    EXPECT_TRUE(ReadAll(**table));
-    const std::vector<uint64_t> faults = Faults(**table);
-    ASSERT_EQ(faults.size(), 1u);
-    EXPECT_LE(faults[0], at);
-    ASSERT_FALSE(HasFailure());
   }
 }
 
@@ -315,8 +354,8 @@ TEST_F(TableCorruption, TwoBlocksOfOneTableThatChangedPlacesAreCaught) {
 
 TEST_F(TableCorruption, VerifyHoldsThePropertiesAgainstTheRecords) {
   const SectionEntry properties = Section(SectionKind::kProperties);
-  // All numbers but the expiry times, which no record has yet, and the reserved bytes.
-  for (const uint64_t field : {0u, 8u, 16u, 24u, 32u, 40u}) {
+  // All numbers but the sizes of the keys.
+  for (const uint64_t field : {0u, 8u, 16u, 24u, 32u, 40u, 48u, 56u, 72u, 80u}) {
     std::string changed = bytes_;
     char& byte = changed[properties.offset + field];
     byte = static_cast<char>(byte + 1);
@@ -334,7 +373,70 @@ TEST_F(TableCorruption, VerifyAsksTheFilterForEveryKey) {
   std::fill_n(changed.begin() + static_cast<ptrdiff_t>(filter.offset) + 64, filter.size - 64, '\0');
   ResealTable(&changed);
   ASSERT_NO_FATAL_FAILURE(Replace(changed));
-  EXPECT_EQ(Faults(*OpenTable(spot_).value()).size(), records_.size());
+  EXPECT_EQ(Faults(*OpenTable(spot_).value()).size(), KeyCount());
+}
+
+TEST_F(TableCorruption, VerifyAsksThePointIndexForEveryKey) {
+  const SectionEntry entry = Section(SectionKind::kPointIndex);
+  std::string changed = bytes_;
+  std::fill_n(changed.begin() + static_cast<ptrdiff_t>(entry.offset) + 64, entry.size - 64, '\0');
+  ResealTable(&changed);
+  ASSERT_NO_FATAL_FAILURE(Replace(changed));
+  EXPECT_EQ(Faults(*OpenTable(spot_).value()).size(), KeyCount());
+}
+
+TEST_F(TableCorruption, APointIndexThatNamesNoRecordIsAnError) {
+  // One block with a full last record, so that any other number is too large.
+  ASSERT_NO_FATAL_FAILURE(Rewrite({Put("a", 1, "1"), Put("b", 2, "2"), Put("c", 3, "3")}));
+  for (const RecordPlace outside : {RecordPlace{0, 3}, RecordPlace{1, 0}, RecordPlace{7, 77}}) {
+    std::vector<RecordPlace> places = {{0, 0}, {0, 1}, outside};
+    ASSERT_NO_FATAL_FAILURE(ReplacePointIndex(PointIndex::Build(KeyHashes(), places)));
+    const auto table = OpenTable(spot_).value();
+    TableRead found;
+    EXPECT_TRUE(table->Get("a", base::Hash("a"), 9, true, &found).value());
+    const auto read = table->Get("c", base::Hash("c"), 9, true, &found);
+    ASSERT_FALSE(read);
+    ExpectGoodError(read.error());
+    // The key is not found, and the place is wrong.
+    const std::vector<uint64_t> faults = Faults(*table);
+    ASSERT_EQ(faults.size(), 2u);
+    EXPECT_EQ(faults[0], sizeof(FileHeader));
+    EXPECT_EQ(faults[1], Section(SectionKind::kPointIndex).offset);
+  }
+}
+
+TEST_F(TableCorruption, VerifyFindsAPointIndexThatLeadsToAnOlderVersion) {
+  ASSERT_NO_FATAL_FAILURE(Rewrite({Put("a", 1, "1"), Put("b", 3, "new"), Put("b", 2, "old")}));
+  const std::vector<RecordPlace> right = {{0, 0}, {0, 1}};
+  const std::vector<RecordPlace> wrong = {{0, 0}, {0, 2}};
+  ASSERT_NO_FATAL_FAILURE(ReplacePointIndex(PointIndex::Build(KeyHashes(), right)));
+  EXPECT_TRUE(Faults(*OpenTable(spot_).value()).empty());
+  ASSERT_NO_FATAL_FAILURE(ReplacePointIndex(PointIndex::Build(KeyHashes(), wrong)));
+  EXPECT_EQ(Faults(*OpenTable(spot_).value()).size(), 1u);
+}
+
+TEST_F(TableCorruption, KeysOfEqualHashesAreToldApart) {
+  std::vector<Record> records;
+  std::vector<RecordPlace> places;
+  for (uint32_t i = 0; i < 10; ++i) {
+    places.push_back({.block = 0, .ordinal = static_cast<uint32_t>(records.size())});
+    records.push_back(Put(Numbered("key", i), 7, "new"));
+    records.push_back(Put(Numbered("key", i), 3, Numbered("old", i)));
+  }
+  ASSERT_NO_FATAL_FAILURE(Rewrite(records));
+  constexpr uint64_t kHash = 0x0123'4567'89AB'CDEF;
+  ASSERT_NO_FATAL_FAILURE(
+      ReplacePointIndex(PointIndex::Build(std::vector<uint64_t>(10, kHash), places)));
+  const auto table = OpenTable(spot_).value();
+  TableRead found;
+  for (uint32_t i = 0; i < 10; ++i) {
+    ASSERT_TRUE(table->Get(Numbered("key", i), kHash, 9, true, &found).value());
+    EXPECT_TRUE(found.value == "new");
+    ASSERT_TRUE(table->Get(Numbered("key", i), kHash, 6, true, &found).value());
+    EXPECT_TRUE(found.value == Numbered("old", i));
+    EXPECT_FALSE(table->Get(Numbered("key", i), kHash, 2, true, &found).value());
+  }
+  EXPECT_FALSE(table->Get("absent", kHash, 9, true, &found).value());
 }
 
 TEST_F(TableCorruption, ANewerVersionOrAnUnknownFeatureIsUnsupportedAndNamed) {

@@ -49,11 +49,11 @@ TEST(TableFault, EveryCallThatFailsWhileWritingIsReported) {
 TEST(TableFault, AfterAFailedWriteTheBuilderStaysFailed) {
   io::SimFileSystem fs;
   const auto file = fs.Open("/table", io::OpenMode::kCreate).value();
-  TableBuilder builder(file.get(), 1, 0, Compression::kNone);
+  TableBuilder builder(file.get(), {.file_id = 1, .compression = Compression::kNone});
   fs.SetFault({.at_call = 1, .error = EIO});
   Status status;
   for (const Record& record : LargeTableRecords()) {
-    status = builder.Add(record.key, record.tag, record.value);
+    status = builder.Add(record.key, record.tag, record.time_ms, record.value);
     if (!status.ok()) break;
   }
   ASSERT_EQ(status.code(), StatusCode::kIoError);

@@ -10,8 +10,8 @@
 
 // The fixed parts of a table file (docs/table.md):
 //
-//   header 64 | data block 0 | data block 1 | ... | index | filter | properties | section table |
-//   trailer 72
+//   header 64 | data block 0 | data block 1 | ... | index | dictionary | point index | filter |
+//   properties | section table | trailer 72
 //
 // The parts follow one another without gaps, so that every byte is under some checksum. All
 // integers are little-endian; structs are written as they lie in memory. Checksums are
@@ -21,8 +21,11 @@ namespace basalt::table {
 
 inline constexpr char kTableMagic[8] = {'B', 'a', 's', 'a', 'l', 't', 'T', 'b'};
 inline constexpr uint32_t kTableFormatVersion = 1;
+/// Set in every table that is written now: blocks may have times and records of kind merge, and the
+/// properties count them. Tables without it were written before there were any.
+inline constexpr uint32_t kFeatureTimes = 1;
 /// Bits that this version understands; a table with another one set is Unsupported.
-inline constexpr uint32_t kKnownRequiredFeatures = 0;
+inline constexpr uint32_t kKnownRequiredFeatures = kFeatureTimes;
 
 /// The first bytes. Magic, version and checksum keep their place in every later version.
 struct FileHeader {
@@ -38,7 +41,13 @@ struct FileHeader {
 static_assert(sizeof(FileHeader) == 64 && std::has_unique_object_representations_v<FileHeader>);
 
 /// What a section holds. Numbers are never reused.
-enum class SectionKind : uint32_t { kIndex = 1, kFilter = 2, kProperties = 3 };
+enum class SectionKind : uint32_t {
+  kIndex = 1,
+  kFilter = 2,
+  kProperties = 3,
+  kPointIndex = 4,
+  kDictionary = 5
+};
 
 /// Set in SectionEntry::flags: a reader that does not know the kind must refuse the table.
 inline constexpr uint32_t kSectionRequired = 1;

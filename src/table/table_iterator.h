@@ -41,6 +41,7 @@ class TableIterator final : public base::RecordIterator {
   void Publish() noexcept {
     key_ = cursor_.key();
     tag_ = cursor_.tag();
+    time_ms_ = cursor_.time_ms();
     value_ = cursor_.value();
     valid_ = true;
   }

@@ -1,5 +1,6 @@
 #include "table/table_metadata.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -13,7 +14,8 @@
 namespace basalt::table {
 namespace {
 
-/// The beginning of the properties section; the smallest and the largest key follow.
+/// The beginning of the properties section. The smallest and the largest key follow; before them,
+/// under kFeatureTimes, TimedFields.
 struct PropertiesFields {
   uint64_t records;
   uint64_t deletes;
@@ -30,6 +32,12 @@ struct PropertiesFields {
 static_assert(sizeof(PropertiesFields) == 72 &&
               std::has_unique_object_representations_v<PropertiesFields>);
 
+struct TimedFields {
+  uint64_t merges;
+  uint64_t expiring;
+};
+static_assert(sizeof(TimedFields) == 16 && std::has_unique_object_representations_v<TimedFields>);
+
 std::string Hex(uint64_t number) {
   char text[19];
   std::snprintf(text, sizeof text, "0x%016" PRIx64, number);
@@ -44,16 +52,38 @@ const char* KindName(SectionKind kind) noexcept {
       return "filter";
     case SectionKind::kProperties:
       return "properties";
+    case SectionKind::kPointIndex:
+      return "point index";
+    case SectionKind::kDictionary:
+      return "dictionary";
   }
   return "unknown";
 }
 
 bool IsKnown(uint32_t kind) noexcept {
   return kind >= static_cast<uint32_t>(SectionKind::kIndex) &&
-         kind <= static_cast<uint32_t>(SectionKind::kProperties);
+         kind <= static_cast<uint32_t>(SectionKind::kDictionary);
 }
 
 }  // namespace
+
+void CountRecord(std::string_view key, base::Tag tag, uint64_t time_ms, std::string_view value,
+                 TableProperties* properties) noexcept {
+  TableProperties& p = *properties;
+  const base::SequenceNumber sequence = base::TagSequence(tag);
+  p.smallest_sequence = p.records == 0 ? sequence : std::min(p.smallest_sequence, sequence);
+  p.largest_sequence = std::max(p.largest_sequence, sequence);
+  ++p.records;
+  p.raw_key_bytes += key.size();
+  p.raw_value_bytes += value.size();
+  const RecordKind kind = base::TagKind(tag);
+  p.deletes += kind == RecordKind::kDelete ? 1 : 0;
+  p.merges += kind == RecordKind::kMerge ? 1 : 0;
+  if (kind != RecordKind::kPut || time_ms == 0) return;
+  p.earliest_expiry_ms = p.expiring == 0 ? time_ms : std::min(p.earliest_expiry_ms, time_ms);
+  p.latest_expiry_ms = std::max(p.latest_expiry_ms, time_ms);
+  ++p.expiring;
+}
 
 std::string EncodeProperties(const TableProperties& properties) {
   const PropertiesFields fields = {
@@ -69,7 +99,9 @@ std::string EncodeProperties(const TableProperties& properties) {
       .largest_key_bytes = static_cast<uint16_t>(properties.largest_key.size()),
       .reserved = 0,
   };
+  const TimedFields timed = {.merges = properties.merges, .expiring = properties.expiring};
   std::string bytes(BytesOf(fields));
+  bytes.append(BytesOf(timed));
   bytes.append(properties.smallest_key).append(properties.largest_key);
   return bytes;
 }
@@ -84,16 +116,36 @@ Status MetadataReader::Unsupported(std::string_view what) const {
   return Error(StatusCode::kUnsupported, message);
 }
 
-Result<std::unique_ptr<TableMetadata>> MetadataReader::Read() {
+Result<std::unique_ptr<TableMetadata>> MetadataReader::Read(
+    std::shared_ptr<MetadataBudget> budget) {
   metadata_ = std::make_unique<TableMetadata>();
+  metadata_->charge = MetadataCharge(std::move(budget));
+  return ReadSections();
+}
+
+Result<std::unique_ptr<TableMetadata>> MetadataReader::ReadAll() {
+  metadata_ = std::make_unique<TableMetadata>();
+  reads_all_ = true;
+  return ReadSections();
+}
+
+Result<std::unique_ptr<TableMetadata>> MetadataReader::ReadSections() {
   BASALT_RETURN_IF_ERROR(ReadHeader());
   BASALT_RETURN_IF_ERROR(ReadTrailer());
   std::string entries;
   BASALT_RETURN_IF_ERROR(ReadSectionTable(&entries));
-  for (size_t at = 0; at < entries.size(); at += sizeof(SectionEntry)) {
-    BASALT_RETURN_IF_ERROR(ReadSection(FromBytes<SectionEntry>(entries, at)));
+  // Filters last, wherever they stand: they are for tables without a point index.
+  for (const bool filters : {false, true}) {
+    if (filters && !reads_all_ && !metadata_->point_index.empty()) break;
+    for (size_t at = 0; at < entries.size(); at += sizeof(SectionEntry)) {
+      const auto entry = FromBytes<SectionEntry>(entries, at);
+      const bool is_filter = entry.kind == static_cast<uint32_t>(SectionKind::kFilter);
+      if (is_filter == filters) BASALT_RETURN_IF_ERROR(ReadSection(entry));
+    }
   }
   BASALT_RETURN_IF_ERROR(CheckWhole());
+  metadata_->charge.Add(sizeof(TableMetadata) + metadata_->index->size() +
+                        metadata_->filter.bytes().size() + metadata_->dictionary.memory_bytes());
   return std::move(metadata_);
 }
 
@@ -210,6 +262,10 @@ Status MetadataReader::ReadSection(const SectionEntry& entry) {
       return ReadFilter(entry);
     case SectionKind::kProperties:
       return ReadProperties(entry);
+    case SectionKind::kPointIndex:
+      return ReadPointIndex(entry);
+    case SectionKind::kDictionary:
+      return ReadDictionary(entry);
   }
   return Status();
 }
@@ -249,6 +305,32 @@ Status MetadataReader::ReadIndex(const SectionEntry& entry) {
   return Status();
 }
 
+Status MetadataReader::ReadDictionary(const SectionEntry& entry) {
+  if (!metadata_->dictionary.empty()) return Corrupt("the table has two dictionaries");
+  if (entry.size > kDictionaryBytesMax) {
+    return Corrupt("it is larger than " + std::to_string(kDictionaryBytesMax) + " bytes");
+  }
+  std::string bytes(entry.size, '\0');
+  BASALT_RETURN_IF_ERROR(ReadChecked(entry, bytes));
+  auto dictionary = ZstdDictionary::Create(bytes);
+  if (!dictionary) return Error(dictionary.error().code(), dictionary.error().message());
+  metadata_->dictionary = std::move(*dictionary);
+  return Status();
+}
+
+Status MetadataReader::ReadPointIndex(const SectionEntry& entry) {
+  if (!metadata_->point_index.empty()) return Corrupt("the table has two point indexes");
+  if (entry.size % sizeof(PointIndex::Line) != 0) return Corrupt("it is not made of whole lines");
+  if (!metadata_->charge.TryAdd(entry.size)) return Status();
+  metadata_->point_index_offset = entry.offset;
+  metadata_->point_index = PointIndex::Allocate(entry.size);
+  BASALT_RETURN_IF_ERROR(ReadChecked(entry, metadata_->point_index.bytes()));
+  if (const Status status = metadata_->point_index.Validate(); !status.ok()) {
+    return Error(status.code(), status.message());
+  }
+  return Status();
+}
+
 Status MetadataReader::ReadFilter(const SectionEntry& entry) {
   if (!metadata_->filter.empty()) return Corrupt("the table has two filters");
   if (entry.size % sizeof(BloomFilter::Line) != 0) return Corrupt("it is not made of whole lines");
@@ -262,11 +344,13 @@ Status MetadataReader::ReadFilter(const SectionEntry& entry) {
 
 Status MetadataReader::ReadProperties(const SectionEntry& entry) {
   if (metadata_->properties_offset != 0) return Corrupt("the table has two properties sections");
-  if (entry.size < sizeof(PropertiesFields)) return Corrupt("it is too short");
+  const bool timed = (header_.required_features & kFeatureTimes) != 0;
+  const size_t keys_at = sizeof(PropertiesFields) + (timed ? sizeof(TimedFields) : 0);
+  if (entry.size < keys_at) return Corrupt("it is too short");
   std::string bytes(entry.size, '\0');
   BASALT_RETURN_IF_ERROR(ReadChecked(entry, bytes));
   const auto fields = FromBytes<PropertiesFields>(bytes);
-  if (bytes.size() != sizeof fields + fields.smallest_key_bytes + fields.largest_key_bytes ||
+  if (bytes.size() != keys_at + fields.smallest_key_bytes + fields.largest_key_bytes ||
       fields.reserved != 0) {
     return Corrupt("its size is not that of its fields and keys");
   }
@@ -279,8 +363,13 @@ Status MetadataReader::ReadProperties(const SectionEntry& entry) {
   properties.largest_sequence = fields.largest_sequence;
   properties.earliest_expiry_ms = fields.earliest_expiry_ms;
   properties.latest_expiry_ms = fields.latest_expiry_ms;
-  properties.smallest_key = bytes.substr(sizeof fields, fields.smallest_key_bytes);
-  properties.largest_key = bytes.substr(sizeof fields + fields.smallest_key_bytes);
+  if (timed) {
+    const auto times = FromBytes<TimedFields>(bytes, sizeof fields);
+    properties.merges = times.merges;
+    properties.expiring = times.expiring;
+  }
+  properties.smallest_key = bytes.substr(keys_at, fields.smallest_key_bytes);
+  properties.largest_key = bytes.substr(keys_at + fields.smallest_key_bytes);
   metadata_->properties_offset = entry.offset;
   return Status();
 }

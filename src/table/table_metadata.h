@@ -10,8 +10,11 @@
 #include "io/file_system.h"
 #include "table/block.h"
 #include "table/bloom_filter.h"
+#include "table/metadata_budget.h"
+#include "table/point_index.h"
 #include "table/table_builder.h"
 #include "table/table_format.h"
+#include "table/zstd_block.h"
 
 namespace basalt::table {
 
@@ -19,9 +22,14 @@ namespace basalt::table {
 struct TableMetadata {
   TableProperties properties;
   uint64_t properties_offset = 0;
+  uint64_t point_index_offset = 0;
   uint64_t data_end = 0;  ///< Where the last data block ends and the first section begins.
   std::shared_ptr<const Block> index;
-  BloomFilter filter;  ///< Empty: the table has none.
+  ZstdDictionary dictionary;  ///< Empty: the table has none.
+  /// Empty: the table has none, or there was no room for it.
+  PointIndex point_index;
+  BloomFilter filter;  ///< Empty: the table has none, or the point index is there.
+  MetadataCharge charge;
 
   /// The handle of data block `i` < index->count().
   BlockHandle handle(size_t i) const noexcept {
@@ -29,10 +37,14 @@ struct TableMetadata {
   }
 };
 
+/// Counts one more version in the numbers of `properties`.
+void CountRecord(std::string_view key, base::Tag tag, uint64_t time_ms, std::string_view value,
+                 TableProperties* properties) noexcept;
+
 /// The bytes of the properties section.
 std::string EncodeProperties(const TableProperties& properties);
 
-/// Reads and checks everything of a table file but its data blocks. One use.
+/// Reads and checks a table file but its data blocks. One use.
 class MetadataReader {
  public:
   MetadataReader(const io::File& file, uint64_t expected_file_id, uint32_t expected_keyspace,
@@ -42,7 +54,11 @@ class MetadataReader {
         expected_keyspace_(expected_keyspace),
         expected_bytes_(expected_bytes) {}
 
-  Result<std::unique_ptr<TableMetadata>> Read();
+  /// What lookups need: the point index if `budget` (null: no limit) has room for it, else the
+  /// filter.
+  Result<std::unique_ptr<TableMetadata>> Read(std::shared_ptr<MetadataBudget> budget);
+  /// All of it.
+  Result<std::unique_ptr<TableMetadata>> ReadAll();
 
   /// Where the part begins that is being read, or at which Read failed.
   uint64_t offset() const noexcept { return part_offset_; }
@@ -50,9 +66,12 @@ class MetadataReader {
  private:
   Status ReadHeader();
   Status ReadTrailer();
+  Result<std::unique_ptr<TableMetadata>> ReadSections();
   Status ReadSectionTable(std::string* entries);
   Status ReadSection(const SectionEntry& entry);
   Status ReadIndex(const SectionEntry& entry);
+  Status ReadDictionary(const SectionEntry& entry);
+  Status ReadPointIndex(const SectionEntry& entry);
   Status ReadFilter(const SectionEntry& entry);
   Status ReadProperties(const SectionEntry& entry);
   Status SkipUnknown(const SectionEntry& entry);
@@ -74,6 +93,7 @@ class MetadataReader {
   const uint64_t expected_file_id_;
   const uint32_t expected_keyspace_;
   const uint64_t expected_bytes_;
+  bool reads_all_ = false;
   const char* part_ = "header";
   uint64_t part_offset_ = 0;
   FileHeader header_{};

@@ -32,6 +32,7 @@ void ExpectGet(const Table& table, const std::vector<Record>& records, const std
   ASSERT_EQ(*result, expected);
   if (!expected) return;
   ASSERT_EQ(found.tag, model.tag());
+  ASSERT_EQ(found.time_ms, model.time_ms());
   ASSERT_TRUE(found.value == model.value());
 }
 
@@ -118,10 +119,14 @@ void ExpectSameProperties(const TableProperties& a, const TableProperties& b) {
   EXPECT_EQ(a.file_bytes, b.file_bytes);
   EXPECT_EQ(a.records, b.records);
   EXPECT_EQ(a.deletes, b.deletes);
+  EXPECT_EQ(a.merges, b.merges);
+  EXPECT_EQ(a.expiring, b.expiring);
   EXPECT_EQ(a.raw_key_bytes, b.raw_key_bytes);
   EXPECT_EQ(a.raw_value_bytes, b.raw_value_bytes);
   EXPECT_EQ(a.smallest_sequence, b.smallest_sequence);
   EXPECT_EQ(a.largest_sequence, b.largest_sequence);
+  EXPECT_EQ(a.earliest_expiry_ms, b.earliest_expiry_ms);
+  EXPECT_EQ(a.latest_expiry_ms, b.latest_expiry_ms);
   EXPECT_EQ(a.smallest_key, b.smallest_key);
   EXPECT_EQ(a.largest_key, b.largest_key);
 }
@@ -130,10 +135,11 @@ void ExpectSameProperties(const TableProperties& a, const TableProperties& b) {
 void ExpectRoundTrip(std::vector<Record> records, Compression compression = Compression::kLz4) {
   Sort(&records);
   const auto fs = io::NewMemoryFileSystem();
-  const TableSpot spot{.fs = fs.get(), .keyspace = 7, .compression = compression};
+  TableSpot spot{.fs = fs.get(), .keyspace = 7, .compression = compression};
   const auto written = WriteTable(spot, records);
   ASSERT_TRUE(written) << written.error().ToString();
   for (const uint64_t capacity : {uint64_t{0}, uint64_t{64} << 10, uint64_t{64} << 20}) {
+    spot.budget = capacity % 3 == 1 ? NoRoom() : nullptr;
     const auto table = OpenTable(spot, NewCache(capacity));
     ASSERT_TRUE(table) << table.error().ToString();
     ExpectSameProperties((*table)->properties(), *written);
@@ -146,7 +152,8 @@ void ExpectRoundTrip(std::vector<Record> records, Compression compression = Comp
   }
 }
 
-// Versions of keys from a small alphabet: prefixes of one another, zero bytes, puts and deletes.
+// Versions of keys from a small alphabet: prefixes of one another, zero bytes; puts, some of which
+// expire, deletes and merges.
 std::vector<Record> RandomRecords(base::Random* random, size_t count, size_t key_bytes_max,
                                   size_t value_bytes_max) {
   std::vector<Record> records;
@@ -154,13 +161,31 @@ std::vector<Record> RandomRecords(base::Random* random, size_t count, size_t key
     std::string key = RandomBytes(random, random->Below(key_bytes_max + 1), 3);
     if (random->OneIn(6)) {
       records.push_back(Delete(std::move(key), i + 1));
+      continue;
+    }
+    const size_t size = random->Below(value_bytes_max + 1);
+    std::string value = RandomBytes(random, size, random->OneIn(2) ? 256 : 2);
+    if (random->OneIn(6)) {
+      records.push_back(Merge(std::move(key), i + 1, "+" + value, 1 + random->Below(1000)));
     } else {
-      const size_t size = random->Below(value_bytes_max + 1);
-      records.push_back(
-          Put(std::move(key), i + 1, RandomBytes(random, size, random->OneIn(2) ? 256 : 2)));
+      const uint64_t expiry_ms = random->OneIn(100) ? 1 + random->Below(1000) : 0;
+      records.push_back(Put(std::move(key), i + 1, std::move(value), expiry_ms));
     }
   }
   return records;
+}
+
+TEST(TableDeathTest, RecordsThatNoReaderTakesAreAFailedCheck) {
+  const auto fs = io::NewMemoryFileSystem();
+  Record with_time = Delete("a", 1);
+  with_time.time_ms = 1;
+  for (const Record& record :
+       {with_time, Merge("a", 1, "", 1), Merge("a", 1, "+", 0),
+        Record{"a", base::MakeTag(1, RecordKind::kDelete), "value"},
+        Record{"a", base::MakeTag(1, RecordKind::kDeleteRange), "value"},
+        Record{"a", base::MakeTag(1, RecordKind::kBlobReference), "value"}}) {
+    EXPECT_DEATH((void)WriteTable({.fs = fs.get()}, {record}), "");
+  }
 }
 
 TEST(Table, RandomVersionsReadBackAsWritten) {
@@ -273,6 +298,27 @@ TEST(Table, BlocksStayInTheCacheOnlyWhenAskedTo) {
 
 TEST(Table, TheFilterKeepsAbsentKeysFromBlocks) {
   const auto fs = io::NewMemoryFileSystem();
+  std::vector<Record> records;
+  for (uint64_t i = 0; i < 10'000; ++i) records.push_back(Put(Numbered("key", i), 1, "v"));
+  Sort(&records);
+  ASSERT_TRUE(WriteTable({.fs = fs.get()}, records));
+  for (const bool has_point_index : {false, true}) {
+    const TableSpot spot{.fs = fs.get(), .budget = has_point_index ? nullptr : NoRoom()};
+    const auto cache = NewCache(64 << 20);
+    const auto table = OpenTable(spot, cache).value();
+    ASSERT_EQ(table->has_point_index(), has_point_index);
+    for (uint64_t i = 0; i < 10'000; ++i) {
+      const std::string key = Numbered("kez", i);
+      TableRead found;
+      ASSERT_FALSE(table->Get(key, base::Hash(key), kEver, true, &found).value());
+    }
+    const auto stats = cache->GetStats();
+    EXPECT_LT(stats.hits + stats.misses, has_point_index ? 70u : 200u);
+  }
+}
+
+TEST(Table, APresentKeyCostsOneLookupInTheCache) {
+  const auto fs = io::NewMemoryFileSystem();
   const TableSpot spot{.fs = fs.get()};
   std::vector<Record> records;
   for (uint64_t i = 0; i < 10'000; ++i) records.push_back(Put(Numbered("key", i), 1, "v"));
@@ -280,13 +326,60 @@ TEST(Table, TheFilterKeepsAbsentKeysFromBlocks) {
   ASSERT_TRUE(WriteTable(spot, records));
   const auto cache = NewCache(64 << 20);
   const auto table = OpenTable(spot, cache).value();
-  for (uint64_t i = 0; i < 10'000; ++i) {
-    const std::string key = Numbered("kez", i);
+  for (const Record& record : records) {
     TableRead found;
-    ASSERT_FALSE(table->Get(key, base::Hash(key), kEver, true, &found).value());
+    ASSERT_TRUE(table->Get(record.key, base::Hash(record.key), kEver, true, &found).value());
   }
   const auto stats = cache->GetStats();
-  EXPECT_LT(stats.hits + stats.misses, 200u);
+  EXPECT_EQ(stats.entries, table->block_count());
+  EXPECT_EQ(stats.misses, table->block_count());
+  EXPECT_LT(stats.hits + stats.misses, 10'100u);
+}
+
+TEST(Table, PointIndexesAreKeptWhileAllFitTheBudget) {
+  const auto fs = io::NewMemoryFileSystem();
+  TableSpot spot{.fs = fs.get()};
+  std::vector<Record> records;
+  for (uint64_t i = 0; i < 1000; ++i) records.push_back(Put(Numbered("key", i), 1, "v"));
+  Sort(&records);
+  ASSERT_TRUE(WriteTable(spot, records));
+  const uint64_t with_index = OpenTable(spot).value()->metadata_bytes();
+  spot.budget = NoRoom();
+  const uint64_t with_filter = OpenTable(spot).value()->metadata_bytes();
+  EXPECT_GT(with_index, with_filter);
+  EXPECT_GT(with_filter, records.size());  // 10 bits a key, and the block index
+
+  // Room for one table with its point index, and for another one's but for a byte.
+  spot.budget = std::make_shared<MetadataBudget>(2 * with_index - 1);
+  auto first = OpenTable(spot).value();
+  EXPECT_TRUE(first->has_point_index());
+  EXPECT_EQ(spot.budget->charged_bytes(), first->metadata_bytes());
+  auto second = OpenTable(spot).value();
+  EXPECT_TRUE(second->has_point_index());
+  const auto third = OpenTable(spot).value();
+  EXPECT_FALSE(third->has_point_index());
+  EXPECT_EQ(third->metadata_bytes(), with_filter);
+  EXPECT_EQ(spot.budget->charged_bytes(), 2 * with_index + with_filter);
+  for (const auto& table : {first, second, third}) ExpectSameAsModel(*table, records);
+
+  first.reset();
+  second.reset();
+  EXPECT_EQ(spot.budget->charged_bytes(), with_filter);
+  EXPECT_TRUE(OpenTable(spot).value()->has_point_index());
+}
+
+TEST(Table, AFailedOpenChargesNothing) {
+  const auto fs = io::NewMemoryFileSystem();
+  TableSpot spot{.fs = fs.get(), .budget = std::make_shared<MetadataBudget>(1 << 20)};
+  ASSERT_TRUE(WriteTable(spot, {Put("key", 1, "value")}));
+  // The properties, which are damaged, lie behind the point index.
+  std::string bytes = io::ReadWholeFile(fs.get(), spot.path, 1 << 20).value();
+  const size_t largest_key = bytes.rfind("keykey");
+  ASSERT_NE(largest_key, std::string::npos);
+  ASSERT_TRUE(
+      fs->Open(spot.path, io::OpenMode::kReadWrite).value()->WriteAt(largest_key, "x").ok());
+  EXPECT_FALSE(OpenTable(spot));
+  EXPECT_EQ(spot.budget->charged_bytes(), 0u);
 }
 
 TEST(Table, ATableWithoutRecordsIsRefused) {
@@ -303,13 +396,31 @@ TEST(TableDeathTest, RecordsOutOfOrderAreAFailedCheck) {
   EXPECT_DEATH((void)WriteTable({.fs = fs.get()}, {Put("a", 1, ""), Put("a", 2, "")}), "");
 }
 
+TEST(Table, PropertiesCountWhatExpiresAndWhatMerges) {
+  const auto fs = io::NewMemoryFileSystem();
+  const TableSpot spot{.fs = fs.get()};
+  const auto written =
+      WriteTable(spot, {Merge("a", 7, "+1", 5), Put("b", 1, "x", 2000), Put("c", 2, "y", 1000),
+                        Put("d", 3, "z"), Delete("e", 4), Merge("f", 6, "+2", 9000)});
+  ASSERT_TRUE(written);
+  const auto table = OpenTable(spot).value();
+  ASSERT_NO_FATAL_FAILURE(ExpectSameProperties(table->properties(), *written));
+  EXPECT_EQ(written->records, 6u);
+  EXPECT_EQ(written->deletes, 1u);
+  EXPECT_EQ(written->merges, 2u);
+  EXPECT_EQ(written->expiring, 2u);
+  EXPECT_EQ(written->earliest_expiry_ms, 1000u);
+  EXPECT_EQ(written->latest_expiry_ms, 2000u);
+}
+
 TEST(Table, AFileOfTheRightSizeIsEstimatedWhileItIsWritten) {
   const auto fs = io::NewMemoryFileSystem();
   const auto file = fs->Open("/t", io::OpenMode::kCreate).value();
-  TableBuilder builder(file.get(), 1, 0, Compression::kNone);
+  TableBuilder builder(file.get(), {.file_id = 1, .compression = Compression::kNone});
   for (uint64_t i = 0; i < 5000; ++i) {
     const std::string key = Numbered("key", 100'000 + i);
-    ASSERT_TRUE(builder.Add(key, base::MakeTag(1, RecordKind::kPut), std::string(100, 'v')).ok());
+    ASSERT_TRUE(
+        builder.Add(key, base::MakeTag(1, RecordKind::kPut), 0, std::string(100, 'v')).ok());
   }
   const uint64_t estimate = builder.file_bytes();
   ASSERT_TRUE(builder.Finish().ok());

@@ -24,6 +24,7 @@ struct Record {
   std::string key;
   base::Tag tag = 0;
   std::string value;
+  uint64_t time_ms = 0;
 
   friend bool operator==(const Record&, const Record&) = default;
   friend bool operator<(const Record& a, const Record& b) {
@@ -31,8 +32,14 @@ struct Record {
   }
 };
 
-inline Record Put(std::string key, base::SequenceNumber sequence, std::string value) {
-  return {std::move(key), base::MakeTag(sequence, RecordKind::kPut), std::move(value)};
+inline Record Put(std::string key, base::SequenceNumber sequence, std::string value,
+                  uint64_t expiry_ms = 0) {
+  return {std::move(key), base::MakeTag(sequence, RecordKind::kPut), std::move(value), expiry_ms};
+}
+inline Record Merge(std::string key, base::SequenceNumber sequence, std::string value,
+                    uint64_t written_ms) {
+  return {std::move(key), base::MakeTag(sequence, RecordKind::kMerge), std::move(value),
+          written_ms};
 }
 inline Record Delete(std::string key, base::SequenceNumber sequence) {
   return {std::move(key), base::MakeTag(sequence, RecordKind::kDelete), {}};
@@ -89,6 +96,7 @@ class VectorIterator final : public base::RecordIterator {
     if (!valid_) return;
     key_ = records_[at].key;
     tag_ = records_[at].tag;
+    time_ms_ = records_[at].time_ms;
     value_ = records_[at].value;
   }
 
@@ -99,7 +107,7 @@ class VectorIterator final : public base::RecordIterator {
 };
 
 inline Record Present(const base::RecordIterator& it) {
-  return {std::string(it.key()), it.tag(), std::string(it.value())};
+  return {std::string(it.key()), it.tag(), std::string(it.value()), it.time_ms()};
 }
 
 /// Where and as what a test's table is written.
@@ -109,16 +117,24 @@ struct TableSpot {
   uint64_t file_id = 0x1234'5678'9ABC'DEF0;
   uint32_t keyspace = 0;
   Compression compression = Compression::kLz4;
+  bool at_last_level = false;
+  std::shared_ptr<MetadataBudget> budget = nullptr;
 };
+
+/// Has no room for point indexes: tables keep their filters.
+inline std::shared_ptr<MetadataBudget> NoRoom() { return std::make_shared<MetadataBudget>(0); }
 
 /// Writes sorted records as a table; gives its properties.
 inline Result<TableProperties> WriteTable(const TableSpot& spot,
                                           const std::vector<Record>& records) {
   BASALT_ASSIGN_OR_RETURN(const std::unique_ptr<io::File> file,
                           spot.fs->Open(spot.path, io::OpenMode::kCreate));
-  TableBuilder builder(file.get(), spot.file_id, spot.keyspace, spot.compression);
+  TableBuilder builder(file.get(), {.file_id = spot.file_id,
+                                    .keyspace = spot.keyspace,
+                                    .compression = spot.compression,
+                                    .at_last_level = spot.at_last_level});
   for (const Record& record : records) {
-    BASALT_RETURN_IF_ERROR(builder.Add(record.key, record.tag, record.value));
+    BASALT_RETURN_IF_ERROR(builder.Add(record.key, record.tag, record.time_ms, record.value));
   }
   BASALT_RETURN_IF_ERROR(builder.Finish());
   return builder.properties();
@@ -139,8 +155,8 @@ inline Result<std::shared_ptr<Table>> OpenTable(const TableSpot& spot,
   }
   BASALT_ASSIGN_OR_RETURN(std::unique_ptr<io::File> file,
                           spot.fs->Open(spot.path, io::OpenMode::kRead));
-  return Table::Open(std::move(file), spot.file_id, spot.keyspace, expected_bytes,
-                     std::move(cache));
+  return Table::Open(std::move(file), spot.file_id, spot.keyspace, expected_bytes, std::move(cache),
+                     spot.budget);
 }
 
 }  // namespace basalt::table

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "basalt/status.h"
+#include "basalt/write_batch.h"
+
+// What WriteBatch::Merge does to a value. The value of a merge record is one byte, the operator,
+// and then the operand. A merge says when it was written, because it keeps the expiry of what it
+// applies to: one that was written after that had expired applies to nothing.
+
+namespace basalt::base {
+
+/// Bytes of the numbers that kAdd, kMin and kMax work on.
+inline constexpr size_t kMergeNumberBytes = 8;
+
+/// InvalidArgument: not an operand of this operator.
+Status CheckMergeOperand(MergeOperator op, std::string_view operand);
+/// Whether these bytes are the value of a merge record.
+bool IsMergeValue(std::string_view value) noexcept;
+
+/// One merge record.
+struct PendingMerge {
+  std::string value;     ///< Operator and operand.
+  uint64_t time_ms = 0;  ///< When it was written.
+};
+
+struct MergedValue {
+  std::string value;
+  uint64_t expiry_ms = 0;  ///< 0: never.
+};
+
+/// What merges make of the value under them, if there is one. `merges`: well-formed, newest first,
+/// at least one. Of a base that has expired at `now_ms` only the expiry counts: merges that were
+/// written before have expired with it, and when there are no others, so has the result.
+/// FailedPrecondition: a number was to be changed that is none.
+Result<MergedValue> ApplyMerges(std::span<const PendingMerge> merges,
+                                std::optional<std::string_view> base, uint64_t base_expiry_ms,
+                                uint64_t now_ms);
+
+}  // namespace basalt::base

@@ -1,0 +1,801 @@
+#include "db/compaction_plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <ranges>
+#include <utility>
+
+#include "base/check.h"
+
+// The policy
+//
+// The top is tiered, the rest leveled. Level 0 gathers flushed tables until there are
+// `level0_tables` of them; then all of them are merged at once into the base level, so that a key
+// is written once per `level0_tables` flushes there. (All of them: to leave an older one behind
+// would put newer versions below it.) Only the oldest, when it overlaps nothing at all, goes down
+// alone and as it is, so that keys which arrive in order are written once.
+//
+// Sizes are derived from the bottom, as RocksDB's dynamic level sizes are: the last level holds
+// most of the data, each level above aims at a tenth of the one below it, and a level that would
+// aim at less than `base_bytes` is not used. The first that is used is the base level; it aims at
+// [base_bytes, 10 base_bytes), so that the tree's depth follows from its data, and data of up to
+// ten times `base_bytes` lies in one level alone. A level in use goes out of use only below half of
+// `base_bytes`: a tree whose size swings around the limit does not rebuild its base each time. What
+// lies above the base level then moves down.
+//
+// A level's score is its size over its aim; the highest of all trees that is at least 1 is served
+// first. Level 0 scores by its number of tables, and once that is due by its bytes against
+// `base_bytes` if they make more: after a burst it must not wait for levels that are a little over
+// their aim. A due level 0 that waits for tables of the base level keeps others from taking more of
+// them. From level n >= 1 one table goes to n + 1: that with the least overlap there for its own
+// size (RocksDB's kMinOverlappingRatio), with neighbours that come for free.
+//
+// When no level is too large, tables are due for what rewriting them gives back:
+//
+//   tombstones  more than half deletes: pushed down, towards what the deletes hide. More than half
+//               under range deletes that are newer than all of it: rewritten where it is, which
+//               costs what survives. In the last level: rewritten alone, at once if an eighth goes,
+//               else after a day, or when the tree drags too many range deletes along.
+//   expired     nothing in it that expires is still live, and that is most: pushed down, or
+//               rewritten in the last level.
+//   age         not rewritten for a month: pushed down, so that what was deleted above reaches
+//               what it hides some day even if nothing else is written.
+//
+// Level 0 is pushed for the first two only as a whole, and only if it is no more than the usual
+// tenfold of its size that has to be read with it.
+//
+// Costs: a key that arrives at random is written once by the flush, up to 1 + base level / level 0
+// times into the base level, and some 4 to 10 times per level below it. A sequential one: once,
+// plus once where tables are rewritten to drop something.
+//
+// Why it ends: every job moves data down, or rewrites tables in their own level for something that
+// is gone afterwards. For the last level this needs care, for nothing else limits it: a table is
+// due only if `oldest_needed` has reached its largest sequence, because then none of its deletes
+// can survive; for range deletes, only those at or below `oldest_needed` count, which
+// `ranges_applied` of the output then covers. One thing may survive: what merges build on that
+// cannot be carried out. So a table with merges is not rewritten for its deletes within a day of
+// its writing, nor one for what had expired when it was written.
+
+namespace basalt::db {
+namespace {
+
+constexpr size_t kLastLevel = Tree::kLevels - 1;
+constexpr uint64_t kFanout = 10;
+constexpr uint64_t kDayMs = uint64_t{24} * 60 * 60 * 1000;
+constexpr uint64_t kAgeMs = 30 * kDayMs;
+constexpr uint64_t kDenseDeletesMin = 64;
+constexpr uint64_t kWorthwhilePart = 8;    // of a table in the last level: this goes at once
+constexpr size_t kRangeDeletesMany = 256;  // of a tree: they stand in the manifest
+constexpr uint64_t kMovableParts = 64;     // of `base_bytes`: less is not moved out of level 0
+
+/// Both ends are keys in it.
+struct KeyRange {
+  std::string_view smallest;
+  std::string_view largest;
+
+  explicit KeyRange(const TableFile& table)
+      : smallest(table.properties().smallest_key), largest(table.properties().largest_key) {}
+  KeyRange(std::string_view smallest_key, std::string_view largest_key)
+      : smallest(smallest_key), largest(largest_key) {}
+
+  void Include(const KeyRange& other) {
+    smallest = std::min(smallest, other.smallest);
+    largest = std::max(largest, other.largest);
+  }
+  bool Overlaps(const KeyRange& other) const {
+    return smallest <= other.largest && other.smallest <= largest;
+  }
+};
+
+/// Tables [begin, end) of a level >= 1.
+struct Run {
+  size_t begin = 0;
+  size_t end = 0;
+
+  bool empty() const { return begin == end; }
+  bool operator==(const Run&) const = default;
+};
+
+Run Overlap(const TableFiles& level, const KeyRange& range) {
+  const auto begin = std::ranges::lower_bound(level, range.smallest, {}, [](const auto& table) {
+    return std::string_view(table->properties().largest_key);
+  });
+  const auto end = std::ranges::upper_bound(
+      begin, level.end(), range.largest, {},
+      [](const auto& table) { return std::string_view(table->properties().smallest_key); });
+  return {static_cast<size_t>(begin - level.begin()), static_cast<size_t>(end - level.begin())};
+}
+
+uint64_t BytesOf(const TableFile& table) { return table.properties().file_bytes; }
+
+uint64_t BytesOf(const TableFiles& tables) {
+  uint64_t bytes = 0;
+  for (const auto& table : tables) bytes += BytesOf(*table);
+  return bytes;
+}
+
+bool AnyBusy(const TableFiles& tables) {
+  return std::ranges::any_of(tables, [](const auto& table) { return table->busy; });
+}
+
+/// A tree, and what decides about it.
+struct Planning {
+  const Tree& tree;
+  const CompactionLimits& limits;
+  RunningJobs running;
+  LevelAims aims;
+  /// Those that nobody needs to look behind, by their beginning.
+  std::vector<const RangeDelete*> range_deletes;
+  base::SequenceNumber newest_range_delete = 0;  // of range_deletes
+
+  Planning(const Tree& of, const CompactionLimits& by, RunningJobs beside)
+      : tree(of), limits(by), running(beside), aims(AimsOf(of, by)) {
+    for (const RangeDelete& range : tree.range_deletes.ranges()) {
+      if (range.sequence > limits.oldest_needed) continue;
+      range_deletes.push_back(&range);
+      newest_range_delete = std::max(newest_range_delete, range.sequence);
+    }
+    std::ranges::sort(range_deletes, {}, [](const RangeDelete* range) {
+      return std::pair(std::string_view(range->begin), range->sequence);
+    });
+  }
+
+  /// Whether a running job may write tables of `level` that overlap.
+  bool IsWritten(size_t level, const KeyRange& range) const {
+    return std::ranges::any_of(running, [&](const CompactionJob* job) {
+      return job->keyspace == tree.keyspace && job->output_level == level &&
+             range.Overlaps({job->smallest_key(), job->largest_key()});
+    });
+  }
+
+  /// Nothing that overlaps lies in a level below.
+  bool IsBottom(size_t level, const KeyRange& range) const {
+    for (size_t below = level + 1; below < Tree::kLevels; ++below) {
+      if (!Overlap(tree.levels[below], range).empty()) return false;
+    }
+    return true;
+  }
+
+  /// Where tables of a level >= 1 go. Levels between it and this one are empty.
+  size_t LevelBelow(size_t level) const {
+    size_t below = level + 1;
+    while (below < aims.base_level && tree.levels[below].empty()) ++below;
+    return below;
+  }
+};
+
+// What a table is worth to be rewritten for
+
+/// Tells roughly where in a table a key lies. Takes keys for numbers that are spread evenly, from
+/// where the ends of the table begin to differ, whose digits are the bytes seen there: decimal text
+/// uses ten of 256.
+class Ruler {
+ public:
+  explicit Ruler(const KeyRange& table) : table_(table) {
+    const auto differ = std::ranges::mismatch(table.smallest, table.largest);
+    shared_ = static_cast<size_t>(differ.in1 - table.smallest.begin());
+    Learn(table.smallest);
+    Learn(table.largest);
+  }
+
+  /// Counts the digits of a key, if it lies in the table. All keys come before the first question.
+  void Learn(std::string_view key) {
+    if (key < table_.smallest || key > table_.largest) return;
+    for (const char digit : key.substr(shared_, kDigits)) {
+      lowest_ = std::min(lowest_, static_cast<uint8_t>(digit));
+      highest_ = std::max(highest_, static_cast<uint8_t>(digit));
+    }
+  }
+
+  /// 0 at the table's smallest key, 1 behind its largest.
+  double PositionOf(std::string_view key) const {
+    if (key <= table_.smallest) return 0;
+    if (key > table_.largest) return 1;
+    const double begin = NumberOf(table_.smallest);
+    const double end = NumberOf(table_.largest);
+    return end > begin ? (NumberOf(key) - begin) / (end - begin) : 0;
+  }
+
+ private:
+  static constexpr size_t kDigits = 16;
+
+  double NumberOf(std::string_view key) const {
+    const bool is_decimal = lowest_ >= '0' && highest_ <= '9';
+    const int lowest = is_decimal ? '0' : lowest_;
+    const double base = is_decimal ? 10 : highest_ - lowest_ + 1;
+    double number = 0;
+    double unit = 1;
+    for (const char digit : key.substr(shared_, kDigits)) {
+      number += (static_cast<uint8_t>(digit) - lowest) * unit;
+      unit /= base;
+    }
+    return number;
+  }
+
+  const KeyRange table_;
+  size_t shared_;
+  uint8_t lowest_ = 255;
+  uint8_t highest_ = 0;
+};
+
+/// Roughly the part of a table that lies under range deletes newer than all of it.
+double PartUnderRangeDeletes(const Planning& planning, const TableFile& table) {
+  const base::SequenceNumber applied =
+      std::max(table.ranges_applied(), table.properties().largest_sequence);
+  if (planning.newest_range_delete <= applied) return 0;
+  const KeyRange keys(table);
+  const auto counts = [&](const RangeDelete* range) {
+    return range->sequence > applied && range->begin <= keys.largest && range->end > keys.smallest;
+  };
+  Ruler ruler(keys);
+  for (const RangeDelete* range : planning.range_deletes | std::views::filter(counts)) {
+    ruler.Learn(range->begin);
+    ruler.Learn(range->end);
+  }
+  double part = 0;
+  double reached = 0;
+  for (const RangeDelete* range : planning.range_deletes | std::views::filter(counts)) {
+    const double end = ruler.PositionOf(range->end);
+    if (end <= reached) continue;
+    part += end - std::max(reached, ruler.PositionOf(range->begin));
+    reached = end;
+  }
+  return part;
+}
+
+/// Whether some range delete may cover something of a table.
+bool HasUnappliedRangeDelete(const Planning& planning, const TableFile& table) {
+  const base::SequenceNumber applied =
+      std::max(table.ranges_applied(), table.properties().smallest_sequence);
+  if (planning.newest_range_delete <= applied) return false;
+  const KeyRange keys(table);
+  return std::ranges::any_of(planning.range_deletes, [&](const RangeDelete* range) {
+    return range->sequence > applied && range->begin <= keys.largest && range->end > keys.smallest;
+  });
+}
+
+bool IsDense(const TableFile& table) {
+  const table::TableProperties& properties = table.properties();
+  return properties.deletes >= kDenseDeletesMin && properties.deletes > properties.records / 2;
+}
+
+bool IsExpired(const TableFile& table, uint64_t now_ms) {
+  const table::TableProperties& properties = table.properties();
+  return properties.latest_expiry_ms > 0 && properties.latest_expiry_ms <= now_ms &&
+         properties.expiring > properties.records / 2;
+}
+
+/// A time of 0 is not known.
+bool IsOlder(const TableFile& table, uint64_t age_ms, uint64_t now_ms) {
+  return table.created_ms() > 0 && now_ms >= age_ms && table.created_ms() <= now_ms - age_ms;
+}
+
+/// Whether all that is dead in a table where nothing lies below goes when it is written anew: no
+/// reader is left that needs some of it.
+bool IsSettled(const Planning& planning, const TableFile& table) {
+  return table.properties().largest_sequence <= planning.limits.oldest_needed;
+}
+
+/// Of a table where nothing lies below. Once it has been rewritten, this is false unless it has
+/// merges.
+bool DropsTombstones(const Planning& planning, const TableFile& table) {
+  return (table.properties().deletes > 0 && IsSettled(planning, table)) ||
+         HasUnappliedRangeDelete(planning, table);
+}
+
+/// The same, for so many that it is done at once. Once it has been rewritten, this is false.
+bool DropsManyTombstones(const Planning& planning, const TableFile& table) {
+  const table::TableProperties& properties = table.properties();
+  if (properties.deletes > 0 && properties.deletes >= properties.records / kWorthwhilePart &&
+      properties.merges == 0 && IsSettled(planning, table)) {
+    return true;
+  }
+  return PartUnderRangeDeletes(planning, table) * kWorthwhilePart >= 1;
+}
+
+bool DropsExpired(const Planning& planning, const TableFile& table) {
+  const uint64_t now_ms = planning.limits.now_ms;
+  return IsExpired(table, now_ms) && IsSettled(planning, table) &&
+         (table.created_ms() < table.properties().latest_expiry_ms ||
+          IsOlder(table, kDayMs, now_ms));
+}
+
+/// Whether a table that overlaps nothing in `output` had better be written anew than moved.
+bool DropsMuch(const Planning& planning, const TableFile& table, size_t output) {
+  if (PartUnderRangeDeletes(planning, table) > 0.5) return true;
+  return planning.IsBottom(output, KeyRange(table)) &&
+         (DropsManyTombstones(planning, table) || DropsExpired(planning, table));
+}
+
+// Making jobs
+
+CompactionJob NewJob(const Planning& planning, size_t output, CompactionReason reason) {
+  CompactionJob job;
+  job.keyspace = planning.tree.keyspace;
+  job.output_level = output;
+  job.reason = reason;
+  return job;
+}
+
+/// Adds what overlaps from level `first` down to the output level, each level also what those above
+/// it reach. False: some of it is busy or being written.
+bool AddOverlapping(const Planning& planning, size_t first, KeyRange range, CompactionJob* job) {
+  for (size_t level = first; level <= job->output_level; ++level) {
+    const TableFiles& tables = planning.tree.levels[level];
+    const Run overlap = Overlap(tables, range);
+    for (size_t i = overlap.begin; i < overlap.end; ++i) {
+      if (tables[i]->busy) return false;
+      job->inputs[level].push_back(tables[i]);
+      range.Include(KeyRange(*tables[i]));
+    }
+  }
+  return !planning.IsWritten(job->output_level, range);
+}
+
+/// The oldest table of level 0, if it may go to the base level as it is.
+std::optional<CompactionJob> MoveOldest(const Planning& planning) {
+  const TableFiles& level0 = planning.tree.levels[0];
+  const size_t base = planning.aims.base_level;
+  const std::shared_ptr<TableFile>& oldest = level0.back();
+  const KeyRange range(*oldest);
+  // Small ones are better merged: without overlap nothing would ever make fewer of them.
+  if (BytesOf(*oldest) < planning.limits.base_bytes / kMovableParts) return {};
+  for (size_t i = 0; i + 1 < level0.size(); ++i) {
+    if (range.Overlaps(KeyRange(*level0[i]))) return {};
+  }
+  CompactionJob job = NewJob(planning, base, CompactionReason::kSize);
+  job.inputs[0].push_back(oldest);
+  if (!AddOverlapping(planning, 1, range, &job)) return {};
+  job.drops = DropsMuch(planning, *oldest, base);
+  if (!job.is_move()) return {};
+  return job;
+}
+
+/// All of level 0. Nothing: some table that it needs is busy.
+std::optional<CompactionJob> MergeLevel0(const Planning& planning, CompactionReason reason) {
+  const TableFiles& level0 = planning.tree.levels[0];
+  if (level0.empty() || AnyBusy(level0)) return {};
+  CompactionJob job = NewJob(planning, planning.aims.base_level, reason);
+  KeyRange range(*level0.front());
+  for (const auto& table : level0) range.Include(KeyRange(*table));
+  job.inputs[0] = level0;
+  if (!AddOverlapping(planning, 1, range, &job)) return {};
+  job.drops = std::ranges::any_of(
+      level0, [&](const auto& table) { return DropsMuch(planning, *table, job.output_level); });
+  return job;
+}
+
+/// Whether nothing is added to the job but the neighbour itself, which is free.
+bool CanTakeNeighbour(const Planning& planning, const TableFile& neighbour, size_t output,
+                      const Run& overlap, const KeyRange& range, uint64_t job_bytes) {
+  if (neighbour.busy || job_bytes + BytesOf(neighbour) > planning.limits.job_bytes_max) {
+    return false;
+  }
+  KeyRange wider = range;
+  wider.Include(KeyRange(neighbour));
+  return Overlap(planning.tree.levels[output], wider) == overlap &&
+         !planning.IsWritten(output, wider);
+}
+
+/// One table of a level >= 1 and what it overlaps below, with the neighbours that share the
+/// overlap.
+std::optional<CompactionJob> PushDown(const Planning& planning, size_t level, size_t index,
+                                      CompactionReason reason) {
+  const TableFiles& tables = planning.tree.levels[level];
+  const TableFile& chosen = *tables[index];
+  if (chosen.busy) return {};
+  const size_t output = planning.LevelBelow(level);
+  CompactionJob job = NewJob(planning, output, reason);
+  if (!AddOverlapping(planning, output, KeyRange(chosen), &job)) return {};
+  Run run{index, index + 1};
+  if (!job.inputs[output].empty()) {
+    const Run overlap = Overlap(planning.tree.levels[output], KeyRange(chosen));
+    uint64_t bytes = BytesOf(chosen) + BytesOf(job.inputs[output]);
+    KeyRange range(chosen);
+    range.Include({job.smallest_key(), job.largest_key()});
+    const auto take = [&](const TableFile& neighbour) {
+      if (!CanTakeNeighbour(planning, neighbour, output, overlap, range, bytes)) return false;
+      bytes += BytesOf(neighbour);
+      range.Include(KeyRange(neighbour));
+      return true;
+    };
+    while (run.begin > 0 && take(*tables[run.begin - 1])) --run.begin;
+    while (run.end < tables.size() && take(*tables[run.end])) ++run.end;
+  }
+  job.inputs[level].assign(tables.begin() + static_cast<ptrdiff_t>(run.begin),
+                           tables.begin() + static_cast<ptrdiff_t>(run.end));
+  job.drops = DropsMuch(planning, chosen, output);
+  return job;
+}
+
+/// One table into its own level. It is in no running job's way: what lies in the key range of one,
+/// in its output level, is among its inputs.
+std::optional<CompactionJob> RewriteAlone(const Planning& planning, size_t level,
+                                          const std::shared_ptr<TableFile>& table,
+                                          CompactionReason reason) {
+  if (table->busy) return {};
+  CompactionJob job = NewJob(planning, level, reason);
+  job.inputs[level].push_back(table);
+  job.drops = true;
+  return job;
+}
+
+// What size makes due
+
+double ScoreOfLevel0(const Planning& planning) {
+  const TableFiles& tables = planning.tree.levels[0];
+  const auto due = static_cast<double>(std::max<size_t>(planning.limits.level0_tables, 1));
+  const double by_number = static_cast<double>(tables.size()) / due;
+  if (by_number < 1) return by_number;
+  const auto base_bytes = static_cast<double>(std::max<uint64_t>(planning.limits.base_bytes, 1));
+  return std::max(by_number, static_cast<double>(BytesOf(tables)) / base_bytes);
+}
+
+/// Tables that are busy are on their way to somewhere else, or rewritten where they are.
+double ScoreOfLevel(const Planning& planning, size_t level) {
+  uint64_t bytes = 0;
+  for (const auto& table : planning.tree.levels[level]) bytes += table->busy ? 0 : BytesOf(*table);
+  const uint64_t aim = planning.aims.bytes[level];
+  if (aim > 0) return static_cast<double>(bytes) / static_cast<double>(aim);
+  const auto base_bytes = static_cast<double>(std::max<uint64_t>(planning.limits.base_bytes, 1));
+  return bytes == 0 ? 0 : 1 + static_cast<double>(bytes) / base_bytes;
+}
+
+std::optional<CompactionJob> PickFromLevel(const Planning& planning, size_t level) {
+  const TableFiles& tables = planning.tree.levels[level];
+  const size_t output = planning.LevelBelow(level);
+  const TableFiles& below = planning.tree.levels[output];
+  size_t best = tables.size();
+  double best_ratio = std::numeric_limits<double>::infinity();
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (tables[i]->busy) continue;
+    KeyRange range(*tables[i]);
+    const Run overlap = Overlap(below, range);
+    uint64_t bytes = 0;
+    bool busy = false;
+    for (size_t j = overlap.begin; j < overlap.end; ++j) {
+      busy = busy || below[j]->busy;
+      bytes += BytesOf(*below[j]);
+      range.Include(KeyRange(*below[j]));
+    }
+    const double ratio = static_cast<double>(bytes) /
+                         static_cast<double>(std::max<uint64_t>(BytesOf(*tables[i]), 1));
+    if (busy || ratio >= best_ratio || planning.IsWritten(output, range)) continue;
+    best = i;
+    best_ratio = ratio;
+  }
+  if (best == tables.size()) return {};
+  return PushDown(planning, level, best, CompactionReason::kSize);
+}
+
+/// By tree: whether level 0 is due but waits for others.
+using Waiting = std::vector<bool>;
+
+std::optional<CompactionJob> PickBySize(const std::vector<Planning>& trees, Waiting* waiting) {
+  struct Candidate {
+    double score;
+    size_t tree;
+    size_t level;
+  };
+  std::vector<Candidate> candidates;
+  for (size_t i = 0; i < trees.size(); ++i) {
+    if (const double score = ScoreOfLevel0(trees[i]); score >= 1) {
+      candidates.push_back({score, i, 0});
+    }
+    for (size_t level = 1; level < kLastLevel; ++level) {
+      const double score = ScoreOfLevel(trees[i], level);
+      if (score >= 1) candidates.push_back({score, i, level});
+    }
+  }
+  std::ranges::stable_sort(candidates, std::ranges::greater{}, &Candidate::score);
+  for (const Candidate& candidate : candidates) {
+    const Planning& planning = trees[candidate.tree];
+    std::optional<CompactionJob> job;
+    if (candidate.level == 0) {
+      if (AnyBusy(planning.tree.levels[0])) continue;
+      job = MoveOldest(planning);
+      if (!job) job = MergeLevel0(planning, CompactionReason::kSize);
+      (*waiting)[candidate.tree] = !job.has_value();
+    } else if (candidate.level != planning.aims.base_level || !(*waiting)[candidate.tree]) {
+      job = PickFromLevel(planning, candidate.level);
+    }
+    if (job) return job;
+  }
+  return {};
+}
+
+// What makes single tables due
+
+/// Whether a table of a level >= 1 that is not the last is due.
+bool IsDueAbove(const Planning& planning, const TableFile& table, CompactionReason reason) {
+  switch (reason) {
+    case CompactionReason::kTombstones:
+      return IsDense(table);
+    case CompactionReason::kExpired:
+      return IsExpired(table, planning.limits.now_ms);
+    case CompactionReason::kAge:
+      return IsOlder(table, kAgeMs, planning.limits.now_ms);
+    case CompactionReason::kSize:
+    case CompactionReason::kManual:
+      break;
+  }
+  return false;
+}
+
+bool IsDueAtLast(const Planning& planning, const TableFile& table, CompactionReason reason) {
+  switch (reason) {
+    case CompactionReason::kTombstones:
+      if (DropsManyTombstones(planning, table)) return true;
+      if (planning.tree.range_deletes.ranges().size() >= kRangeDeletesMany &&
+          HasUnappliedRangeDelete(planning, table)) {
+        return true;
+      }
+      return IsOlder(table, kDayMs, planning.limits.now_ms) && DropsTombstones(planning, table);
+    case CompactionReason::kExpired:
+      return DropsExpired(planning, table);
+    case CompactionReason::kAge:
+    case CompactionReason::kSize:
+    case CompactionReason::kManual:
+      break;
+  }
+  return false;
+}
+
+std::optional<CompactionJob> PickDueLevel0(const Planning& planning, CompactionReason reason) {
+  const TableFiles& tables = planning.tree.levels[0];
+  if (tables.empty()) return {};
+  if (reason == CompactionReason::kAge) {
+    if (!IsOlder(*tables.back(), kAgeMs, planning.limits.now_ms)) return {};
+    return MergeLevel0(planning, reason);
+  }
+  uint64_t records = 0;
+  uint64_t dead = 0;
+  for (const auto& table : tables) {
+    const table::TableProperties& properties = table->properties();
+    records += properties.records;
+    if (reason == CompactionReason::kExpired) {
+      dead += IsExpired(*table, planning.limits.now_ms) ? properties.expiring : 0;
+    } else {
+      dead +=
+          PartUnderRangeDeletes(planning, *table) > 0.5 ? properties.records : properties.deletes;
+    }
+  }
+  if (dead < kDenseDeletesMin || dead <= records / 2) return {};
+  std::optional<CompactionJob> job = MergeLevel0(planning, reason);
+  if (job && job->input_bytes() > (1 + kFanout) * BytesOf(tables)) return {};
+  return job;
+}
+
+std::optional<CompactionJob> PickDue(const Planning& planning, CompactionReason reason) {
+  if (std::optional<CompactionJob> job = PickDueLevel0(planning, reason)) return job;
+  for (size_t level = 1; level < Tree::kLevels; ++level) {
+    const TableFiles& tables = planning.tree.levels[level];
+    for (size_t i = 0; i < tables.size(); ++i) {
+      const TableFile& table = *tables[i];
+      const bool alone = level == kLastLevel ? IsDueAtLast(planning, table, reason)
+                                             : reason == CompactionReason::kTombstones &&
+                                                   PartUnderRangeDeletes(planning, table) > 0.5;
+      std::optional<CompactionJob> job;
+      if (alone) {
+        job = RewriteAlone(planning, level, tables[i], reason);
+      } else if (level < kLastLevel && IsDueAbove(planning, table, reason)) {
+        job = PushDown(planning, level, i, reason);
+      }
+      if (job) return job;
+    }
+  }
+  return {};
+}
+
+// Debt
+
+double DebtOf(const Tree& tree, const CompactionLimits& limits) {
+  const LevelAims aims = AimsOf(tree, limits);
+  const TableFiles& base = tree.levels[aims.base_level];
+  double debt = 0;
+  double arriving = 0;  // at the level in question, from those above it
+  for (size_t level = 0; level < aims.base_level; ++level) {
+    const TableFiles& tables = tree.levels[level];
+    if (tables.empty()) continue;
+    if (level == 0 && tables.size() < std::max<size_t>(limits.level0_tables, 1)) continue;
+    KeyRange range(*tables.front());
+    for (const auto& table : tables) range.Include(KeyRange(*table));
+    const Run met = Overlap(base, range);
+    for (size_t i = met.begin; i < met.end; ++i) debt += static_cast<double>(BytesOf(*base[i]));
+    arriving += static_cast<double>(BytesOf(tables));
+  }
+  debt += arriving;
+  for (size_t level = aims.base_level; level < kLastLevel; ++level) {
+    const double bytes = static_cast<double>(BytesOf(tree.levels[level])) + arriving;
+    arriving = std::max(0.0, bytes - static_cast<double>(aims.bytes[level]));
+    if (arriving == 0) continue;
+    // What leaves meets its share of the level below.
+    const auto below = static_cast<double>(BytesOf(tree.levels[level + 1]));
+    debt += arriving + below * (arriving / bytes);
+  }
+  return debt;
+}
+
+}  // namespace
+
+uint64_t CompactionJob::input_bytes() const noexcept {
+  uint64_t bytes = 0;
+  for (const TableFiles& tables : inputs) bytes += BytesOf(tables);
+  return bytes;
+}
+
+std::string_view CompactionJob::smallest_key() const noexcept {
+  const TableFile* first = nullptr;
+  for (const TableFiles& tables : inputs) {
+    for (const auto& table : tables) {
+      if (first == nullptr || table->properties().smallest_key < first->properties().smallest_key) {
+        first = table.get();
+      }
+    }
+  }
+  BASALT_CHECK(first != nullptr);
+  return first->properties().smallest_key;
+}
+
+std::string_view CompactionJob::largest_key() const noexcept {
+  const TableFile* last = nullptr;
+  for (const TableFiles& tables : inputs) {
+    for (const auto& table : tables) {
+      if (last == nullptr || table->properties().largest_key > last->properties().largest_key) {
+        last = table.get();
+      }
+    }
+  }
+  BASALT_CHECK(last != nullptr);
+  return last->properties().largest_key;
+}
+
+bool CompactionJob::is_move() const noexcept {
+  if (drops || !inputs[output_level].empty()) return false;
+  size_t tables = 0;
+  for (const TableFiles& level : inputs) tables += level.size();
+  return tables == 1;
+}
+
+LevelAims AimsOf(const Tree& tree, const CompactionLimits& limits) {
+  const uint64_t base_bytes = std::max<uint64_t>(limits.base_bytes, 1);
+  // What the last level will have when all is at its place, or soon.
+  uint64_t largest = base_bytes;
+  for (size_t level = 1; level < Tree::kLevels; ++level) {
+    largest = std::max(largest, BytesOf(tree.levels[level]));
+  }
+  LevelAims aims;
+  aims.bytes[kLastLevel] = largest;
+  while (aims.base_level > 1) {
+    const size_t above = aims.base_level - 1;
+    const uint64_t aim = aims.bytes[aims.base_level] / kFanout;
+    if (aim < (tree.levels[above].empty() ? base_bytes : (base_bytes + 1) / 2)) break;
+    aims.bytes[above] = aim;
+    aims.base_level = above;
+  }
+  return aims;
+}
+
+std::optional<CompactionJob> PickCompaction(const Version& version, const CompactionLimits& limits,
+                                            RunningJobs running) {
+  std::vector<Planning> trees;
+  trees.reserve(version.trees().size());
+  for (const auto& tree : version.trees()) trees.emplace_back(*tree, limits, running);
+  Waiting waiting(trees.size(), false);
+  if (std::optional<CompactionJob> job = PickBySize(trees, &waiting)) return job;
+  for (const CompactionReason reason :
+       {CompactionReason::kTombstones, CompactionReason::kExpired, CompactionReason::kAge}) {
+    for (size_t i = 0; i < trees.size(); ++i) {
+      if (waiting[i]) continue;
+      if (std::optional<CompactionJob> job = PickDue(trees[i], reason)) return job;
+    }
+  }
+  return {};
+}
+
+std::optional<CompactionJob> PickRange(const Tree& tree, std::optional<std::string_view> begin,
+                                       std::optional<std::string_view> end, bool* is_busy,
+                                       const CompactionLimits& limits, RunningJobs running) {
+  *is_busy = false;
+  const Planning planning(tree, limits, running);
+  CompactionJob job = NewJob(planning, kLastLevel, CompactionReason::kManual);
+  std::optional<KeyRange> range;  // of the inputs
+  const auto widen = [&](const KeyRange& by) { range ? range->Include(by) : void(range = by); };
+  const auto wanted = [&](const KeyRange& keys) {
+    return ((!begin || keys.largest >= *begin) && (!end || keys.smallest <= *end)) ||
+           (range && keys.Overlaps(*range));
+  };
+
+  // From the newest on, so that what is older follows what reaches over it.
+  for (const auto& table : tree.levels[0]) {
+    if (!wanted(KeyRange(*table))) continue;
+    job.inputs[0].push_back(table);
+    widen(KeyRange(*table));
+  }
+  for (size_t level = 1; level < Tree::kLevels; ++level) {
+    for (const auto& table : tree.levels[level]) {
+      if (!wanted(KeyRange(*table))) continue;
+      job.inputs[level].push_back(table);
+    }
+    for (const auto& table : job.inputs[level]) widen(KeyRange(*table));
+  }
+  if (!range) return {};
+
+  const auto has_dead = [&](const std::shared_ptr<TableFile>& table) {
+    return DropsTombstones(planning, *table) || DropsExpired(planning, *table);
+  };
+  TableFiles& last = job.inputs[kLastLevel];
+  const auto is_empty = [](const TableFiles& tables) { return tables.empty(); };
+  if (std::all_of(job.inputs, job.inputs + kLastLevel, is_empty)) {
+    last.erase(last.begin(), std::ranges::find_if(last, has_dead));
+    while (!last.empty() && !has_dead(last.back())) last.pop_back();
+    if (last.empty()) return {};
+  }
+  job.drops = std::ranges::any_of(
+      job.inputs, [&](const TableFiles& tables) { return std::ranges::any_of(tables, has_dead); });
+  const KeyRange written(job.smallest_key(), job.largest_key());
+  *is_busy = std::ranges::any_of(job.inputs, AnyBusy) || planning.IsWritten(kLastLevel, written);
+  if (*is_busy) return {};
+  return job;
+}
+
+std::vector<std::string> SplitKeys(const CompactionJob& job, size_t parts) {
+  // Levels that are in order say how keys are spread; level 0 does only when there is nothing else.
+  std::vector<std::string_view> cuts;
+  const auto add_cuts = [&](const TableFiles& tables) {
+    for (const auto& table : tables) cuts.push_back(table->properties().smallest_key);
+  };
+  for (size_t level = 1; level < Tree::kLevels; ++level) add_cuts(job.inputs[level]);
+  if (cuts.size() < 2) add_cuts(job.inputs[0]);
+  if (cuts.empty() || parts < 2) return {};
+  std::ranges::sort(cuts);
+  const auto repeated = std::ranges::unique(cuts);
+  cuts.erase(repeated.begin(), repeated.end());
+  if (cuts.front() == job.smallest_key()) cuts.erase(cuts.begin());
+
+  // A table's bytes are spread evenly over the pieces between cuts that it touches.
+  std::vector<double> bytes(cuts.size() + 1, 0);
+  double total = 0;
+  for (const TableFiles& tables : job.inputs) {
+    for (const auto& table : tables) {
+      const KeyRange keys(*table);
+      const auto piece_of = [&](std::string_view key) {
+        return static_cast<size_t>(std::ranges::upper_bound(cuts, key) - cuts.begin());
+      };
+      const size_t first = piece_of(keys.smallest);
+      const size_t last = piece_of(keys.largest);
+      const double share =
+          static_cast<double>(BytesOf(*table)) / static_cast<double>(last - first + 1);
+      for (size_t i = first; i <= last; ++i) bytes[i] += share;
+      total += static_cast<double>(BytesOf(*table));
+    }
+  }
+
+  // Cut i lies behind piece i: one each time where the bytes so far are nearest to what is due.
+  const auto due = [&](size_t part) {
+    return total * static_cast<double>(part) / static_cast<double>(parts);
+  };
+  std::vector<std::string> keys;
+  double before = 0;
+  size_t part = 1;
+  for (size_t i = 0; i < cuts.size() && part < parts; ++i) {
+    const double after = before + bytes[i];
+    const double next = after + bytes[i + 1];
+    if (after >= due(part) || due(part) - after <= next - due(part)) {
+      keys.emplace_back(cuts[i]);
+      do {
+        ++part;
+      } while (part < parts && due(part) <= after);
+    }
+    before = after;
+  }
+  return keys;
+}
+
+uint64_t CompactionDebt(const Version& version, const CompactionLimits& limits) {
+  double debt = 0;
+  for (const auto& tree : version.trees()) debt += DebtOf(*tree, limits);
+  return static_cast<uint64_t>(debt);
+}
+
+}  // namespace basalt::db

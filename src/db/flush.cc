@@ -1,0 +1,232 @@
+#include <algorithm>
+#include <new>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "db/edit.h"
+
+// Flush: the oldest sealed memtable becomes one table of level 0 in each keyspace that it has
+// records of, in the order of the log. One flush runs at a time; a compaction flushes what is
+// sealed meanwhile, so that writers wait for nothing but the flush, also with a single background
+// thread.
+
+namespace basalt::db {
+
+std::shared_ptr<Generation> Core::NewGeneration() const {
+  auto generation = std::make_shared<Generation>();
+  memtable::GenerationOptions options;
+  options.budget_bytes = memtable_bytes_;
+  generation->table = memtable::Generation::Create(options);
+  return generation;
+}
+
+bool Core::HasMerges(const ReadState& state, const Generation* than) noexcept {
+  if (state.active.get() == than) return false;
+  if (state.active->has_merges.load(std::memory_order_relaxed)) return true;
+  for (const auto& sealed : state.sealed) {
+    if (sealed.get() == than) return false;
+    if (sealed->has_merges.load(std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
+bool Core::CanSeal(const ReadState& state) const noexcept { return state.sealed.empty(); }
+
+void Core::Seal() {
+  auto next = std::make_shared<ReadState>();
+  next->active = NewGeneration();
+  std::shared_ptr<const ReadState> old;
+  {
+    const std::scoped_lock lock(mutex_);
+    next->sealed = state_->sealed;
+    next->sealed.insert(next->sealed.begin(), state_->active);
+    next->version = state_->version;
+    next->keyspaces = state_->keyspaces;
+    state_->active->sealed = true;
+    has_unlogged_.store(false, std::memory_order_relaxed);
+    old = Replace(std::move(next));
+    if (log_ != nullptr) log_->Rotate();
+  }
+  Retire(std::move(old));
+}
+
+void Core::ScheduleFlush() {
+  if (flush_scheduled_ || flushing_ || state_->sealed.empty()) return;
+  flush_scheduled_ = Schedule(&Core::FlushJob);
+}
+
+void Core::FlushJob() {
+  {
+    const std::scoped_lock lock(mutex_);
+    flush_scheduled_ = false;
+  }
+  FlushSealed();
+}
+
+void Core::FlushSealed() {
+  std::unique_lock lock(mutex_);
+  if (flushing_ || state_->sealed.empty()) return;
+  flushing_ = true;
+  const std::shared_ptr<Generation> generation = state_->sealed.back();
+  WaitUntil(lock, [&] { return generation->in_flight.load(std::memory_order_seq_cst) == 0; });
+  lock.unlock();
+
+  Status flushed;
+  try {
+    flushed = FlushGeneration(generation);
+  } catch (const std::bad_alloc&) {
+    flushed = Status(StatusCode::kResourceExhausted, "out of memory while flushing a memtable");
+  }
+
+  if (!flushed.ok()) Notify({.kind = Event::Kind::kBackgroundError, .status = flushed});
+  lock.lock();
+  flushing_ = false;
+  ++flush_attempts_;
+  flush_error_ = flushed;
+  background_error_ = flushed;
+  if (!flushed.ok()) ++counters_.background_errors;
+  if (flushed.ok()) ScheduleFlush();
+  ScheduleCompaction();
+  changed_.notify_all();
+}
+
+Status Core::FlushGeneration(const std::shared_ptr<Generation>& generation) {
+  Edit edit;
+  edit.flushed = generation;
+  if (generation->table->empty()) {  // every write to it failed
+    const std::scoped_lock install(install_mutex_);
+    return DropEmpty(generation);
+  }
+  const uint64_t start = environment_.clock->MonotonicMicros();
+  std::set<uint32_t> keyspaces;
+  generation->table->AddKeyspacesTo(&keyspaces);
+  const std::shared_ptr<const Keyspaces> present = State()->keyspaces;
+  for (const memtable::RangeDelete* range = generation->table->range_deletes(); range != nullptr;
+       range = range->next) {
+    const base::SequenceNumber sequence = range->sequence.load(std::memory_order_relaxed);
+    if (!present->Contains(range->keyspace)) continue;
+    edit.range_deletes.push_back({range->keyspace, {sequence, range->begin, range->end}});
+  }
+  uint64_t bytes_out = 0;
+  for (const uint32_t keyspace : keyspaces) {
+    if (!present->Contains(keyspace)) continue;
+    NewTables outputs;
+    outputs.keyspace = keyspace;
+    if (Status written = FlushKeyspace(*generation, keyspace, edit, &outputs); !written.ok()) {
+      for (const Edit::Addition& addition : edit.added) addition.file->MarkObsolete();
+      return written;
+    }
+    for (const std::shared_ptr<TableFile>& file : outputs.files) {
+      edit.added.push_back({.keyspace = keyspace, .level = 0, .file = file});
+    }
+    bytes_out += outputs.bytes;
+  }
+  BASALT_RETURN_IF_ERROR(Install(edit));
+
+  const uint64_t duration = environment_.clock->MonotonicMicros() - start;
+  {
+    const std::scoped_lock lock(mutex_);
+    ++counters_.flushes;
+    counters_.flush_bytes += bytes_out;
+  }
+  const wal::Lsn lsn = generation->last_lsn.load(std::memory_order_relaxed);
+  if (log_ != nullptr && lsn != 0) {
+    log_->SetFlushed(lsn);
+    // A log file that cannot be removed now is removed after a later flush, or at Open.
+    static_cast<void>(log_->RemoveObsolete(lsn));
+  }
+  Notify({.kind = Event::Kind::kFlush,
+          .bytes_in = generation->table->memory_bytes(),
+          .bytes_out = bytes_out,
+          .duration_us = duration,
+          .detail = "a memtable was written to level 0"});
+  return {};
+}
+
+Status Core::FlushKeyspace(const Generation& generation, uint32_t keyspace, const Edit& edit,
+                           NewTables* outputs) {
+  std::vector<RangeDelete> ranges;
+  for (const ManifestRangeDelete& added : edit.range_deletes) {
+    if (added.keyspace == keyspace) ranges.push_back(added.range);
+  }
+  const RangeDeletes range_deletes(std::move(ranges));
+  SurvivingRecords::Rules rules;
+  rules.boundaries = RetainedBoundaries();
+  rules.range_deletes = {&range_deletes};
+  rules.now_ms = WallMillis();
+  rules.has_merges_above = HasMerges(*State(), &generation);
+  outputs->ranges_applied =
+      std::min(rules.boundaries.front(), generation.last_sequence.load(std::memory_order_relaxed));
+  const auto source = generation.table->NewIterator(keyspace, base::kMaxSequence);
+  source->SeekToFirst();
+  return WriteTables(source.get(), std::move(rules), outputs);
+}
+
+Status Core::DropEmpty(const std::shared_ptr<Generation>& generation) {
+  std::shared_ptr<const ReadState> old;
+  {
+    const std::scoped_lock lock(mutex_);
+    auto state = std::make_shared<ReadState>(*state_);
+    std::erase(state->sealed, generation);
+    old = Replace(std::move(state));
+  }
+  Retire(std::move(old));
+  return {};
+}
+
+Status Core::WaitForFlushOf(const std::shared_ptr<Generation>& generation) {
+  std::unique_lock lock(mutex_);
+  const uint64_t attempts = flush_attempts_;
+  const auto is_sealed = [&] {
+    return std::ranges::find(state_->sealed, generation) != state_->sealed.end();
+  };
+  ScheduleFlush();
+  WaitUntil(lock, [&] { return !is_sealed() || flush_attempts_ != attempts; });
+  return is_sealed() ? flush_error_ : Status();
+}
+
+Status Core::Flush() {
+  BASALT_RETURN_IF_ERROR(CheckUsable());
+  std::shared_ptr<Generation> target;
+  while (true) {
+    std::shared_ptr<Generation> blocking;
+    {
+      const std::scoped_lock commit(commit_mutex_);
+      BASALT_RETURN_IF_ERROR(CheckUsable());
+      const std::shared_ptr<const ReadState> state = State();
+      if (target == nullptr) target = state->active;
+      if (state->active == target && CanSeal(*state)) {
+        if (target->table->empty() && target->in_flight == 0) return {};
+        Seal();
+        blocking = target;
+      } else if (!state->sealed.empty()) {
+        blocking = state->sealed.back();
+      } else {
+        return {};  // somebody else sealed and flushed it
+      }
+    }
+    BASALT_RETURN_IF_ERROR(WaitForFlushOf(blocking));
+    if (blocking == target) return {};
+  }
+}
+
+Status Core::FlushThrough(wal::Lsn lsn) {
+  while (flushed_lsn_.load(std::memory_order_acquire) < lsn) {
+    std::shared_ptr<Generation> target;
+    {
+      const std::scoped_lock commit(commit_mutex_);
+      std::shared_ptr<const ReadState> state = State();
+      if (state->sealed.empty()) {
+        if (state->active->last_lsn == 0 && state->active->in_flight == 0) return {};
+        Seal();
+        state = State();
+      }
+      target = state->sealed.back();
+    }
+    BASALT_RETURN_IF_ERROR(WaitForFlushOf(target));
+  }
+  return {};
+}
+
+}  // namespace basalt::db

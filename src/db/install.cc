@@ -1,0 +1,246 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/check.h"
+#include "db/edit.h"
+#include "db/file_names.h"
+
+// From one version to the next: the edit is written to the manifest, and then published to readers.
+
+namespace basalt::db {
+namespace {
+
+constexpr size_t kSlowTables = 24;     // of level 0: from here on writers are slowed down
+constexpr size_t kSlowestTables = 64;  // here by kDelayMaxMicros for each kPacedBytes
+constexpr uint32_t kDelayMaxMicros = 1000;
+
+uint32_t DelayFor(const Version& version) noexcept {
+  size_t most = 0;
+  for (const auto& tree : version.trees()) most = std::max(most, tree->levels[0].size());
+  if (most <= kSlowTables) return 0;
+  const size_t over = std::min(most, kSlowestTables) - kSlowTables;
+  return static_cast<uint32_t>(kDelayMaxMicros * over / (kSlowestTables - kSlowTables));
+}
+
+bool Lies(const TableFile& file, const RangeDelete& range) noexcept {
+  const table::TableProperties& properties = file.properties();
+  return properties.smallest_key >= range.begin && properties.largest_key < range.end;
+}
+bool Touches(const TableFile& file, const RangeDelete& range) noexcept {
+  const table::TableProperties& properties = file.properties();
+  return properties.largest_key >= range.begin && properties.smallest_key < range.end;
+}
+bool IsNewer(const RangeDelete& range, const TableFile& file) noexcept {
+  return range.sequence > file.properties().largest_sequence;
+}
+
+/// Takes away the tables that hold nothing but what a range delete covers for every reader.
+void DropCovered(Tree* tree, base::SequenceNumber oldest_needed, TableFiles* removed) {
+  for (TableFiles& level : tree->levels) {
+    std::erase_if(level, [&](const std::shared_ptr<TableFile>& file) {
+      const bool is_covered =
+          !file->busy && std::ranges::any_of(tree->range_deletes.ranges(), [&](const auto& range) {
+            return range.sequence <= oldest_needed && IsNewer(range, *file) && Lies(*file, range);
+          });
+      if (is_covered) removed->push_back(file);
+      return is_covered;
+    });
+  }
+}
+
+/// Takes away the range deletes that have been applied to every table that they touch.
+std::vector<RangeDelete> Needed(const Tree& tree) {
+  std::vector<RangeDelete> needed;
+  for (const RangeDelete& range : tree.range_deletes.ranges()) {
+    const bool is_needed = std::ranges::any_of(tree.levels, [&](const TableFiles& level) {
+      return std::ranges::any_of(level, [&](const std::shared_ptr<TableFile>& file) {
+        return file->ranges_applied() < range.sequence &&
+               file->properties().smallest_sequence < range.sequence && Touches(*file, range);
+      });
+    });
+    if (is_needed) needed.push_back(range);
+  }
+  return needed;
+}
+
+}  // namespace
+
+std::shared_ptr<const ReadState> Core::Replace(std::shared_ptr<const ReadState> state) {
+  std::shared_ptr<const ReadState> old = std::exchange(state_, std::move(state));
+  current_.store(state_.get(), std::memory_order_seq_cst);
+  changed_.notify_all();
+  return old;
+}
+
+// Readers inside an epoch may still look at it.
+void Core::Retire(std::shared_ptr<const ReadState> state) {
+  if (state == nullptr) return;
+  using Held = std::shared_ptr<const ReadState>;
+  retired_.Retire(new Held(std::move(state)), sizeof(ReadState),
+                  [](void* held) { delete static_cast<Held*>(held); });
+  retired_.Collect();
+}
+
+void Core::PublishState(std::shared_ptr<const ReadState> state) {
+  std::shared_ptr<const ReadState> old;
+  {
+    const std::scoped_lock lock(mutex_);
+    old = Replace(std::move(state));
+  }
+  Retire(std::move(old));
+}
+
+std::shared_ptr<const Version> Core::Edited(const Version& present, const Keyspaces& keyspaces,
+                                            const Edit& edit, base::SequenceNumber flushed_sequence,
+                                            TableFiles* removed) const {
+  std::map<uint32_t, std::shared_ptr<Tree>> changed;
+  const auto tree_of = [&](uint32_t keyspace) {
+    std::shared_ptr<Tree>& tree = changed[keyspace];
+    if (tree == nullptr) {
+      const Tree* const old = present.tree(keyspace);
+      tree = old == nullptr ? std::make_shared<Tree>() : std::make_shared<Tree>(*old);
+      tree->keyspace = keyspace;
+    }
+    return tree.get();
+  };
+  for (const std::shared_ptr<TableFile>& file : edit.removed) {
+    for (TableFiles& level : tree_of(file->properties().keyspace)->levels) {
+      std::erase(level, file);
+    }
+  }
+  for (const Edit::Addition& addition : edit.added) {
+    TableFiles& level = tree_of(addition.keyspace)->levels[addition.level];
+    if (addition.level == 0) {
+      level.insert(level.begin(), addition.file);
+      continue;
+    }
+    const auto place = std::ranges::lower_bound(
+        level, addition.file->properties().smallest_key, {},
+        [](const auto& file) -> const std::string& { return file->properties().smallest_key; });
+    level.insert(place, addition.file);
+  }
+  std::map<uint32_t, std::vector<RangeDelete>> ranges;
+  for (const ManifestRangeDelete& added : edit.range_deletes) {
+    ranges[added.keyspace].push_back(added.range);
+  }
+  for (auto& [keyspace, added] : ranges) {
+    Tree* const tree = tree_of(keyspace);
+    const std::vector<RangeDelete>& old = tree->range_deletes.ranges();
+    added.insert(added.begin(), old.begin(), old.end());
+    tree->range_deletes = RangeDeletes(std::move(added));
+  }
+
+  const std::vector<base::SequenceNumber> boundaries = RetainedBoundaries();
+  for (auto& [keyspace, tree] : changed) {
+    if (tree->range_deletes.empty()) continue;
+    const base::SequenceNumber oldest_needed = std::min(boundaries.front(), flushed_sequence);
+    DropCovered(tree.get(), oldest_needed, removed);
+    std::vector<RangeDelete> needed = Needed(*tree);
+    if (needed.size() != tree->range_deletes.ranges().size()) {
+      tree->range_deletes = RangeDeletes(std::move(needed));
+    }
+  }
+
+  Version::Trees trees;
+  const auto keep = [&](const std::shared_ptr<const Tree>& tree) {
+    if (tree->empty()) return;
+    if (keyspaces.Contains(tree->keyspace)) {
+      trees.push_back(tree);
+      return;
+    }
+    for (const TableFiles& level : tree->levels) {
+      removed->insert(removed->end(), level.begin(), level.end());
+    }
+  };
+  for (const auto& tree : present.trees()) {
+    if (!changed.contains(tree->keyspace)) keep(tree);
+  }
+  for (const auto& [keyspace, tree] : changed) keep(tree);
+  std::ranges::sort(trees, {}, [](const auto& tree) { return tree->keyspace; });
+  return std::make_shared<const Version>(std::move(trees));
+}
+
+Status Core::Install(const Edit& edit) {
+  const std::scoped_lock install(install_mutex_);
+  return InstallLocked(edit);
+}
+
+Status Core::InstallLocked(const Edit& edit) {
+  std::shared_ptr<const Keyspaces> keyspaces = edit.keyspaces;
+  std::shared_ptr<const Version> present;
+  {
+    const std::shared_ptr<const ReadState> state = State();
+    if (keyspaces == nullptr) keyspaces = state->keyspaces;
+    present = state->version;
+  }
+  TableFiles removed = edit.removed;
+  base::SequenceNumber flushed_sequence = flushed_sequence_;
+  if (edit.flushed != nullptr) {
+    flushed_sequence = std::max(flushed_sequence, edit.flushed->last_sequence.load());
+  }
+  auto version = Edited(*present, *keyspaces, edit, flushed_sequence, &removed);
+  for (const Edit::Addition& addition : edit.added) std::erase(removed, addition.file);
+
+  Manifest next = manifest_;
+  next.keyspaces = keyspaces->entries();
+  if (edit.next_keyspace_id != 0) next.next_keyspace_id = edit.next_keyspace_id;
+  for (const auto& tree : version->trees()) {
+    for (size_t level = 0; level < Tree::kLevels; ++level) {
+      for (const std::shared_ptr<TableFile>& file : tree->levels[level]) {
+        next.tables.push_back({.place = file->place(),
+                               .level = static_cast<uint32_t>(level),
+                               .properties = file->properties()});
+        next.last_sequence = std::max(next.last_sequence, file->properties().largest_sequence);
+      }
+    }
+    for (const RangeDelete& range : tree->range_deletes.ranges()) {
+      next.range_deletes.push_back({tree->keyspace, range});
+      next.last_sequence = std::max(next.last_sequence, range.sequence);
+    }
+  }
+  if (edit.flushed != nullptr) {
+    next.flushed_lsn = std::max(next.flushed_lsn, edit.flushed->last_lsn.load());
+    next.last_sequence = std::max(next.last_sequence, edit.flushed->last_sequence.load());
+  }
+  if (log_ != nullptr) next.durable_lsn = std::max(next.durable_lsn, log_->durable_lsn());
+  next.durable_lsn = std::max(next.durable_lsn, next.flushed_lsn);
+  next.wall_ms = std::max(next.wall_ms, WallMillis());
+  {
+    const std::scoped_lock lock(mutex_);
+    next.next_table_number = next_table_number_;
+  }
+  if (Status written = WriteManifest(environment_.fs, path_, next); !written.ok()) {
+    // The manifest on disk may be the new one: what it names has to stay until one is written
+    // again.
+    for (const Edit::Addition& addition : edit.added) orphans_.push_back(addition.file);
+    return written;
+  }
+  next.tables.clear();
+  next.range_deletes.clear();
+  manifest_ = std::move(next);
+  flushed_lsn_.store(manifest_.flushed_lsn, std::memory_order_release);
+  delay_us_.store(DelayFor(*version), std::memory_order_relaxed);
+
+  present.reset();
+  // What goes is marked before readers lose sight of it, so that its last reader removes it.
+  for (const std::shared_ptr<TableFile>& file : removed) file->MarkObsolete();
+  for (const std::shared_ptr<TableFile>& file : orphans_) file->MarkObsolete();
+  orphans_.clear();
+  std::shared_ptr<const ReadState> old;
+  {
+    const std::scoped_lock lock(mutex_);
+    auto state = std::make_shared<ReadState>();
+    state->active = state_->active;
+    state->sealed = state_->sealed;
+    std::erase(state->sealed, edit.flushed);
+    state->version = std::move(version);
+    state->keyspaces = keyspaces;
+    old = Replace(std::move(state));
+  }
+  flushed_sequence_.store(flushed_sequence, std::memory_order_release);
+  Retire(std::move(old));
+  return {};
+}
+
+}  // namespace basalt::db

@@ -1,0 +1,95 @@
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "db/core.h"
+#include "db/edit.h"
+
+// Making, finding and dropping keyspaces. Each change is one edit of the manifest. What was written
+// before is made durable first: after a power cut the manifest must not be ahead of the log.
+
+namespace basalt::db {
+namespace {
+
+constexpr size_t kNameBytesMax = 255;
+
+Status CheckName(std::string_view name) {
+  if (!name.empty() && name.size() <= kNameBytesMax) return {};
+  return Status(StatusCode::kInvalidArgument, "a keyspace's name has 1 to " +
+                                                  std::to_string(kNameBytesMax) + " bytes, not " +
+                                                  std::to_string(name.size()));
+}
+
+}  // namespace
+
+Result<KeyspaceId> Core::CreateKeyspace(std::string_view name, const KeyspaceOptions& options) {
+  BASALT_RETURN_IF_ERROR(CheckUsable());
+  BASALT_RETURN_IF_ERROR(CheckName(name));
+  if (options.durability == Durability::kInterval) {
+    return Status(StatusCode::kUnsupported,
+                  "KeyspaceOptions::durability: kInterval is not built yet");
+  }
+  if (options_.durability == Durability::kMemory && options.durability &&
+      *options.durability != Durability::kMemory) {
+    return Status(StatusCode::kInvalidArgument,
+                  "KeyspaceOptions::durability: the database has no log (kMemory)");
+  }
+  BASALT_RETURN_IF_ERROR(Sync());
+  const std::scoped_lock install(install_mutex_);
+  const std::shared_ptr<const Keyspaces> present = State()->keyspaces;
+  if (present->Find(name) != nullptr) {
+    return Status(StatusCode::kAlreadyExists,
+                  "there is a keyspace \"" + std::string(name) + "\" already: open it");
+  }
+  std::vector<Keyspace> entries = present->entries();
+  const uint32_t id = manifest_.next_keyspace_id;
+  entries.push_back({.id = id, .durability = options.durability, .name = std::string(name)});
+  Edit edit;
+  edit.keyspaces = std::make_shared<const Keyspaces>(std::move(entries));
+  edit.next_keyspace_id = id + 1;
+  BASALT_RETURN_IF_ERROR(InstallLocked(edit));
+  return static_cast<KeyspaceId>(id);
+}
+
+Result<KeyspaceId> Core::OpenKeyspace(std::string_view name) const {
+  BASALT_RETURN_IF_ERROR(CheckUsable());
+  const std::shared_ptr<const ReadState> state = State();
+  const Keyspace* const keyspace = state->keyspaces->Find(name);
+  if (keyspace == nullptr) {
+    return Status(StatusCode::kNotFound, "there is no keyspace \"" + std::string(name) +
+                                             "\": make it with CreateKeyspace");
+  }
+  return static_cast<KeyspaceId>(keyspace->id);
+}
+
+Result<std::vector<KeyspaceInfo>> Core::ListKeyspaces() const {
+  BASALT_RETURN_IF_ERROR(CheckUsable());
+  std::vector<KeyspaceInfo> list(1);
+  const std::shared_ptr<const ReadState> state = State();
+  for (const Keyspace& keyspace : state->keyspaces->entries()) {
+    list.push_back({.id = static_cast<KeyspaceId>(keyspace.id),
+                    .name = keyspace.name,
+                    .durability = keyspace.durability});
+  }
+  return list;
+}
+
+Status Core::DropKeyspace(KeyspaceId keyspace) {
+  BASALT_RETURN_IF_ERROR(CheckUsable());
+  if (keyspace == KeyspaceId::kDefault) {
+    return Status(StatusCode::kInvalidArgument,
+                  "the default keyspace cannot be dropped; delete its keys (DeleteRange)");
+  }
+  BASALT_RETURN_IF_ERROR(Sync());
+  const std::scoped_lock install(install_mutex_);
+  const std::shared_ptr<const ReadState> state = State();
+  BASALT_RETURN_IF_ERROR(CheckKeyspace(*state, keyspace));
+  std::vector<Keyspace> entries = state->keyspaces->entries();
+  std::erase_if(entries,
+                [&](const Keyspace& entry) { return entry.id == static_cast<uint32_t>(keyspace); });
+  Edit edit;
+  edit.keyspaces = std::make_shared<const Keyspaces>(std::move(entries));
+  return InstallLocked(edit);
+}
+
+}  // namespace basalt::db

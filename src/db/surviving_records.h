@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/internal_key.h"
+#include "base/merge_operator.h"
+#include "base/range_cover.h"
+#include "base/record_iterator.h"
+#include "db/version.h"
+
+namespace basalt::db {
+
+/// What a flush or compaction writes of the versions that it reads, as a walk over them.
+///
+/// Boundaries are the sequence numbers at which somebody reads or may come to read: the snapshots
+/// and the visible number when the work began. They cut the versions into stripes: a version
+/// belongs to the lowest boundary at or above its sequence. Of one key and one stripe, readers can
+/// see nothing but the newest version, and what it builds on if that is a merge. So
+///
+///   - behind a put or delete, older versions of the same stripe go;
+///   - what a range delete of the same stripe covers goes;
+///   - a put that has expired becomes a delete, which hides what is older just as well; but where
+///     merges may build on it, it keeps its expiry, and loses only its value;
+///   - merges become one put with what they build on, once that is known and allows it;
+///   - where nothing older lies below the output (`is_bottom`), deletes of the lowest stripe go,
+///   and
+///     merges build on nothing.
+///
+/// Versions above the last boundary stay as they are: snapshots may still be taken there.
+class SurvivingRecords {
+ public:
+  struct Rules {
+    std::vector<base::SequenceNumber> boundaries;  ///< Ascending, at least one.
+    /// Durable no later than the output; may cover versions in the source.
+    std::vector<const RangeDeletes*> range_deletes;
+    uint64_t now_ms = 0;  ///< What expires at or before it has expired.
+    /// Newer versions than the source's may be merges.
+    bool has_merges_above = false;
+    /// Whether no older version of the key lies below the output. Called with ascending keys;
+    /// unset: it may.
+    std::function<bool(std::string_view key)> is_bottom;
+  };
+
+  /// `source` is positioned at its first record, and outlives this.
+  SurvivingRecords(base::RecordIterator* source, Rules rules);
+
+  /// To the next record; false: there is none, or the source has failed (its status says so).
+  /// Throws std::bad_alloc.
+  bool Next();
+
+  std::string_view key() const noexcept { return key_; }
+  base::Tag tag() const noexcept { return tag_; }
+  uint64_t time_ms() const noexcept { return time_ms_; }
+  std::string_view value() const noexcept { return value_; }
+
+  /// Versions taken from the source so far.
+  uint64_t seen() const noexcept { return seen_; }
+
+ private:
+  struct Kept {
+    base::Tag tag;
+    uint64_t time_ms;
+    std::string value;
+  };
+  static constexpr size_t kNoStripe = SIZE_MAX;
+
+  size_t StripeOf(base::SequenceNumber sequence) const noexcept;
+  base::SequenceNumber CoverOf(size_t stripe) const;
+  bool IsBottom();
+  void Advance();
+  bool Take();
+  bool TakeMerges(size_t stripe);
+  void Show(base::Tag tag, uint64_t time_ms, std::string_view value) noexcept;
+  bool ShowExpired(base::SequenceNumber sequence, uint64_t expiry_ms, size_t stripe);
+
+  base::RecordIterator* const source_;
+  const Rules rules_;
+  uint64_t seen_ = 0;
+  bool passed_ = false;  // the source still stands at the record that is shown
+
+  // The key whose versions are being read.
+  std::string present_key_;
+  bool has_key_ = false;
+  size_t hidden_stripe_ = kNoStripe;  // what is older in it is hidden
+  int bottom_ = -1;                   // not asked yet
+  bool is_built_on_ = false;          // the last record of the key that was shown is a merge
+
+  std::vector<Kept> waiting_;  // of a key: records to be shown before the source's next one
+  size_t shown_ = 0;           // of waiting_
+
+  std::string_view key_;
+  base::Tag tag_ = 0;
+  uint64_t time_ms_ = 0;
+  std::string_view value_;
+};
+
+}  // namespace basalt::db

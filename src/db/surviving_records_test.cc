@@ -1,0 +1,250 @@
+#include "db/surviving_records.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/coding.h"
+#include "base/random.h"
+
+namespace basalt::db {
+namespace {
+
+struct Version {
+  std::string key;
+  base::SequenceNumber sequence;
+  RecordKind kind;
+  uint64_t time_ms;
+  std::string value;
+};
+
+/// Walks versions that are in internal order; forward only.
+class VectorIterator final : public base::RecordIterator {
+ public:
+  explicit VectorIterator(std::vector<Version> versions) : versions_(std::move(versions)) {
+    Publish();
+  }
+  void SeekToFirst() override {}
+  void SeekToLast() override {}
+  void Seek(std::string_view, base::Tag) override {}
+  void SeekForPrev(std::string_view, base::Tag) override {}
+  void Prev() override {}
+  void Next() override {
+    ++at_;
+    Publish();
+  }
+
+ private:
+  void Publish() {
+    valid_ = at_ < versions_.size();
+    if (!valid_) return;
+    // A copy each time: what was shown before must not be used any more.
+    present_ = std::make_unique<Version>(versions_[at_]);
+    key_ = present_->key;
+    value_ = present_->value;
+    tag_ = base::MakeTag(present_->sequence, present_->kind);
+    time_ms_ = present_->time_ms;
+  }
+
+  const std::vector<Version> versions_;
+  size_t at_ = 0;
+  std::unique_ptr<Version> present_;
+};
+
+std::vector<Version> Survivors(std::vector<Version> versions, SurvivingRecords::Rules rules) {
+  VectorIterator source(std::move(versions));
+  SurvivingRecords records(&source, std::move(rules));
+  std::vector<Version> kept;
+  while (records.Next()) {
+    kept.push_back({std::string(records.key()), base::TagSequence(records.tag()),
+                    base::TagKind(records.tag()), records.time_ms(), std::string(records.value())});
+  }
+  return kept;
+}
+
+std::string Number(int64_t number) {
+  std::string bytes(8, '\0');
+  base::Store(bytes.data(), static_cast<uint64_t>(number));
+  return bytes;
+}
+std::string MergeValue(MergeOperator op, const std::string& operand) {
+  return std::string(1, static_cast<char>(op)) + operand;
+}
+
+/// What a reader at `at` and `now_ms` sees of one key; the answer of a failed merge is "error".
+std::optional<std::string> Read(const std::vector<Version>& newest_first,
+                                const std::vector<RangeDelete>& ranges, base::SequenceNumber at,
+                                uint64_t now_ms) {
+  std::vector<base::PendingMerge> merges;
+  std::optional<std::string> below;
+  uint64_t expiry_ms = 0;
+  for (const Version& version : newest_first) {
+    if (version.sequence > at) continue;
+    const bool is_covered = std::ranges::any_of(ranges, [&](const RangeDelete& range) {
+      return range.sequence <= at && range.sequence > version.sequence &&
+             range.begin <= version.key && version.key < range.end;
+    });
+    if (is_covered) break;
+    if (version.kind == RecordKind::kMerge) {
+      merges.push_back({version.value, version.time_ms});
+      continue;
+    }
+    if (version.kind == RecordKind::kPut) {
+      below = version.value;
+      expiry_ms = version.time_ms;
+    }
+    break;
+  }
+  if (!merges.empty()) {
+    const auto merged = base::ApplyMerges(
+        merges, below ? std::optional<std::string_view>(*below) : std::nullopt, expiry_ms, now_ms);
+    if (!merged) return "error";
+    below = merged->value;
+    expiry_ms = merged->expiry_ms;
+  }
+  if (expiry_ms != 0 && expiry_ms <= now_ms) return std::nullopt;
+  return below;
+}
+
+Version RandomVersion(base::Random* random, base::SequenceNumber sequence) {
+  Version version{"key", sequence, RecordKind::kPut, 0, {}};
+  switch (random->Below(8)) {
+    case 0:
+    case 1:
+      version.kind = RecordKind::kDelete;
+      break;
+    case 2:
+    case 3:
+    case 4: {
+      version.kind = RecordKind::kMerge;
+      version.time_ms = 100 + sequence;
+      const auto op = static_cast<MergeOperator>(1 + random->Below(4));
+      version.value = MergeValue(op, op == MergeOperator::kAppend
+                                         ? std::string("x")
+                                         : Number(static_cast<int64_t>(random->Below(9)) - 4));
+      break;
+    }
+    default:
+      if (random->Below(2) == 0) version.time_ms = 95 + random->Below(40);
+      version.value =
+          random->Below(4) == 0 ? "text" : Number(static_cast<int64_t>(random->Below(100)));
+  }
+  return version;
+}
+
+// What every reader at a boundary sees, now and later, is the same before and after, with what lies
+// below the output.
+TEST(SurvivingRecords, ChangeNothingThatAnybodyCanSee) {
+  base::Random random(7);
+  uint64_t dropped = 0;
+  for (int round = 0; round < 200'000; ++round) {
+    const base::SequenceNumber last = 1 + random.Below(8);
+    const bool is_bottom = random.Below(2) == 0;
+    const base::SequenceNumber below_last = is_bottom ? 0 : random.Below(last + 1);
+    const base::SequenceNumber source_last = random.Between(below_last, last);
+    std::vector<Version> above;
+    std::vector<Version> source;
+    std::vector<Version> below;
+    for (base::SequenceNumber sequence = last; sequence >= 1; --sequence) {
+      if (random.Below(4) == 0) continue;
+      Version version = RandomVersion(&random, sequence);
+      auto& place = sequence > source_last ? above : sequence > below_last ? source : below;
+      place.push_back(std::move(version));
+    }
+    std::vector<RangeDelete> ranges;
+    while (random.Below(3) == 0) {
+      ranges.push_back({1 + random.Below(last), random.Below(2) == 0 ? "a" : "kez", "z"});
+    }
+    std::vector<base::SequenceNumber> boundaries;
+    for (base::SequenceNumber sequence = 1; sequence <= last; ++sequence) {
+      if (random.Below(4) == 0) boundaries.push_back(sequence);
+    }
+    if (boundaries.empty()) boundaries.push_back(last);
+    const uint64_t now_ms = 100 + last + random.Below(30);  // not before any merge was written
+
+    const RangeDeletes range_deletes(ranges);
+    SurvivingRecords::Rules rules;
+    rules.boundaries = boundaries;
+    rules.range_deletes = {&range_deletes};
+    rules.now_ms = now_ms;
+    rules.is_bottom = [&](std::string_view) { return is_bottom; };
+    rules.has_merges_above = std::ranges::any_of(
+        above, [](const Version& version) { return version.kind == RecordKind::kMerge; });
+    std::vector<Version> after = Survivors(source, std::move(rules));
+    dropped += source.size() - after.size();
+    for (size_t i = 1; i < after.size(); ++i) {
+      ASSERT_GT(after[i - 1].sequence, after[i].sequence) << "round " << round;
+    }
+    source.insert(source.begin(), above.begin(), above.end());
+    after.insert(after.begin(), above.begin(), above.end());
+    std::vector<Version> before = source;
+    before.insert(before.end(), below.begin(), below.end());
+    after.insert(after.end(), below.begin(), below.end());
+    // Whoever reads above the last boundary is served, too: snapshots may still be taken there.
+    for (base::SequenceNumber at = boundaries.back() + 1; at <= last; ++at) {
+      boundaries.push_back(at);
+    }
+    for (const base::SequenceNumber at : boundaries) {
+      for (const uint64_t then : {now_ms, now_ms + 5, now_ms + 100}) {
+        ASSERT_EQ(Read(before, ranges, at, then), Read(after, ranges, at, then))
+            << "round " << round << " at " << at << " now " << then;
+      }
+    }
+  }
+  EXPECT_GT(dropped, 100'000U);
+}
+
+TEST(SurvivingRecords, KeepOneVersionAKeyWhereNobodyLooksBack) {
+  SurvivingRecords::Rules rules;
+  rules.boundaries = {100};
+  rules.is_bottom = [](std::string_view) { return true; };
+  const std::vector<Version> kept =
+      Survivors({{"a", 9, RecordKind::kPut, 0, "new"},
+                 {"a", 5, RecordKind::kPut, 0, "old"},
+                 {"b", 8, RecordKind::kDelete, 0, ""},
+                 {"b", 7, RecordKind::kPut, 0, "gone"},
+                 {"c", 6, RecordKind::kMerge, 50, MergeValue(MergeOperator::kAdd, Number(2))},
+                 {"c", 4, RecordKind::kPut, 0, Number(40)}},
+                std::move(rules));
+  ASSERT_EQ(kept.size(), 2U);
+  EXPECT_EQ(kept[0].value, "new");
+  EXPECT_EQ(kept[1].kind, RecordKind::kPut);
+  EXPECT_EQ(kept[1].value, Number(42));
+  EXPECT_EQ(kept[1].sequence, 6U);
+}
+
+TEST(SurvivingRecords, AnExpiredPutAboveTheBottomBecomesADelete) {
+  SurvivingRecords::Rules rules;
+  rules.boundaries = {100};
+  rules.now_ms = 1000;
+  const std::vector<Version> kept =
+      Survivors({{"a", 9, RecordKind::kPut, 1000, "x"}, {"b", 8, RecordKind::kPut, 1001, "y"}},
+                std::move(rules));
+  ASSERT_EQ(kept.size(), 2U);
+  EXPECT_EQ(kept[0].kind, RecordKind::kDelete);
+  EXPECT_EQ(kept[0].time_ms, 0U);
+  EXPECT_EQ(kept[1].kind, RecordKind::kPut);
+  EXPECT_EQ(kept[1].time_ms, 1001U);
+}
+
+TEST(SurvivingRecords, WhatDoesNotFitTogetherStaysForReadersToBeTold) {
+  SurvivingRecords::Rules rules;
+  rules.boundaries = {100};
+  rules.is_bottom = [](std::string_view) { return true; };
+  const std::vector<Version> kept =
+      Survivors({{"a", 9, RecordKind::kMerge, 50, MergeValue(MergeOperator::kAdd, Number(1))},
+                 {"a", 8, RecordKind::kPut, 0, "text"}},
+                std::move(rules));
+  ASSERT_EQ(kept.size(), 2U);
+  EXPECT_EQ(kept[0].kind, RecordKind::kMerge);
+  EXPECT_EQ(kept[1].value, "text");
+}
+
+}  // namespace
+}  // namespace basalt::db

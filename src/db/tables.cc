@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/random.h"
+#include "db/edit.h"
+#include "db/file_names.h"
+#include "table/table_builder.h"
+
+// Writing tables, which flushes and compactions have in common.
+
+namespace basalt::db {
+namespace {
+
+constexpr uint64_t kRecordsBetweenPauses = 1024;
+
+}  // namespace
+
+std::vector<base::SequenceNumber> Core::RetainedBoundaries() const {
+  if (queue_ == nullptr) return {base::kMaxSequence};  // recovery: nobody reads yet
+  const std::scoped_lock lock(mutex_);
+  std::vector<base::SequenceNumber> boundaries(snapshots_.begin(), snapshots_.end());
+  boundaries.push_back(visible());
+  boundaries.erase(std::unique(boundaries.begin(), boundaries.end()), boundaries.end());
+  return boundaries;
+}
+
+Status Core::WriteTables(base::RecordIterator* source, SurvivingRecords::Rules rules,
+                         NewTables* outputs) {
+  const auto write = [&]() -> Status {
+    SurvivingRecords records(source, std::move(rules));
+    std::string last_key;
+    uint64_t next_pause = kRecordsBetweenPauses;
+    while (records.Next()) {
+      if (outputs->may_cut && records.seen() >= next_pause) {
+        next_pause = records.seen() + kRecordsBetweenPauses;
+        if (Ending()) return Status(StatusCode::kCancelled, "the database is being closed");
+        FlushSealed();
+      }
+      // A table below level 0 ends where the key changes, so that one key's versions stay together.
+      if (outputs->may_cut && outputs->builder != nullptr &&
+          outputs->builder->file_bytes() >= table_bytes_ && records.key() != last_key) {
+        BASALT_RETURN_IF_ERROR(FinishTable(outputs));
+      }
+      if (outputs->builder == nullptr) BASALT_RETURN_IF_ERROR(StartTable(outputs));
+      BASALT_RETURN_IF_ERROR(
+          outputs->builder->Add(records.key(), records.tag(), records.time_ms(), records.value()));
+      if (outputs->may_cut) last_key.assign(records.key());
+    }
+    BASALT_RETURN_IF_ERROR(source->status());
+    return outputs->builder == nullptr ? Status() : FinishTable(outputs);
+  };
+  Status written = write();
+  if (!written.ok()) DropTables(outputs);
+  return written;
+}
+
+// Partial outputs go at once: on a full disk they are what keeps it full.
+void Core::DropTables(NewTables* outputs) const {
+  for (const std::shared_ptr<TableFile>& file : outputs->files) file->MarkObsolete();
+  outputs->files.clear();
+  if (outputs->file == nullptr) return;
+  outputs->builder.reset();
+  outputs->file.reset();
+  static_cast<void>(environment_.fs->RemoveFile(outputs->path));
+}
+
+Status Core::StartTable(NewTables* outputs) {
+  {
+    const std::scoped_lock lock(mutex_);
+    outputs->number = next_table_number_++;
+  }
+  outputs->path = io::JoinPath(path_, TableFileName(outputs->number));
+  BASALT_ASSIGN_OR_RETURN(outputs->file,
+                          environment_.fs->Open(outputs->path, io::OpenMode::kCreate));
+  outputs->builder = std::make_unique<table::TableBuilder>(
+      outputs->file.get(), table::TableBuilderOptions{.file_id = base::RandomSeed(),
+                                                      .keyspace = outputs->keyspace,
+                                                      .compression = options_.compression,
+                                                      .at_last_level = outputs->at_last_level});
+  return {};
+}
+
+Status Core::FinishTable(NewTables* outputs) {
+  BASALT_RETURN_IF_ERROR(outputs->builder->Finish());
+  auto finished =
+      std::make_shared<TableFile>(environment_.fs, outputs->path,
+                                  TableFile::Place{.number = outputs->number,
+                                                   .ranges_applied = outputs->ranges_applied,
+                                                   .created_ms = WallMillis()},
+                                  outputs->builder->properties(), cache_);
+  outputs->builder.reset();
+  outputs->file.reset();
+  outputs->bytes += finished->properties().file_bytes;
+  outputs->files.push_back(finished);
+  // Nothing is installed that cannot be opened.
+  return finished->Open().status();
+}
+
+}  // namespace basalt::db

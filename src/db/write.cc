@@ -1,0 +1,347 @@
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "base/batch_cursor.h"
+#include "base/check.h"
+#include "db/core.h"
+
+// The path of a write, and what is built on it: Update and PutIfAbsent.
+
+namespace basalt::db {
+namespace {
+
+/// So many written bytes share one delay of at most kDelayMaxMicros.
+constexpr uint64_t kPacedBytes = uint64_t{64} << 10;
+/// A buffer that grew larger for one batch is not kept.
+constexpr size_t kKeptFormBytes = size_t{1} << 20;
+
+/// Range deletes of a batch, with their places in it. Those that are not finished are dropped.
+class PreparedRanges {
+ public:
+  explicit PreparedRanges(memtable::Generation* table) : table_(table) {}
+  ~PreparedRanges() {
+    for (const auto& [range, place] : ranges_) table_->Finish(range, 0);
+  }
+  PreparedRanges(const PreparedRanges&) = delete;
+  PreparedRanges& operator=(const PreparedRanges&) = delete;
+
+  /// False: the memtable has no room for them.
+  bool Prepare(const LogForm& form, size_t count, bool within_limit) {
+    ranges_.reserve(form.range_deletes);
+    base::BatchCursor cursor(form.bytes);
+    for (size_t place = 0; cursor.Next(); ++place) {
+      if (cursor.kind() != RecordKind::kDeleteRange) continue;
+      memtable::RangeDelete* const range = table_->PrepareRangeDelete(
+          cursor.keyspace(), cursor.key(), cursor.value(), count > 1, within_limit);
+      if (range == nullptr) return false;
+      ranges_.emplace_back(range, place);
+    }
+    return true;
+  }
+
+  void Finish(base::SequenceNumber first) noexcept {
+    for (const auto& [range, place] : ranges_) table_->Finish(range, first + place);
+    ranges_.clear();
+  }
+
+ private:
+  memtable::Generation* const table_;
+  std::vector<std::pair<memtable::RangeDelete*, size_t>> ranges_;
+};
+
+void RaiseTo(std::atomic<uint64_t>* number, uint64_t value) noexcept {
+  uint64_t present = number->load(std::memory_order_relaxed);
+  while (present < value &&
+         !number->compare_exchange_weak(present, value, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+Status Core::CheckBatchSize(size_t bytes) const {
+  if (bytes <= memory_budget_ / 8) return {};
+  return Status(StatusCode::kResourceExhausted,
+                "a batch of " + std::to_string(bytes) +
+                    " bytes exceeds an eighth of DBOptions::memory_budget (" +
+                    std::to_string(memory_budget_) + "): split it, or raise memory_budget");
+}
+
+Result<LogForm> Core::ToLogForm(std::string_view batch, std::string* buffer) const {
+  const base::EpochGuard inside;
+  const ReadState& state = *current_.load(std::memory_order_acquire);
+  return db::ToLogForm(batch,
+                       {.keyspaces = *state.keyspaces,
+                        .durability = options_.durability,
+                        .default_ttl = options_.default_ttl,
+                        .now_ms = WallMillis()},
+                       buffer);
+}
+
+Result<Durability> Core::DurabilityOf(const LogForm& form, const WriteOptions& options) const {
+  if (options.durability == Durability::kMemory) {
+    return Status(StatusCode::kInvalidArgument,
+                  "WriteOptions::durability: kMemory is a property of a store, not of one write");
+  }
+  if (options.durability == Durability::kInterval) {
+    return Status(StatusCode::kUnsupported,
+                  "WriteOptions::durability: kInterval is not built yet; use kProcess or kPower");
+  }
+  if (!form.is_logged && options.durability) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        "WriteOptions::durability: the keyspace has no log (kMemory), so that no write to "
+        "it can be more durable; use Flush");
+  }
+  return options.durability.value_or(form.durability);
+}
+
+Status Core::Write(std::string_view batch, size_t count, const WriteOptions& options) {
+  BASALT_RETURN_IF_ERROR(CheckUsable());
+  BASALT_RETURN_IF_ERROR(CheckBatchSize(batch.size()));
+  thread_local std::string buffer;
+  BASALT_ASSIGN_OR_RETURN(const LogForm form, ToLogForm(batch, &buffer));
+  BASALT_ASSIGN_OR_RETURN(const Durability durability, DurabilityOf(form, options));
+  if (count == 0) return options.durability == Durability::kPower ? Sync() : Status();
+  Status written = WriteForm(form, count, nullptr, durability);
+  if (buffer.capacity() > kKeptFormBytes) std::string().swap(buffer);
+  return written;
+}
+
+// Counted before it is asked whether the memtable is still the active one: whoever seals it
+// afterwards waits for this write, so that it stays.
+Generation* Core::EnterActive() {
+  while (true) {
+    Generation* generation = nullptr;
+    {
+      const base::EpochGuard inside;
+      generation = current_.load(std::memory_order_acquire)->active.get();
+      generation->in_flight.fetch_add(1, std::memory_order_seq_cst);
+      if (current_.load(std::memory_order_seq_cst)->active.get() == generation) return generation;
+    }
+    Leave(generation);
+  }
+}
+
+void Core::Leave(Generation* generation) {
+  if (generation->in_flight.fetch_sub(1, std::memory_order_seq_cst) != 1) return;
+  {
+    const base::EpochGuard inside;
+    if (current_.load(std::memory_order_seq_cst)->active.get() == generation) return;
+  }
+  const std::scoped_lock lock(mutex_);
+  changed_.notify_all();  // its flush may wait for this
+}
+
+Status Core::WriteForm(const LogForm& form, size_t count, const Precondition* precondition,
+                       Durability durability) {
+  while (true) {
+    Generation* const generation = EnterActive();
+    const Attempt attempt = TryWrite(form, count, precondition, generation);
+    if (attempt.outcome == Attempt::Outcome::kDone) {
+      if (!attempt.status.ok()) {
+        if (attempt.full != nullptr) static_cast<void>(MakeRoom(attempt.full));
+        return attempt.status;
+      }
+      Pace(form.bytes.size());
+      return durability == Durability::kPower ? log_->Sync(attempt.lsn) : Status();
+    }
+    if (attempt.full != nullptr) BASALT_RETURN_IF_ERROR(MakeRoom(attempt.full));
+  }
+}
+
+Core::Attempt Core::TryWrite(const LogForm& form, size_t count, const Precondition* precondition,
+                             Generation* generation) {
+  struct Leaver {
+    ~Leaver() { core->Leave(generation); }
+    Core* core;
+    Generation* generation;
+  };
+  const Leaver leaver{this, generation};
+  memtable::Generation& table = *generation->table;
+  auto reserved = table.Reserve(form.bytes, count);
+  if (!reserved) {
+    if (reserved.error().code() != StatusCode::kResourceExhausted) return {reserved.error()};
+    return {.outcome = Attempt::Outcome::kAgain, .full = IfActive(generation)};
+  }
+  // Ends in Insert, or else in Abandon.
+  struct Holder {
+    ~Holder() {
+      if (held) table.Abandon(std::move(reservation));
+    }
+    memtable::Generation& table;
+    memtable::Generation::Reservation reservation;
+    bool held = true;
+  };
+  Holder holder{table, std::move(*reserved)};
+  PreparedRanges ranges(&table);
+  if (form.range_deletes != 0 && !ranges.Prepare(form, count, !holder.reservation.is_first())) {
+    return {.outcome = Attempt::Outcome::kAgain, .full = IfActive(generation)};
+  }
+
+  std::unique_lock commit(commit_mutex_);
+  if (Status usable = CheckUsable(); !usable.ok()) return {std::move(usable)};
+  if (generation->sealed) return {.outcome = Attempt::Outcome::kAgain};
+  if (precondition != nullptr) {
+    if (Status refused = (*precondition)(); !refused.ok()) return {std::move(refused)};
+  }
+  const base::SequenceNumber first = last_sequence_ + 1;
+  wal::Log::Ticket ticket;
+  if (form.is_logged) {
+    ticket = log_->Stage(first, static_cast<uint32_t>(count), form.bytes);
+  } else {
+    has_unlogged_.store(true, std::memory_order_relaxed);
+  }
+  if (form.has_merges) generation->has_merges.store(true, std::memory_order_relaxed);
+  last_sequence_ += count;
+  const CommitQueue::Ticket place = queue_->Push(last_sequence_);
+  generation->last_sequence.store(last_sequence_, std::memory_order_relaxed);
+  ++writes_;
+  records_written_ += count;
+  bytes_written_ += form.bytes.size() - count * base::kBatchRecordHeaderBytes;
+  commit.unlock();
+
+  Attempt done{form.is_logged ? log_->Wait(ticket) : Status()};
+  if (done.status.ok()) {
+    table.Insert(std::move(holder.reservation), first);
+    holder.held = false;
+    ranges.Finish(first);
+    if (form.is_logged) {
+      done.lsn = ticket.lsn();
+      RaiseTo(&generation->last_lsn, done.lsn);
+    }
+  } else if (table.empty() && table.memory_bytes() > memtable_bytes_) {
+    // An empty memtable takes any batch, so that one to which every write fails has to go in time.
+    done.full = IfActive(generation);
+  }
+  queue_->Finish(place);
+  return done;
+}
+
+std::shared_ptr<Generation> Core::IfActive(const Generation* generation) const {
+  const std::shared_ptr<const ReadState> state = State();
+  return state->active.get() == generation ? state->active : nullptr;
+}
+
+// Update and PutIfAbsent
+
+Status Core::WriteIfUnchanged(KeyspaceId keyspace, std::string_view key,
+                              std::optional<std::string_view> value, uint64_t expiry_ms,
+                              base::SequenceNumber expected, const WriteOptions& options) {
+  std::string bytes;
+  base::AppendBatchRecord({.kind = value ? RecordKind::kPut : RecordKind::kDelete,
+                           .keyspace = static_cast<uint32_t>(keyspace),
+                           .time_ms = value ? expiry_ms : 0,
+                           .key = key,
+                           .value = value.value_or(std::string_view())},
+                          &bytes);
+  BASALT_RETURN_IF_ERROR(CheckBatchSize(bytes.size()));
+  std::string buffer;
+  BASALT_ASSIGN_OR_RETURN(LogForm form, ToLogForm(bytes, &buffer));
+  form.bytes = bytes;  // the time is absolute already
+  BASALT_ASSIGN_OR_RETURN(const Durability durability, DurabilityOf(form, options));
+  // Inside the commit section: nobody may have written the key since it was read. What is queued
+  // becomes visible without that section, so that waiting for it here ends.
+  const Precondition unchanged = [&]() -> Status {
+    queue_->Drain();
+    BASALT_ASSIGN_OR_RETURN(const Found now,
+                            Find(*State(), static_cast<uint32_t>(keyspace), key, Now()));
+    if (now.sequence == expected) return {};
+    return Status(StatusCode::kAborted, "the key was changed meanwhile");
+  };
+  return WriteForm(form, 1, &unchanged, durability);
+}
+
+Status Core::Update(std::string_view key, const UpdateFunction& fn, KeyspaceId keyspace) {
+  while (true) {
+    BASALT_RETURN_IF_ERROR(CheckUsable());
+    const std::shared_ptr<const ReadState> state = State();
+    BASALT_RETURN_IF_ERROR(CheckKeyspace(*state, keyspace));
+    BASALT_ASSIGN_OR_RETURN(const Found before,
+                            Find(*state, static_cast<uint32_t>(keyspace), key, Now()));
+    std::optional<std::string_view> current;
+    if (before.value) current = before.value->view();
+    auto changed = fn(current);
+    if (!changed) return changed.error();
+    WriteBatch sizes;  // refuses what is too large
+    sizes.Put(key, *changed ? std::string_view(**changed) : std::string_view());
+    BASALT_RETURN_IF_ERROR(sizes.status());
+    Status written = WriteIfUnchanged(
+        keyspace, key, *changed ? std::optional<std::string_view>(**changed) : std::nullopt,
+        before.expiry_ms, before.sequence, {});
+    if (written.code() != StatusCode::kAborted) return written;
+  }
+}
+
+Result<bool> Core::PutIfAbsent(std::string_view key, std::string_view value,
+                               const WriteOptions& options) {
+  WriteBatch one;
+  one.Put(key, value, options.ttl, options.keyspace);
+  BASALT_RETURN_IF_ERROR(one.status());
+  while (true) {
+    BASALT_RETURN_IF_ERROR(CheckUsable());
+    const std::shared_ptr<const ReadState> state = State();
+    BASALT_RETURN_IF_ERROR(CheckKeyspace(*state, options.keyspace));
+    BASALT_ASSIGN_OR_RETURN(const Found before,
+                            Find(*state, static_cast<uint32_t>(options.keyspace), key, Now()));
+    if (before.value) return false;
+    std::string buffer;
+    BASALT_ASSIGN_OR_RETURN(const LogForm form, ToLogForm(one.bytes(), &buffer));
+    base::BatchCursor record(form.bytes);
+    record.Next();
+    Status written =
+        WriteIfUnchanged(options.keyspace, key, value, record.time_ms(), before.sequence, options);
+    if (written.ok()) return true;
+    if (written.code() != StatusCode::kAborted) return written;
+  }
+}
+
+// Room and pace
+
+Status Core::MakeRoom(const std::shared_ptr<Generation>& full) {
+  const uint64_t start = environment_.clock->MonotonicMicros();
+  bool waited = false;
+  while (true) {
+    std::shared_ptr<Generation> blocking;
+    {
+      const std::scoped_lock commit(commit_mutex_);
+      BASALT_RETURN_IF_ERROR(CheckUsable());
+      const std::shared_ptr<const ReadState> state = State();
+      if (state->active != full) break;
+      if (CanSeal(*state)) {
+        Seal();
+        break;
+      }
+      blocking = state->sealed.back();
+    }
+    waited = true;
+    BASALT_RETURN_IF_ERROR(WaitForFlushOf(blocking));
+  }
+  const std::scoped_lock lock(mutex_);
+  ScheduleFlush();
+  if (waited) {
+    ++counters_.write_waits;
+    counters_.write_wait_us += environment_.clock->MonotonicMicros() - start;
+  }
+  return {};
+}
+
+void Core::Pace(uint64_t bytes) {
+  const uint32_t delay_us = delay_us_.load(std::memory_order_relaxed);
+  if (delay_us == 0) return;
+  const uint64_t before = paced_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (before / kPacedBytes == (before + bytes) / kPacedBytes) return;
+  std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
+  const std::scoped_lock lock(mutex_);
+  ++counters_.write_delays;
+  counters_.write_delay_us += delay_us;
+}
+
+Status Core::Sync() {
+  BASALT_RETURN_IF_ERROR(CheckUsable());
+  if (has_unlogged_.load(std::memory_order_relaxed)) BASALT_RETURN_IF_ERROR(Flush());
+  return log_->Sync(log_->last_lsn());
+}
+
+}  // namespace basalt::db

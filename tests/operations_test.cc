@@ -1,0 +1,395 @@
+// What a database can do to keys, on the memtable alone, flushed, and compacted: each test runs its
+// steps with a flush or compaction wherever there may be one.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "basalt/db.h"
+#include "db/environment.h"
+#include "io/manual_executor.h"
+#include "io/sim_clock.h"
+#include "io/sim_file_system.h"
+
+namespace basalt {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::string Number(int64_t number) {
+  std::string bytes(8, '\0');
+  __builtin_memcpy(bytes.data(), &number, 8);
+  return bytes;
+}
+
+/// What happens between two steps of a test.
+enum class Between { kNothing, kFlush, kCompact, kReopen };
+
+const char* NameOf(Between between) {
+  constexpr const char* kNames[] = {"InMemory", "Flushed", "Compacted", "Reopened"};
+  return kNames[static_cast<size_t>(between)];
+}
+
+class Operations : public testing::TestWithParam<Between> {
+ protected:
+  void SetUp() override { Open(); }
+
+  db::Environment Environment() {
+    db::Environment environment;
+    environment.fs = &fs_;
+    environment.clock = &clock_;
+    environment.executor = &executor_;
+    environment.memtable_bytes = 64 << 10;
+    environment.table_bytes = 16 << 10;
+    return environment;
+  }
+  void Open() {
+    auto opened = db::OpenDatabase("/db", options_, Environment());
+    ASSERT_TRUE(opened) << opened.error().ToString();
+    db_ = std::move(*opened);
+  }
+  void Reopen() {
+    ASSERT_TRUE(db_->Close().ok());
+    db_.reset();
+    while (executor_.RunOne()) {
+    }
+    Open();
+  }
+  /// Between two steps.
+  void Pass(KeyspaceId keyspace = KeyspaceId::kDefault) {
+    switch (GetParam()) {
+      case Between::kNothing:
+        return;
+      case Between::kFlush:
+        ASSERT_TRUE(db_->Flush().ok());
+        return;
+      case Between::kCompact: {
+        const Status compacted = db_->CompactRange(std::nullopt, std::nullopt, keyspace);
+        ASSERT_TRUE(compacted.ok()) << compacted.ToString();
+        return;
+      }
+      case Between::kReopen:
+        Reopen();
+    }
+  }
+  /// The value, or "(absent)", or the code of the error.
+  std::string Get(std::string_view key, const ReadOptions& options = {}) {
+    const auto value = db_->Get(key, options);
+    if (!value) return "(" + value.error().ToString() + ")";
+    return *value ? (*value)->ToString() : "(absent)";
+  }
+  std::string Scan(const ScanOptions& options = {}) {
+    std::string forward;
+    const auto it = db_->NewIterator(options);
+    for (it->SeekToFirst(); it->Valid(); it->Next()) {
+      forward.append(it->key()).append("=").append(it->value()).append(" ");
+    }
+    EXPECT_TRUE(it->status().ok()) << it->status().ToString();
+    std::string backward;
+    for (it->SeekToLast(); it->Valid(); it->Prev()) {
+      backward.insert(0, std::string(it->key()) + "=" + std::string(it->value()) + " ");
+    }
+    EXPECT_EQ(forward, backward);
+    return forward;
+  }
+
+  io::SimFileSystem fs_;
+  io::SimClock clock_;
+  io::ManualExecutor executor_{1};
+  DBOptions options_{.memory_budget = 4 << 20};
+  std::unique_ptr<DB> db_;
+};
+
+INSTANTIATE_TEST_SUITE_P(, Operations,
+                         testing::Values(Between::kNothing, Between::kFlush, Between::kCompact,
+                                         Between::kReopen),
+                         [](const auto& param) { return NameOf(param.param); });
+
+TEST_P(Operations, ARangeDeleteHidesWhatIsOlderAndNothingElse) {
+  for (const char* key : {"a", "b", "c", "d"}) ASSERT_TRUE(db_->Put(key, "1").ok());
+  Pass();
+  ASSERT_TRUE(db_->DeleteRange("b", "d").ok());
+  Pass();
+  EXPECT_EQ(Scan(), "a=1 d=1 ");
+  EXPECT_EQ(Get("b"), "(absent)");
+  EXPECT_EQ(Get("d"), "1");
+  ASSERT_TRUE(db_->Put("c", "2").ok());
+  Pass();
+  EXPECT_EQ(Scan(), "a=1 c=2 d=1 ");
+  EXPECT_EQ(Get("c"), "2");
+  ASSERT_TRUE(db_->DeleteRange("d", "b").ok()) << "an empty range is no error";
+  EXPECT_EQ(Scan(), "a=1 c=2 d=1 ");
+}
+
+TEST_P(Operations, ASnapshotSeesWhatARangeDeleteHides) {
+  ASSERT_TRUE(db_->Put("a", "1").ok());
+  ASSERT_TRUE(db_->Put("b", "1").ok());
+  if (GetParam() == Between::kReopen) return;  // a snapshot does not outlive its database
+  Pass();
+  {
+    const Snapshot snapshot = db_->GetSnapshot().value();
+    ASSERT_TRUE(db_->DeleteRange("a", "z").ok());
+    Pass();
+    EXPECT_EQ(Scan(), "");
+    EXPECT_EQ(Scan({.snapshot = &snapshot}), "a=1 b=1 ");
+    EXPECT_EQ(Get("a", {.snapshot = &snapshot}), "1");
+  }
+  Pass();
+  ASSERT_TRUE(db_->CompactRange().ok());
+  EXPECT_EQ(db_->GetStats().range_deletes, 0U);
+  EXPECT_EQ(Scan(), "");
+}
+
+TEST_P(Operations, RangeDeletesInABatchApplyInOrder) {
+  WriteBatch batch;
+  batch.Put("a", "1");
+  batch.DeleteRange("a", "c");
+  batch.Put("b", "2");
+  ASSERT_TRUE(db_->Write(batch).ok());
+  Pass();
+  EXPECT_EQ(Scan(), "b=2 ");
+}
+
+TEST_P(Operations, WhatARangeDeleteCoversLeavesTheDisk) {
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_TRUE(db_->Put("key" + std::to_string(i), std::string(100, 'x')).ok());
+  }
+  ASSERT_TRUE(db_->CompactRange().ok());
+  const uint64_t before = db_->ApproximateSize(std::nullopt, std::nullopt).value();
+  EXPECT_GT(before, 10'000U);
+  ASSERT_TRUE(db_->DeleteRange("key", "kez").ok());
+  Pass();
+  ASSERT_TRUE(db_->Flush().ok());
+  while (executor_.RunOne()) {
+  }
+  EXPECT_EQ(db_->ApproximateSize(std::nullopt, std::nullopt).value(), 0U);
+  EXPECT_EQ(db_->GetStats().range_deletes, 0U);
+}
+
+TEST_P(Operations, MergesCombineWithWhatIsThere) {
+  ASSERT_TRUE(db_->Merge("sum", MergeOperator::kAdd, Number(5)).ok());
+  Pass();
+  ASSERT_TRUE(db_->Merge("sum", MergeOperator::kAdd, Number(-7)).ok());
+  ASSERT_TRUE(db_->Put("low", Number(10)).ok());
+  ASSERT_TRUE(db_->Put("high", Number(10)).ok());
+  Pass();
+  ASSERT_TRUE(db_->Merge("low", MergeOperator::kMin, Number(3)).ok());
+  ASSERT_TRUE(db_->Merge("high", MergeOperator::kMax, Number(3)).ok());
+  ASSERT_TRUE(db_->Merge("text", MergeOperator::kAppend, "ab").ok());
+  Pass();
+  ASSERT_TRUE(db_->Merge("text", MergeOperator::kAppend, "c").ok());
+  Pass();
+  EXPECT_EQ(Get("sum"), Number(-2));
+  EXPECT_EQ(Get("low"), Number(3));
+  EXPECT_EQ(Get("high"), Number(10));
+  EXPECT_EQ(Get("text"), "abc");
+  EXPECT_EQ(Scan(),
+            "high=" + Number(10) + " low=" + Number(3) + " sum=" + Number(-2) + " text=abc ");
+  ASSERT_TRUE(db_->Delete("text").ok());
+  Pass();
+  ASSERT_TRUE(db_->Merge("text", MergeOperator::kAppend, "z").ok());
+  Pass();
+  EXPECT_EQ(Get("text"), "z");
+}
+
+TEST_P(Operations, AMergeThatDoesNotFitIsToldAndLosesNothing) {
+  ASSERT_TRUE(db_->Put("a", "text").ok());
+  Pass();
+  ASSERT_TRUE(db_->Merge("a", MergeOperator::kAdd, Number(1)).ok());
+  Pass();
+  EXPECT_EQ(db_->Get("a").error().code(), StatusCode::kFailedPrecondition);
+  const auto it = db_->NewIterator();
+  it->SeekToFirst();
+  EXPECT_FALSE(it->Valid());
+  EXPECT_EQ(it->status().code(), StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(db_->Put("a", Number(1)).ok());
+  Pass();
+  EXPECT_EQ(Get("a"), Number(1));
+  EXPECT_EQ(db_->Merge("a", MergeOperator::kAdd, "one").code(), StatusCode::kInvalidArgument);
+}
+
+TEST_P(Operations, ExpiryIsExact) {
+  ASSERT_TRUE(db_->Put("a", "1", {.ttl = seconds(10)}).ok());
+  ASSERT_TRUE(db_->Put("b", "1").ok());
+  Pass();
+  clock_.Advance(9'999'000);
+  Pass();
+  EXPECT_EQ(Scan(), "a=1 b=1 ");
+  clock_.Advance(1'000);
+  Pass();
+  EXPECT_EQ(Scan(), "b=1 ");
+  EXPECT_EQ(Get("a"), "(absent)");
+  EXPECT_EQ(db_->Put("a", "1", {.ttl = milliseconds(-1)}).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_P(Operations, AnExpiredValueHidesOlderOnesForEver) {
+  ASSERT_TRUE(db_->Put("a", "old").ok());
+  Pass();
+  ASSERT_TRUE(db_->Put("a", "new", {.ttl = seconds(1)}).ok());
+  Pass();
+  clock_.Advance(2'000'000);
+  EXPECT_EQ(Get("a"), "(absent)");
+  Pass();
+  Pass();
+  EXPECT_EQ(Get("a"), "(absent)");
+  EXPECT_EQ(Scan(), "");
+  EXPECT_TRUE(db_->PutIfAbsent("a", "third").value());
+  Pass();
+  EXPECT_EQ(Get("a"), "third");
+}
+
+TEST_P(Operations, ExpiryOutlivesAClockThatGoesBack) {
+  ASSERT_TRUE(db_->Put("a", "1", {.ttl = seconds(1)}).ok());
+  clock_.Advance(2'000'000);
+  EXPECT_EQ(Get("a"), "(absent)");
+  ASSERT_TRUE(db_->Put("b", "1").ok());
+  ASSERT_TRUE(db_->Flush().ok());
+  clock_.SetWall(clock_.WallMillis() - 3'600'000);
+  Pass();
+  EXPECT_EQ(Get("a"), "(absent)");
+}
+
+TEST_P(Operations, MergeAndUpdateKeepTheExpiry) {
+  ASSERT_TRUE(db_->Put("a", "1", {.ttl = seconds(10)}).ok());
+  ASSERT_TRUE(db_->Put("b", "1", {.ttl = seconds(10)}).ok());
+  Pass();
+  ASSERT_TRUE(db_->Merge("a", MergeOperator::kAppend, "2").ok());
+  ASSERT_TRUE(db_->Update("b",
+                          [](std::optional<std::string_view> value) {
+                            return std::optional<std::string>(std::string(*value) + "3");
+                          })
+                  .ok());
+  Pass();
+  EXPECT_EQ(Scan(), "a=12 b=13 ");
+  clock_.Advance(10'000'000);
+  Pass();
+  EXPECT_EQ(Scan(), "");
+  // What comes after the end begins anew, without an end.
+  ASSERT_TRUE(db_->Merge("a", MergeOperator::kAppend, "4").ok());
+  Pass();
+  EXPECT_EQ(Scan(), "a=4 ");
+  clock_.Advance(1'000'000'000);
+  Pass();
+  EXPECT_EQ(Scan(), "a=4 ");
+}
+
+TEST_P(Operations, PutIfAbsentPutsOnce) {
+  EXPECT_TRUE(db_->PutIfAbsent("a", "1").value());
+  Pass();
+  EXPECT_FALSE(db_->PutIfAbsent("a", "2").value());
+  EXPECT_EQ(Get("a"), "1");
+  ASSERT_TRUE(db_->Delete("a").ok());
+  Pass();
+  EXPECT_TRUE(db_->PutIfAbsent("a", "3", {.ttl = seconds(1)}).value());
+  Pass();
+  EXPECT_EQ(Get("a"), "3");
+  clock_.Advance(1'000'000);
+  EXPECT_EQ(Get("a"), "(absent)");
+}
+
+TEST_P(Operations, KeyspacesDoNotMix) {
+  const KeyspaceId users = db_->CreateKeyspace("users").value();
+  const KeyspaceId mails = db_->CreateKeyspace("mails").value();
+  EXPECT_EQ(db_->CreateKeyspace("users").error().code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(db_->CreateKeyspace("").error().code(), StatusCode::kInvalidArgument);
+  WriteBatch batch;
+  batch.Put("a", "default");
+  batch.Put("a", "user", {}, users);
+  batch.Put("a", "mail", {}, mails);
+  ASSERT_TRUE(db_->Write(batch).ok());
+  Pass(users);
+  EXPECT_EQ(Get("a"), "default");
+  EXPECT_EQ(Get("a", {.keyspace = users}), "user");
+  ASSERT_TRUE(db_->DeleteRange("a", "z", {.keyspace = users}).ok());
+  ASSERT_TRUE(db_->Put("b", "user", {.keyspace = users}).ok());
+  Pass(users);
+  EXPECT_EQ(Scan(), "a=default ");
+  EXPECT_EQ(Scan({.keyspace = users}), "b=user ");
+  EXPECT_EQ(Scan({.keyspace = mails}), "a=mail ");
+  EXPECT_EQ(db_->OpenKeyspace("mails").value(), mails);
+  EXPECT_EQ(db_->ListKeyspaces().value().size(), 3U);
+}
+
+TEST_P(Operations, ADroppedKeyspaceIsGoneAndItsNameIsFree) {
+  const KeyspaceId first = db_->CreateKeyspace("temporary").value();
+  ASSERT_TRUE(db_->Put("a", "1", {.keyspace = first}).ok());
+  Pass(first);
+  const auto before = db_->NewIterator({.keyspace = first});
+  ASSERT_TRUE(db_->DropKeyspace(first).ok());
+  before->SeekToFirst();
+  EXPECT_TRUE(before->Valid()) << "an open iterator keeps what it sees";
+  if (GetParam() != Between::kCompact) Pass();
+  EXPECT_EQ(db_->Get("a", {.keyspace = first}).error().code(), StatusCode::kNotFound);
+  EXPECT_EQ(db_->Put("a", "1", {.keyspace = first}).code(), StatusCode::kNotFound);
+  EXPECT_EQ(db_->NewIterator({.keyspace = first})->status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(db_->OpenKeyspace("temporary").error().code(), StatusCode::kNotFound);
+  const KeyspaceId second = db_->CreateKeyspace("temporary").value();
+  EXPECT_NE(second, first) << "ids are never used again";
+  EXPECT_EQ(Scan({.keyspace = second}), "");
+  EXPECT_EQ(db_->DropKeyspace(KeyspaceId::kDefault).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_P(Operations, AKeyspaceWithoutALogLosesWhatWasNotFlushed) {
+  const KeyspaceId sessions =
+      db_->CreateKeyspace("sessions", {.durability = Durability::kMemory}).value();
+  ASSERT_TRUE(db_->Put("a", "1", {.keyspace = sessions}).ok());
+  ASSERT_TRUE(db_->Flush().ok());
+  ASSERT_TRUE(db_->Put("b", "1", {.keyspace = sessions}).ok());
+  ASSERT_TRUE(db_->Put("c", "1").ok());
+  EXPECT_EQ(Scan({.keyspace = sessions}), "a=1 b=1 ");
+  db_.reset();  // without Close, as if killed
+  while (executor_.RunOne()) {
+  }
+  Open();
+  EXPECT_EQ(Scan({.keyspace = sessions}), "a=1 ");
+  EXPECT_EQ(Scan(), "c=1 ");
+  ASSERT_TRUE(db_->Put("d", "1", {.keyspace = sessions}).ok());
+  Reopen();
+  EXPECT_EQ(Scan({.keyspace = sessions}), "a=1 d=1 ") << "Close flushes";
+  WriteBatch mixed;
+  mixed.Put("a", "1");
+  mixed.Put("a", "1", {}, sessions);
+  EXPECT_EQ(db_->Write(mixed).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(db_->Put("a", "1", {.durability = Durability::kPower, .keyspace = sessions}).code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST_P(Operations, OptionsOfABatchAreItsRecordsOwn) {
+  WriteBatch batch;
+  batch.Put("a", "1");
+  EXPECT_EQ(db_->Write(batch, {.ttl = seconds(1)}).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(db_->Write(batch, {.keyspace = KeyspaceId{7}}).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(db_->Delete("a", {.ttl = seconds(1)}).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_P(Operations, TheDefaultTtlIsForPutsThatNameNone) {
+  options_.default_ttl = seconds(5);
+  Reopen();
+  ASSERT_TRUE(db_->Put("a", "1").ok());
+  ASSERT_TRUE(db_->Put("b", "1", {.ttl = seconds(50)}).ok());
+  Pass();
+  clock_.Advance(5'000'000);
+  Pass();
+  EXPECT_EQ(Scan(), "b=1 ");
+}
+
+TEST(Destroy, RemovesADatabaseAndNothingElse) {
+  const std::string path = testing::TempDir() + "/destroy_test";
+  ASSERT_TRUE(DB::Open(path).value()->Put("a", "1").ok());
+  {
+    const auto open = DB::Open(path).value();
+    EXPECT_EQ(DB::Destroy(path).code(), StatusCode::kBusy);
+  }
+  ASSERT_TRUE(DB::Destroy(path).ok());
+  EXPECT_EQ(DB::Destroy(path).code(), StatusCode::kNotFound);
+  EXPECT_EQ(DB::Open(path, {.create_if_missing = false}).error().code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace basalt
