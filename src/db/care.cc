@@ -49,7 +49,7 @@ class Checker {
       Find(io::JoinPath(path_, kManifestName), 0, manifest.error());
       return std::move(report_);
     }
-    const auto version = VersionOf(*manifest, fs_, path_, nullptr);
+    const auto version = VersionOf(*manifest, fs_, path_, {});
     if (Status order = version->CheckOrder(); !order.ok()) {
       Find(io::JoinPath(path_, kManifestName), 0, order);
     }

@@ -15,6 +15,7 @@
 #include "basalt/cache.h"
 #include "basalt/db.h"
 #include "base/epoch.h"
+#include "base/hash.h"
 #include "base/internal_key.h"
 #include "db/commit_queue.h"
 #include "db/compaction_plan.h"
@@ -143,11 +144,12 @@ class Core : public std::enable_shared_from_this<Core> {
     uint64_t expiry_ms = 0;
     MaybeValue value;
   };
-  /// A read's moment.
+  /// A read's moment, and how it may read.
   struct ReadPoint {
     base::SequenceNumber at = 0;
-    uint64_t now_ms = 0;
     bool fill_cache = true;
+    bool cached_only = false;     ///< No I/O: inside an epoch.
+    mutable uint64_t now_ms = 0;  ///< Asked when something may have expired, once; 0: not yet.
   };
   using Precondition = std::function<Status()>;
   /// What became of one try to write.
@@ -193,9 +195,24 @@ class Core : public std::enable_shared_from_this<Core> {
   void Pace(uint64_t bytes);
 
   // read.cc
-  ReadPoint Now() const;
+  ReadPoint Now() const { return {.at = visible()}; }
+  bool HasExpired(uint64_t expiry_ms, const ReadPoint& point) const noexcept {
+    return expiry_ms != 0 && expiry_ms <= NowOf(point);
+  }
+  uint64_t NowOf(const ReadPoint& point) const noexcept {
+    if (point.now_ms == 0) point.now_ms = WallMillis();
+    return point.now_ms;
+  }
+  static void Prefetch(const ReadState& state, uint32_t keyspace,
+                       std::span<const std::string_view> keys, const uint64_t* hashes);
+  size_t FindSome(const ReadState& state, uint32_t keyspace, std::span<const std::string_view> keys,
+                  std::span<Result<MaybeValue>> results, const ReadPoint& point) const;
   Result<ReadPoint> PointOf(const Snapshot* snapshot, bool fill_cache) const;
   Result<Found> Find(const ReadState& state, uint32_t keyspace, std::string_view key,
+                     const ReadPoint& point) const {
+    return Find(state, keyspace, key, base::Hash(key), point);
+  }
+  Result<Found> Find(const ReadState& state, uint32_t keyspace, std::string_view key, uint64_t hash,
                      const ReadPoint& point) const;
   Result<StoredVersion> FindVersion(const ReadState& state, uint32_t keyspace, std::string_view key,
                                     uint64_t hash, const ReadPoint& point) const;
@@ -239,6 +256,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Status MoveTable(const CompactionJob& job);
 
   // tables.cc
+  TableFile::Memory TablesMemory() const { return {cache_, metadata_}; }
   /// Writes what of `records` is to be kept into new tables.
   Status WriteTables(base::RecordIterator* source, SurvivingRecords::Rules rules,
                      NewTables* outputs);
@@ -284,6 +302,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const uint64_t table_bytes_;
   std::unique_ptr<io::FileLock> lock_;
   std::shared_ptr<Cache> cache_;
+  std::shared_ptr<table::MetadataBudget> metadata_;
   std::unique_ptr<wal::Log> log_;
   std::unique_ptr<CommitQueue> queue_;
   std::atomic<bool> closed_{false};

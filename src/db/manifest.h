@@ -109,7 +109,7 @@ Result<Manifest> DecodeManifest(std::string_view bytes, std::string_view path);
 /// The tables and range deletes that it names, as a version.
 std::shared_ptr<const Version> VersionOf(const Manifest& manifest, io::FileSystem* fs,
                                          const std::string& directory,
-                                         const std::shared_ptr<Cache>& cache);
+                                         const TableFile::Memory& memory);
 
 /// NotFound when there is none.
 Result<Manifest> ReadManifest(io::FileSystem* fs, const std::string& directory);

@@ -21,6 +21,8 @@ namespace {
 constexpr uint64_t kMinMemoryBudget = uint64_t{1} << 20;
 constexpr uint64_t kMaxMemtablesBytes = uint64_t{64} << 20;
 constexpr uint64_t kDefaultTableBytes = uint64_t{16} << 20;
+/// Point indexes take a quarter of the budget at most; tables beyond that have filters.
+constexpr uint64_t kMetadataShare = 4;
 constexpr uint64_t kMaxPreallocateBytes = uint64_t{4} << 20;
 
 uint64_t DerivedBudget(const DBOptions& options) {
@@ -95,6 +97,7 @@ Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& opti
   BASALT_ASSIGN_OR_RETURN(core->cache_,
                           Cache::Create({.capacity_bytes = core->memory_budget_ -
                                                            MemtablesBytes(core->memory_budget_)}));
+  core->metadata_ = std::make_shared<table::MetadataBudget>(core->memory_budget_ / kMetadataShare);
   BASALT_RETURN_IF_ERROR(core->LockDirectory());
   BASALT_RETURN_IF_ERROR(core->LoadManifest());
   BASALT_RETURN_IF_ERROR(core->ReplayLog());
@@ -154,7 +157,7 @@ Status Core::LoadManifest() {
   flushed_sequence_ = manifest_.last_sequence;
   std::set<uint64_t> named;
   for (const ManifestTable& table : manifest_.tables) named.insert(table.place.number);
-  auto version = VersionOf(manifest_, fs, path_, cache_);
+  auto version = VersionOf(manifest_, fs, path_, TablesMemory());
   BASALT_RETURN_IF_ERROR(version->CheckOrder());
   BASALT_RETURN_IF_ERROR(RemoveStrangers(named));
   auto state = std::make_shared<ReadState>();

@@ -24,13 +24,15 @@ base::SequenceNumber RangeSequence(const memtable::Generation& table, uint32_t k
   return newest;
 }
 
-bool HasExpired(uint64_t expiry_ms, uint64_t now_ms) noexcept {
-  return expiry_ms != 0 && expiry_ms <= now_ms;
+const Status& NotCached() {
+  static const Status status(StatusCode::kAborted, "a table is not open");
+  return status;
 }
 
-}  // namespace
+/// So many keys of a MultiGet are on their way at once.
+constexpr size_t kKeysAtOnce = 16;
 
-Core::ReadPoint Core::Now() const { return {.at = visible(), .now_ms = WallMillis()}; }
+}  // namespace
 
 Result<Core::ReadPoint> Core::PointOf(const Snapshot* snapshot, bool fill_cache) const {
   ReadPoint point = Now();
@@ -42,16 +44,14 @@ Result<Core::ReadPoint> Core::PointOf(const Snapshot* snapshot, bool fill_cache)
 }
 
 Result<Core::Found> Core::Find(const ReadState& state, uint32_t keyspace, std::string_view key,
-                               const ReadPoint& point) const {
-  const uint64_t hash = base::Hash(key);
+                               uint64_t hash, const ReadPoint& point) const {
   BASALT_ASSIGN_OR_RETURN(StoredVersion version, FindVersion(state, keyspace, key, hash, point));
   if (base::TagKind(version.tag) == RecordKind::kMerge) {
     return FindMerged(state, keyspace, key, hash, point, std::move(version));
   }
   Found found;
   found.sequence = base::TagSequence(version.tag);
-  if (base::TagKind(version.tag) == RecordKind::kPut &&
-      !HasExpired(version.time_ms, point.now_ms)) {
+  if (base::TagKind(version.tag) == RecordKind::kPut && !HasExpired(version.time_ms, point)) {
     found.expiry_ms = version.time_ms;
     found.value = std::move(version.value);
   }
@@ -74,8 +74,8 @@ Result<Core::Found> Core::FindMerged(const ReadState& state, uint32_t keyspace,
   std::optional<std::string_view> below;
   if (base::TagKind(version.tag) == RecordKind::kPut) below = version.value.view();
   BASALT_ASSIGN_OR_RETURN(const base::MergedValue merged,
-                          base::ApplyMerges(merges, below, version.time_ms, point.now_ms));
-  if (!HasExpired(merged.expiry_ms, point.now_ms)) {
+                          base::ApplyMerges(merges, below, version.time_ms, NowOf(point)));
+  if (!HasExpired(merged.expiry_ms, point)) {
     found.expiry_ms = merged.expiry_ms;
     found.value = Value::Copy(merged.value);
   }
@@ -122,6 +122,11 @@ Result<Core::StoredVersion> Core::FindInTables(const Tree& tree, std::string_vie
                                                uint64_t hash, const ReadPoint& point) const {
   table::TableRead read;
   const auto find_in = [&](const TableFile& file) -> Result<bool> {
+    if (const table::Table* const opened = file.OpenedTable();
+        opened != nullptr && point.cached_only) {
+      return opened->GetCached(key, hash, point.at, &read);
+    }
+    if (point.cached_only) return NotCached();
     BASALT_ASSIGN_OR_RETURN(const table::Table* table, file.Open());
     return table->Get(key, hash, point.at, point.fill_cache, &read);
   };
@@ -146,6 +151,9 @@ Result<MaybeValue> Core::Get(std::string_view key, const ReadOptions& options) c
   return result;
 }
 
+// What is in memory is read inside the epoch, without touching anything that threads share. Only
+// when a block has to be read from disk does the call take a reference to the state; the keys that
+// are left then go on with that.
 Status Core::MultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
                       const ReadOptions& options) const {
   BASALT_RETURN_IF_ERROR(CheckUsable());
@@ -154,18 +162,67 @@ Status Core::MultiGet(std::span<const std::string_view> keys, std::span<Result<M
                                                     " keys, but room for " +
                                                     std::to_string(results.size()) + " results");
   }
-  const std::shared_ptr<const ReadState> state = State();
-  BASALT_RETURN_IF_ERROR(CheckKeyspace(*state, options.keyspace));
-  BASALT_ASSIGN_OR_RETURN(const ReadPoint point, PointOf(options.snapshot, options.fill_cache));
-  for (size_t i = 0; i < keys.size(); ++i) {
-    auto found = Find(*state, static_cast<uint32_t>(options.keyspace), keys[i], point);
-    if (found) {
-      results[i] = std::move(found->value);
-    } else {
-      results[i] = found.error();
+  const auto keyspace = static_cast<uint32_t>(options.keyspace);
+  ReadPoint point;
+  std::shared_ptr<const ReadState> held;
+  size_t done = 0;
+  {
+    const base::EpochGuard inside;
+    const ReadState& state = *current_.load(std::memory_order_acquire);
+    BASALT_RETURN_IF_ERROR(CheckKeyspace(state, options.keyspace));
+    BASALT_ASSIGN_OR_RETURN(point, PointOf(options.snapshot, options.fill_cache));
+    point.cached_only = true;
+    done = FindSome(state, keyspace, keys, results, point);
+    // All keys are read at one moment: the rest of them in this state, too.
+    if (done < keys.size()) held = state.shared_from_this();
+  }
+  if (held == nullptr) return {};
+  point.cached_only = false;
+  FindSome(*held, keyspace, keys.subspan(done), results.subspan(done), point);
+  return {};
+}
+
+// Gives how many of the keys, from the first on, it answered: fewer than all when a block is not
+// cached and must not be read.
+size_t Core::FindSome(const ReadState& state, uint32_t keyspace,
+                      std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
+                      const ReadPoint& point) const {
+  uint64_t hashes[kKeysAtOnce];
+  for (size_t begin = 0; begin < keys.size(); begin += kKeysAtOnce) {
+    const auto group = keys.subspan(begin, std::min(kKeysAtOnce, keys.size() - begin));
+    for (size_t i = 0; i < group.size(); ++i) hashes[i] = base::Hash(group[i]);
+    if (group.size() > 1) Prefetch(state, keyspace, group, hashes);
+    for (size_t i = 0; i < group.size(); ++i) {
+      auto found = Find(state, keyspace, group[i], hashes[i], point);
+      if (found) {
+        results[begin + i] = std::move(found->value);
+      } else if (point.cached_only && found.error().code() == StatusCode::kAborted) {
+        return begin + i;
+      } else {
+        results[begin + i] = found.error();
+      }
     }
   }
-  return {};
+  return keys.size();
+}
+
+// The lines where the lookups of all keys begin are loaded at once, instead of one after the other.
+void Core::Prefetch(const ReadState& state, uint32_t keyspace,
+                    std::span<const std::string_view> keys, const uint64_t* hashes) {
+  const Tree* const tree = state.version->tree(keyspace);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    state.active->table->Prefetch(keyspace, hashes[i]);
+    for (const auto& sealed : state.sealed) sealed->table->Prefetch(keyspace, hashes[i]);
+    if (tree == nullptr) continue;
+    for (const std::shared_ptr<TableFile>& file : tree->levels[0]) {
+      if (const table::Table* table = file->OpenedTable()) table->Prefetch(hashes[i]);
+    }
+    for (size_t level = 1; level < Tree::kLevels; ++level) {
+      const TableFile* const file = tree->Find(level, keys[i]);
+      if (file == nullptr) continue;
+      if (const table::Table* table = file->OpenedTable()) table->Prefetch(hashes[i]);
+    }
+  }
 }
 
 Result<uint64_t> Core::ApproximateSize(std::optional<std::string_view> begin,

@@ -9,13 +9,13 @@
 namespace basalt::db {
 
 TableFile::TableFile(io::FileSystem* fs, std::string path, const Place& place,
-                     table::TableProperties properties, std::shared_ptr<Cache> cache)
+                     table::TableProperties properties, Memory memory)
     : fs_(fs),
       path_(std::move(path)),
       place_(place),
       fork_generation_(base::ForkGeneration()),
       properties_(std::move(properties)),
-      cache_(std::move(cache)) {}
+      memory_(std::move(memory)) {}
 
 TableFile::~TableFile() {
   if (!obsolete_.load(std::memory_order_relaxed)) return;
@@ -36,7 +36,12 @@ Result<const table::Table*> TableFile::Open() const {
     }
     BASALT_ASSIGN_OR_RETURN(
         table_, table::Table::Open(std::move(*file), properties_.file_id, properties_.keyspace,
-                                   properties_.file_bytes, cache_));
+                                   properties_.file_bytes, memory_.cache, memory_.metadata));
+    if (memory_.cache != nullptr) {
+      // Where pinned blocks leave no room, the metadata stay uncharged rather than the table shut.
+      auto reservation = memory_.cache->Reserve(table_->metadata_bytes());
+      if (reservation) reservation_ = std::move(*reservation);
+    }
     opened_.store(table_.get(), std::memory_order_release);
   }
   return static_cast<const table::Table*>(table_.get());

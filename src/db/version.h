@@ -13,6 +13,7 @@
 #include "basalt/status.h"
 #include "base/range_cover.h"
 #include "io/file_system.h"
+#include "table/metadata_budget.h"
 #include "table/table.h"
 
 namespace basalt::db {
@@ -27,8 +28,13 @@ class TableFile {
     base::SequenceNumber ranges_applied = 0;
     uint64_t created_ms = 0;
   };
+  /// What tables share. Both may be null: no blocks are kept; no limit.
+  struct Memory {
+    std::shared_ptr<Cache> cache{};
+    std::shared_ptr<table::MetadataBudget> metadata{};
+  };
   TableFile(io::FileSystem* fs, std::string path, const Place& place,
-            table::TableProperties properties, std::shared_ptr<Cache> cache);
+            table::TableProperties properties, Memory memory);
   ~TableFile();
   TableFile(const TableFile&) = delete;
   TableFile& operator=(const TableFile&) = delete;
@@ -65,10 +71,11 @@ class TableFile {
   const Place place_;
   const uint64_t fork_generation_;
   const table::TableProperties properties_;
-  std::shared_ptr<Cache> cache_;
+  const Memory memory_;
   std::atomic<bool> obsolete_{false};
   mutable std::mutex mutex_;
   mutable std::shared_ptr<table::Table> table_;
+  mutable CacheReservation reservation_;  // what the table's metadata take of the cache's bytes
   mutable std::atomic<const table::Table*> opened_{nullptr};
 };
 

@@ -41,6 +41,12 @@ void TakeLarge(BlockRef block, uint32_t record, TableRead* found) {
   found->value = Value::Pinned(new BlockPin(std::move(block), value), value.size());
 }
 
+/// One message for all, which are many.
+const Status& NotCached() {
+  static const Status status(StatusCode::kAborted, "a block is not cached");
+  return status;
+}
+
 }  // namespace
 
 Table::Table(std::unique_ptr<io::File> file, std::unique_ptr<const TableMetadata> metadata,
@@ -79,7 +85,7 @@ Result<BlockRef> Table::ReadBlock(size_t index, bool fill_cache) const {
 }
 
 template <class Locate>
-Result<Table::Answer> Table::AskBlock(size_t index, bool fill_cache, const Locate& locate,
+Result<Table::Answer> Table::AskBlock(size_t index, Access access, const Locate& locate,
                                       TableRead* found) const {
   Located located;
   BlockRef block;
@@ -99,9 +105,10 @@ Result<Table::Answer> Table::AskBlock(size_t index, bool fill_cache, const Locat
                              });
     if (is_done) return located.answer;
   }
+  if (!block && access == Access::kCached) return NotCached();
   if (!block) {
     // A block that is cached, but cannot be pinned once more, is not put there again.
-    Cache* const cache = fill_cache && !is_cached ? cache_.get() : nullptr;
+    Cache* const cache = access == Access::kReadAndKeep && !is_cached ? cache_.get() : nullptr;
     BASALT_ASSIGN_OR_RETURN(block, LoadCheckedBlock(*file_, *metadata_, index, cache));
     located = locate(*block);
     if (located.answer != Answer::kFound || TakeSmall(*block, located.record, found)) {
@@ -113,7 +120,7 @@ Result<Table::Answer> Table::AskBlock(size_t index, bool fill_cache, const Locat
 }
 
 Result<Table::Answer> Table::AskPlace(RecordPlace place, std::string_view key, base::Tag seek_tag,
-                                      bool fill_cache, TableRead* found) const {
+                                      Access access, TableRead* found) const {
   Answer answer = Answer::kOutside;
   if (place.block < block_count()) {
     const auto locate = [&](const Block& block) noexcept -> Located {
@@ -122,7 +129,7 @@ Result<Table::Answer> Table::AskPlace(RecordPlace place, std::string_view key, b
       if (block.tag(place.ordinal) > seek_tag) return {Answer::kTooNew};
       return {Answer::kFound, place.ordinal};
     };
-    BASALT_ASSIGN_OR_RETURN(answer, AskBlock(place.block, fill_cache, locate, found));
+    BASALT_ASSIGN_OR_RETURN(answer, AskBlock(place.block, access, locate, found));
   }
   if (answer != Answer::kOutside) return answer;
   return TableError(StatusCode::kCorruption, path(), "point index", metadata_->point_index_offset,
@@ -130,7 +137,7 @@ Result<Table::Answer> Table::AskPlace(RecordPlace place, std::string_view key, b
                         std::to_string(place.block) + ", which is not there");
 }
 
-Result<bool> Table::Search(std::string_view key, base::Tag seek_tag, bool fill_cache,
+Result<bool> Table::Search(std::string_view key, base::Tag seek_tag, Access access,
                            TableRead* found) const {
   const size_t index = FindBlock(key, seek_tag);
   if (index == block_count()) return false;
@@ -140,23 +147,25 @@ Result<bool> Table::Search(std::string_view key, base::Tag seek_tag, bool fill_c
     if (record == block.count() || !block.KeyEquals(record, key)) return {Answer::kOther};
     return {Answer::kFound, record};
   };
-  BASALT_ASSIGN_OR_RETURN(const Answer answer, AskBlock(index, fill_cache, locate, found));
+  BASALT_ASSIGN_OR_RETURN(const Answer answer, AskBlock(index, access, locate, found));
   return answer == Answer::kFound;
 }
 
-Result<bool> Table::Get(std::string_view key, uint64_t hash, base::SequenceNumber at,
-                        bool fill_cache, TableRead* found) const {
+void Table::Prefetch(uint64_t hash) const noexcept { metadata_->point_index.Prefetch(hash); }
+
+Result<bool> Table::Lookup(std::string_view key, uint64_t hash, base::SequenceNumber at,
+                           Access access, TableRead* found) const {
   const base::Tag seek_tag = base::SeekTag(at);
   if (metadata_->point_index.empty()) {
     if (!metadata_->filter.empty() && !metadata_->filter.MayContain(hash)) return false;
-    return Search(key, seek_tag, fill_cache, found);
+    return Search(key, seek_tag, access, found);
   }
   PointIndex::Lookup lookup(metadata_->point_index, hash);
   for (RecordPlace place; lookup.Next(&place);) {
-    BASALT_ASSIGN_OR_RETURN(const Answer answer, AskPlace(place, key, seek_tag, fill_cache, found));
+    BASALT_ASSIGN_OR_RETURN(const Answer answer, AskPlace(place, key, seek_tag, access, found));
     if (answer == Answer::kFound) return true;
     // Older versions follow the newest one, perhaps in blocks behind it.
-    if (answer == Answer::kTooNew) return Search(key, seek_tag, fill_cache, found);
+    if (answer == Answer::kTooNew) return Search(key, seek_tag, access, found);
   }
   return false;
 }

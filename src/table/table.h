@@ -57,7 +57,17 @@ class Table : public std::enable_shared_from_this<Table> {
   /// The newest version of `key` with a sequence <= `at`. False: none here. `hash` is
   /// base::Hash(key).
   Result<bool> Get(std::string_view key, uint64_t hash, base::SequenceNumber at, bool fill_cache,
-                   TableRead* found) const;
+                   TableRead* found) const {
+    return Lookup(key, hash, at, fill_cache ? Access::kReadAndKeep : Access::kRead, found);
+  }
+  /// The same without I/O, so that it may be called inside an epoch. Aborted: a block would have to
+  /// be read.
+  Result<bool> GetCached(std::string_view key, uint64_t hash, base::SequenceNumber at,
+                         TableRead* found) const {
+    return Lookup(key, hash, at, Access::kCached, found);
+  }
+  /// Starts to load the line where a lookup begins.
+  void Prefetch(uint64_t hash) const noexcept;
 
   /// All versions, in internal order; keeps the table alive. Blocks that are not cached are kept in
   /// the cache only under `fill_cache`.
@@ -72,9 +82,9 @@ class Table : public std::enable_shared_from_this<Table> {
 
   /// Reads the whole file again, past the cache: metadata, then every block; checks checksums,
   /// order, counts against the properties, that the filter knows every key, and that the point
-  /// index leads to the newest version of each. `on_block` hears of
-  /// the bytes done; when it answers false, the result is Cancelled. Each fault goes to `on_fault`
-  /// with its offset, and the reading goes on behind it. Either may be empty.
+  /// index leads to the newest version of each. `on_block` hears of the bytes done; when it answers
+  /// false, the result is Cancelled. Each fault goes to `on_fault` with its offset, and the reading
+  /// goes on behind it. Either may be empty.
   Status Verify(const std::function<bool(uint64_t bytes)>& on_block,
                 const std::function<void(uint64_t offset, Status fault)>& on_fault) const;
 
@@ -98,15 +108,20 @@ class Table : public std::enable_shared_from_this<Table> {
     uint32_t record = 0;  ///< When found.
   };
 
+  /// Where blocks may come from.
+  enum class Access : uint8_t { kCached, kRead, kReadAndKeep };
+
+  Result<bool> Lookup(std::string_view key, uint64_t hash, base::SequenceNumber at, Access access,
+                      TableRead* found) const;
   /// Asks `locate(block)` of block `index`, and takes the record that it found.
   template <class Locate>
-  Result<Answer> AskBlock(size_t index, bool fill_cache, const Locate& locate,
+  Result<Answer> AskBlock(size_t index, Access access, const Locate& locate,
                           TableRead* found) const;
   /// Looks at one record, for the key's newest version.
   Result<Answer> AskPlace(RecordPlace place, std::string_view key, base::Tag seek_tag,
-                          bool fill_cache, TableRead* found) const;
+                          Access access, TableRead* found) const;
   /// By the index alone.
-  Result<bool> Search(std::string_view key, base::Tag seek_tag, bool fill_cache,
+  Result<bool> Search(std::string_view key, base::Tag seek_tag, Access access,
                       TableRead* found) const;
 
   Table(std::unique_ptr<io::File> file, std::unique_ptr<const TableMetadata> metadata,
