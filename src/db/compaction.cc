@@ -90,7 +90,8 @@ CompactionLimits Core::Limits() const {
 }
 
 std::optional<CompactionJob> Core::PickJob() const {
-  if (Ending() || manual_compactions_ > 0 || running_.size() >= kRunningMax) return std::nullopt;
+  if (Ending() || disk_is_full_ || manual_compactions_ > 0 || running_.size() >= kRunningMax)
+    return std::nullopt;
   return PickCompaction(*state_->version, Limits(), running_);
 }
 
@@ -176,6 +177,7 @@ Status Core::RunCompaction(const CompactionJob& job) {
       counters_.compaction_bytes_read += bytes_in;
       counters_.compaction_bytes_written += outputs.bytes;
     } else if (compacted.code() != StatusCode::kCancelled) {
+      if (compacted.code() == StatusCode::kResourceExhausted) disk_is_full_ = true;
       ++counters_.background_errors;
       background_error_ = compacted;
     }

@@ -24,6 +24,7 @@
 #include "db/keyspaces.h"
 #include "db/log_record.h"
 #include "db/manifest.h"
+#include "db/reserve_file.h"
 #include "db/surviving_records.h"
 #include "db/version.h"
 #include "memtable/generation.h"
@@ -191,6 +192,8 @@ class Core : public std::enable_shared_from_this<Core> {
                           base::SequenceNumber expected, const WriteOptions& options);
   /// Seals the full memtable, or waits for the flush that keeps it from being sealed.
   Status MakeRoom(const std::shared_ptr<Generation>& full);
+  /// On a full disk: makes room for deletes. False: there is no reserve.
+  bool UseReserve();
   /// Slows a writer down while compaction lags behind.
   void Pace(uint64_t bytes);
 
@@ -303,6 +306,9 @@ class Core : public std::enable_shared_from_this<Core> {
   std::unique_ptr<io::FileLock> lock_;
   std::shared_ptr<Cache> cache_;
   std::shared_ptr<table::MetadataBudget> metadata_;
+  std::unique_ptr<ReserveFile> reserve_;
+  /// Compaction waits until there is room for the reserve again.
+  std::atomic<bool> disk_is_full_{false};
   std::unique_ptr<wal::Log> log_;
   std::unique_ptr<CommitQueue> queue_;
   std::atomic<bool> closed_{false};

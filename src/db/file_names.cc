@@ -28,7 +28,7 @@ bool ParseTableFileName(std::string_view name, uint64_t* number) {
 
 bool IsDatabaseFileName(std::string_view name) {
   uint64_t number = 0;
-  return name == kManifestName || name == kLockName || name == kLostName ||
+  return name == kManifestName || name == kLockName || name == kLostName || name == kReserveName ||
          ParseTableFileName(name, &number) || ParseNumbered(name, ".log", &number) ||
          name.ends_with(".tmp");
 }

@@ -10,6 +10,7 @@
 //   NNNNNN.tbl      tables
 //   NNNNNN.log      the log
 //   LOCK            held by the one process that has it open
+//   RESERVE         space kept back for a full disk (reserve_file.h)
 //   lost/           what recovery and repair cut off the log
 //   *.tmp           a replacement that was not finished
 
@@ -17,6 +18,7 @@ namespace basalt::db {
 
 inline constexpr std::string_view kManifestName = "MANIFEST";
 inline constexpr std::string_view kLockName = "LOCK";
+inline constexpr std::string_view kReserveName = "RESERVE";
 inline constexpr std::string_view kLostName = "lost";
 
 std::string TableFileName(uint64_t number);

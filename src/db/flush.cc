@@ -78,6 +78,7 @@ void Core::FlushSealed() {
   } catch (const std::bad_alloc&) {
     flushed = Status(StatusCode::kResourceExhausted, "out of memory while flushing a memtable");
   }
+  if (flushed.ok() && reserve_->Fill()) disk_is_full_.store(false, std::memory_order_relaxed);
 
   if (!flushed.ok()) Notify({.kind = Event::Kind::kBackgroundError, .status = flushed});
   lock.lock();

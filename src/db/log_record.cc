@@ -39,6 +39,8 @@ Result<LogForm> ToLogForm(std::string_view batch, const LogFormRules& rules, std
     if (!IsApplicable(cursor.kind())) return UnsupportedKind(cursor.kind(), "the batch");
     form.range_deletes += cursor.kind() == RecordKind::kDeleteRange ? 1 : 0;
     form.has_merges = form.has_merges || cursor.kind() == RecordKind::kMerge;
+    form.deletes_only = form.deletes_only && (cursor.kind() == RecordKind::kDelete ||
+                                              cursor.kind() == RecordKind::kDeleteRange);
     has_times = has_times || LogTime(cursor, rules) != 0;
     if (!is_first && cursor.keyspace() == last_keyspace) continue;
     last_keyspace = cursor.keyspace();

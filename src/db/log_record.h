@@ -17,6 +17,7 @@ struct LogForm {
   std::string_view bytes;
   size_t range_deletes = 0;
   bool has_merges = false;
+  bool deletes_only = true;                      ///< No record puts anything.
   Durability durability = Durability::kProcess;  ///< The strongest that a record's keyspace has.
   bool is_logged = true;                         ///< False: all its keyspaces are kMemory.
 };

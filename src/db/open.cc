@@ -23,6 +23,8 @@ constexpr uint64_t kMaxMemtablesBytes = uint64_t{64} << 20;
 constexpr uint64_t kDefaultTableBytes = uint64_t{16} << 20;
 /// Point indexes take a quarter of the budget at most; tables beyond that have filters.
 constexpr uint64_t kMetadataShare = 4;
+/// What a flush on a full disk may need: both memtables as tables, and a manifest.
+constexpr uint64_t kReservedMemtables = 3;
 constexpr uint64_t kMaxPreallocateBytes = uint64_t{4} << 20;
 
 uint64_t DerivedBudget(const DBOptions& options) {
@@ -98,6 +100,9 @@ Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& opti
                           Cache::Create({.capacity_bytes = core->memory_budget_ -
                                                            MemtablesBytes(core->memory_budget_)}));
   core->metadata_ = std::make_shared<table::MetadataBudget>(core->memory_budget_ / kMetadataShare);
+  core->reserve_ = std::make_unique<ReserveFile>(
+      environment.fs, io::JoinPath(core->path_, kReserveName),
+      environment.owned_fs == nullptr ? kReservedMemtables * core->memtable_bytes_ : 0);
   BASALT_RETURN_IF_ERROR(core->LockDirectory());
   BASALT_RETURN_IF_ERROR(core->LoadManifest());
   BASALT_RETURN_IF_ERROR(core->ReplayLog());
@@ -270,6 +275,8 @@ Status Core::StartLog(const wal::RecoveryResult& recovered) {
     const std::scoped_lock commit(commit_mutex_);
     Seal();
   }
+  // A database that has never filled a memtable is too small to keep space back.
+  if (!State()->version->trees().empty()) reserve_->Fill();
   const std::scoped_lock lock(mutex_);
   ScheduleFlush();
   ScheduleCompaction();

@@ -136,20 +136,29 @@ void Core::Leave(Generation* generation) {
 
 Status Core::WriteForm(const LogForm& form, size_t count, const Precondition* precondition,
                        Durability durability) {
+  bool may_use_reserve = form.deletes_only;
   while (true) {
     Generation* const generation = EnterActive();
-    const Attempt attempt = TryWrite(form, count, precondition, generation);
-    if (attempt.outcome == Attempt::Outcome::kDone) {
-      if (!attempt.status.ok()) {
-        if (attempt.full != nullptr) static_cast<void>(MakeRoom(attempt.full));
-        return attempt.status;
-      }
+    Attempt attempt = TryWrite(form, count, precondition, generation);
+    if (attempt.outcome == Attempt::Outcome::kDone && attempt.status.ok()) {
       Pace(form.bytes.size());
       return durability == Durability::kPower ? log_->Sync(attempt.lsn) : Status();
     }
-    if (attempt.full != nullptr) BASALT_RETURN_IF_ERROR(MakeRoom(attempt.full));
+    Status refused = std::move(attempt.status);
+    if (attempt.full != nullptr) {
+      Status made = MakeRoom(attempt.full);
+      if (refused.ok()) refused = std::move(made);
+    }
+    if (refused.code() == StatusCode::kResourceExhausted && std::exchange(may_use_reserve, false) &&
+        UseReserve()) {
+      continue;
+    }
+    if (!refused.ok()) return refused;
   }
 }
+
+// The reserve's space lets the memtables be flushed, and their log be removed.
+bool Core::UseReserve() { return reserve_->Release() && Flush().ok(); }
 
 Core::Attempt Core::TryWrite(const LogForm& form, size_t count, const Precondition* precondition,
                              Generation* generation) {

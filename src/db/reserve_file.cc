@@ -1,0 +1,43 @@
+#include "db/reserve_file.h"
+
+#include <exception>
+#include <utility>
+
+#include "base/check.h"
+
+namespace basalt::db {
+
+ReserveFile::ReserveFile(io::FileSystem* fs, std::string path, uint64_t bytes)
+    : fs_(fs), path_(std::move(path)), bytes_(bytes) {}
+
+bool ReserveFile::Fill() noexcept {
+  const std::scoped_lock lock(mutex_);
+  if (is_there_ || bytes_ == 0) return true;
+  try {
+    const Made made = Make();
+    is_there_ = made == Made::kYes;
+    if (!is_there_) static_cast<void>(fs_->RemoveFile(path_));
+    return made != Made::kNoRoom;
+  } catch (const std::exception&) {  // no memory: there is none this time
+    return true;
+  }
+}
+
+ReserveFile::Made ReserveFile::Make() {
+  static_cast<void>(fs_->RemoveFile(path_));  // of an earlier run
+  const auto file = fs_->Open(path_, io::OpenMode::kCreate);
+  // Twice the size at first: what is left of the disk must not be taken away from the log.
+  if (!file || !(*file)->Allocate(2 * bytes_).ok()) return Made::kNoRoom;
+  const auto size = (*file)->Size();
+  if (!size || *size != 2 * bytes_) return Made::kUnsupported;
+  return (*file)->Truncate(bytes_).ok() ? Made::kYes : Made::kNoRoom;
+}
+
+bool ReserveFile::Release() noexcept {
+  const std::scoped_lock lock(mutex_);
+  if (!is_there_) return false;
+  is_there_ = false;
+  return fs_->RemoveFile(path_).ok();
+}
+
+}  // namespace basalt::db

@@ -1,0 +1,145 @@
+// A real file system that fills up while a database writes to it, is freed, and is written to again
+// without reopening. Needs the right to mount; skipped where that is not given.
+
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "basalt/db.h"
+
+namespace basalt {
+namespace {
+
+/// An ext4 file system in a file, mounted for as long as this lives.
+class SmallDisk {
+ public:
+  explicit SmallDisk(uint64_t mebibytes) {
+    std::string pattern = (std::filesystem::temp_directory_path() / "basalt-full-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) return;
+    root_ = pattern;
+    mount_ = root_ + "/disk";
+    std::filesystem::create_directory(mount_);
+    const std::string image = root_ + "/image";
+    std::ofstream(image).put('\0');
+    std::filesystem::resize_file(image, mebibytes << 20);
+    const std::string command = "(/sbin/mkfs.ext4 -q -m 0 " + image + " && mount -o loop " + image +
+                                " " + mount_ + ") >/dev/null 2>&1";
+    mounted_ = std::system(command.c_str()) == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) umount(mount_.c_str());
+    std::error_code ignored;
+    std::filesystem::remove_all(root_, ignored);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  bool mounted() const { return mounted_; }
+  std::string Path(const std::string& name) const { return mount_ + "/" + name; }
+  uint64_t Free() const { return std::filesystem::space(mount_).available; }
+
+  /// A file of this size that holds real bytes.
+  void Ballast(uint64_t bytes) const {
+    std::ofstream file(Path("ballast"), std::ios::binary);
+    const std::string piece(1 << 20, 'b');
+    for (uint64_t done = 0; done < bytes; done += piece.size()) {
+      file.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+    }
+  }
+
+ private:
+  std::string root_;
+  std::string mount_;
+  bool mounted_ = false;
+};
+
+std::string KeyOf(int i) { return "key" + std::to_string(1'000'000 + i); }
+
+/// Bytes that do not compress, which follow from the number.
+std::string ValueOf(int i) {
+  std::string value(1000, '\0');
+  uint64_t state = 0x9E37'79B9'7F4A'7C15 * static_cast<uint64_t>(i + 1);
+  for (char& byte : value) {
+    state = state * 6'364'136'223'846'793'005 + 1;
+    byte = static_cast<char>(state >> 56);
+  }
+  return value;
+}
+
+TEST(FullDisk, LosesNothingAndGoesOnWhenThereIsRoomAgain) {
+  const SmallDisk disk(96);
+  if (!disk.mounted()) GTEST_SKIP() << "no right to mount a file system here";
+  disk.Ballast(40 << 20);
+  const std::string path = disk.Path("db");
+  auto db = DB::Open(path, {.memory_budget = 16 << 20}).value();
+  int written = 0;
+  Status refused;
+  for (; written < 100'000; ++written) {
+    refused = db->Put(KeyOf(written), ValueOf(written));
+    if (!refused.ok()) break;
+  }
+  ASSERT_FALSE(refused.ok()) << "the disk never filled up";
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted) << refused.ToString();
+  ASSERT_GT(written, 20'000);
+  // Reads go on, and a write that is refused again leaves nothing.
+  EXPECT_TRUE((*db->Get(KeyOf(0)))->view() == ValueOf(0));
+  for (int i = 0; i < 20; ++i) static_cast<void>(db->Put("late" + std::to_string(i), ValueOf(i)));
+
+  std::filesystem::remove(disk.Path("ballast"));
+  Status resumed;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    resumed = db->Put(KeyOf(written), ValueOf(written));
+    if (resumed.ok()) break;
+  }
+  ASSERT_TRUE(resumed.ok()) << "with " << disk.Free() << " bytes free: " << resumed.ToString();
+  const int end = written + 10'000;
+  for (++written; written < end; ++written) {
+    const Status status = db->Put(KeyOf(written), ValueOf(written));
+    ASSERT_TRUE(status.ok()) << status.ToString();
+  }
+  ASSERT_TRUE(db->Flush().ok());
+  ASSERT_TRUE(db->Close().ok());
+  db.reset();
+
+  EXPECT_TRUE(DB::Check(path).value().ok());
+  db = DB::Open(path, {.memory_budget = 16 << 20}).value();
+  for (int i = 0; i < written; ++i) {
+    const auto value = db->Get(KeyOf(i));
+    ASSERT_TRUE(value && *value && (*value)->view() == ValueOf(i)) << KeyOf(i);
+  }
+}
+
+TEST(FullDisk, DeletingMakesRoomOnADiskThatIsFull) {
+  const SmallDisk disk(64);
+  if (!disk.mounted()) GTEST_SKIP() << "no right to mount a file system here";
+  auto db = DB::Open(disk.Path("db"), {.memory_budget = 8 << 20}).value();
+  int written = 0;
+  while (written < 100'000 && db->Put(KeyOf(written), ValueOf(written)).ok()) ++written;
+  ASSERT_LT(written, 100'000);
+  Status deleted;
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    deleted = db->DeleteRange("key", "kez");
+    if (deleted.ok()) deleted = db->Flush();
+    if (deleted.ok()) break;
+    // What a compaction has taken comes back when it finds no more.
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  ASSERT_TRUE(deleted.ok()) << deleted.ToString() << ", " << disk.Free() << " bytes free";
+  // A compaction that is under way may still hold some of the tables.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (disk.Free() < uint64_t{20} << 20 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_GT(disk.Free(), uint64_t{20} << 20) << db->GetStats().range_deletes << " range deletes";
+  EXPECT_TRUE(db->Put("after", "1").ok());
+}
+
+}  // namespace
+}  // namespace basalt
