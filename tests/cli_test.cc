@@ -5,12 +5,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <boost/json/src.hpp>  // Compiled into this file: no library is linked for it.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "basalt/db.h"
 
@@ -18,7 +23,68 @@ namespace basalt {
 namespace {
 
 namespace fs = std::filesystem;
+namespace json = boost::json;
 using std::string_literals::operator""s;
+
+/// The lines of a CSV text as RFC 4180 has them.
+std::vector<std::vector<std::string>> ParseCsv(const std::string& text) {
+  std::vector<std::vector<std::string>> lines;
+  std::vector<std::string> line(1);
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '"' && i + 1 < text.size() && text[i + 1] == '"') {
+      line.back() += text[++i];
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && c == ',') {
+      line.emplace_back();
+    } else if (!quoted && c == '\n') {
+      lines.push_back(std::exchange(line, std::vector<std::string>(1)));
+    } else {
+      line.back() += c;
+    }
+  }
+  EXPECT_FALSE(quoted) << text;
+  EXPECT_EQ(line, std::vector<std::string>(1)) << "a last line without its end: " << text;
+  return lines;
+}
+
+json::object ParseObject(const std::string& text) {
+  json::error_code error;
+  const json::value value = json::parse(text, error);
+  EXPECT_FALSE(error) << error.message() << ": " << text;
+  return value.is_object() ? value.get_object() : json::object();
+}
+
+/// The lines of JSON in a text.
+std::vector<json::object> ParseLines(const std::string& text) {
+  std::vector<json::object> objects;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) objects.push_back(ParseObject(line));
+  return objects;
+}
+
+/// The values of a document by their names, as csv and raw give them.
+void Flatten(const std::string& name, const json::value& value,
+             std::map<std::string, std::string>* flat) {
+  const std::string prefix = name.empty() ? "" : name + ".";
+  if (value.is_object()) {
+    for (const auto& member : value.get_object()) {
+      Flatten(prefix + std::string(member.key()), member.value(), flat);
+    }
+  } else if (value.is_array()) {
+    for (size_t i = 0; i < value.get_array().size(); ++i) {
+      Flatten(prefix + std::to_string(i), value.get_array()[i], flat);
+    }
+  } else if (value.is_string()) {
+    (*flat)[name] = std::string(value.get_string());
+  } else if (value.is_double()) {
+    (*flat)[name] = "a decimal";
+  } else {
+    (*flat)[name] = json::serialize(value);
+  }
+}
 
 struct Outcome {
   int code;
@@ -72,13 +138,64 @@ class Cli : public testing::Test {
     EXPECT_NE(outcome.err.find(word), std::string::npos) << command << "\n" << outcome.err;
   }
 
+  /// Runs a command that prints figures in each format, which must all say the same.
+  json::object Figures(const std::string& command, int code = 0) const {
+    const auto run = [&](const std::string& format) {
+      const Outcome outcome = Run(command + " --output " + format);
+      EXPECT_EQ(outcome.code, code) << command << " " << format << "\n" << outcome.err;
+      return outcome.out;
+    };
+    const json::object document = ParseObject(run("json"));
+    std::map<std::string, std::string> flat;
+    Flatten("", document, &flat);
+    const auto lines = ParseCsv(run("csv"));
+    EXPECT_EQ(lines.at(0), (std::vector<std::string>{"name", "value"})) << command;
+    EXPECT_EQ(lines.size(), flat.size() + 1) << command;
+    std::string raw;
+    for (size_t i = 1; i < lines.size(); ++i) {
+      const std::string& name = lines[i].at(0);
+      EXPECT_TRUE(flat.contains(name)) << command << ": " << name;
+      if (flat[name] != "a decimal") {
+        EXPECT_EQ(lines[i].at(1), flat[name]) << command << ": " << name;
+      }
+      raw += name + "\t" + lines[i].at(1) + "\n";
+    }
+    EXPECT_EQ(run("raw"), raw) << command;
+    return document;
+  }
+
+  /// The only file of the database `db` whose name ends so; a path in the test's directory.
+  std::string OnlyFile(const std::string& ending) const {
+    std::string found;
+    for (const auto& entry : fs::directory_iterator(At("db"))) {
+      const std::string name = entry.path().filename().string();
+      if (!name.ends_with(ending)) continue;
+      EXPECT_EQ(found, "") << "a second file: " << name;
+      found = "db/" + name;
+    }
+    EXPECT_NE(found, "") << ending;
+    return found;
+  }
+
   fs::path home_;
 };
 
+/// An unsigned number of a document, wherever it came from.
+uint64_t Number(const json::object& document, const char* name) {
+  const json::value* value = document.if_contains(name);
+  EXPECT_NE(value, nullptr) << name;
+  return value == nullptr ? 0 : value->to_number<uint64_t>();
+}
+std::string Text(const json::object& document, const char* name) {
+  const json::value* value = document.if_contains(name);
+  EXPECT_TRUE(value != nullptr && value->is_string()) << name;
+  return value == nullptr ? "" : std::string(value->as_string());
+}
+
 TEST_F(Cli, EveryVerbExplainsItselfWithExamples) {
   const std::string help = Out("$B --help");
-  for (const char* verb :
-       {"get", "put", "del", "scan", "load", "dump", "check", "repair", "stat", "phash", "demo"}) {
+  for (const char* verb : {"get", "put", "del", "scan", "load", "dump", "check", "repair", "stat",
+                           "compact", "inspect", "bench", "phash", "demo"}) {
     EXPECT_NE(help.find("\n  "s + verb + " "), std::string::npos) << verb;
     EXPECT_NE(Out("$B "s + verb + " --help").find("Examples:\n  basalt "s + verb),
               std::string::npos)
@@ -198,8 +315,8 @@ TEST_F(Cli, LoadTakesLinesAsTheyCome) {
 }
 
 TEST_F(Cli, ReadersNeverMakeADatabase) {
-  for (const char* command :
-       {"get db k", "del db k", "scan db", "dump db", "check db", "repair db", "stat db"}) {
+  for (const char* command : {"get db k", "del db k", "scan db", "dump db", "check db", "repair db",
+                              "stat db", "compact db", "inspect db/MANIFEST"}) {
     ExpectRefused("$B "s + command, 3, "db");
     EXPECT_FALSE(fs::exists(At("db"))) << command;
   }
@@ -213,7 +330,8 @@ TEST_F(Cli, ReadersNeverMakeADatabase) {
 
 TEST_F(Cli, ALockedDatabaseIsUnavailable) {
   const auto db = DB::Open(At("db").string()).value();
-  for (const char* command : {"get db k", "put db k v", "scan db", "stat db", "check db"}) {
+  for (const char* command :
+       {"get db k", "put db k v", "scan db", "stat db", "check db", "compact db"}) {
     ExpectRefused("$B "s + command, 5, "Busy");
   }
 }
@@ -308,12 +426,532 @@ TEST_F(Cli, ADamagedTableIsCorruption) {
   EXPECT_EQ(Run("$B dump db >/dev/null").code, 4);
 }
 
-TEST_F(Cli, StatIsATableOrJson) {
+TEST_F(Cli, StatShowsTheSameFiguresInEveryFormat) {
+  WriteFile("many", Out("seq -w 1 5000 | sed 's/$/\\tvalue/'"));
+  EXPECT_NE(Out("$B load db many; $B compact db; $B put db k v"), "");
+  const std::string table = Out("$B stat db");
+  for (const char* row : {"level ", "\nL0 ", "\nL1 ", "\nall ", "\n  last_sequence ", " 5,001\n",
+                          "\n  compaction_debt ", "\n  memory_budget ", "\n  memtable_bytes ",
+                          " %\n", "\n  log_bytes ", "\n  write_waits ", "\n  snapshots "}) {
+    EXPECT_NE(("\n" + table).find(row), std::string::npos) << row << "\n" << table;
+  }
+  const json::object figures = Figures("$B stat db");
+  EXPECT_EQ(Number(figures, "last_sequence"), 5001U);
+  EXPECT_EQ(Number(figures, "recovered_records"), 1U);
+  EXPECT_EQ(Text(figures, "background_error"), "");
+  uint64_t records = 0;
+  uint64_t tables = 0;
+  for (const json::value& level : figures.at("levels").as_array()) {
+    records += Number(level.as_object(), "records");
+    tables += Number(level.as_object(), "tables");
+  }
+  EXPECT_EQ(records, 5000U);
+  EXPECT_EQ(tables, 1U);
+  EXPECT_EQ(Out("$B stat db --json"), Out("$B stat db --output json"));
+  ExpectRefused("$B stat db --json --output csv", 2, "excludes");
+  ExpectRefused("$B stat db --output yaml", 2, "yaml not in {table,csv,json,raw}");
+}
+
+TEST_F(Cli, RecordsComeInEveryFormat) {
+  EXPECT_EQ(Out("printf 'a,b\\tsay \"hi\"\\nline\\\\nbreak\\t\\\\xFF\\nplain\\tvalue\\n' "
+                "| $B load db - >/dev/null"),
+            "");
+  EXPECT_EQ(
+      ParseCsv(Out("$B scan db --output csv")),
+      (std::vector<std::vector<std::string>>{
+          {"key", "value"}, {"a,b", "say \"hi\""}, {"line\\nbreak", "\\xFF"}, {"plain", "value"}}));
+  EXPECT_EQ(Out("$B scan db --output csv --keys-only"), "key\n\"a,b\"\nline\\nbreak\nplain\n");
+  EXPECT_EQ(Out("$B scan db --output raw"), "a,b\tsay \"hi\"\nline\nbreak\t\xff\nplain\tvalue\n");
+  EXPECT_EQ(Out("$B scan db --output raw --keys-only --reverse"), "plain\nline\nbreak\na,b\n");
+  EXPECT_EQ(Out("$B scan db --output table"), Out("$B scan db"));
+  EXPECT_EQ(Out("$B scan db --output json"), Out("$B scan db --json"));
+  EXPECT_EQ(Out("$B scan db --output csv --prefix none"), "key,value\n");
+
+  EXPECT_EQ(Out("$B get db plain --output raw"), "value");
+  EXPECT_EQ(Out("$B get db plain --output table"), "value\n");
+  EXPECT_EQ(Out("$B get db plain --output csv"), "key,value\nplain,value\n");
+  EXPECT_EQ(Out("$B get db 'a,b' --output json"),
+            "{\"key\":\"a,b\",\"value\":\"say \\\"hi\\\"\"}\n");
+  ExpectRefused("$B get db absent --output json", 1, "absent");
+  ExpectRefused("$B get db plain --raw --output csv", 2, "excludes");
+}
+
+TEST_F(Cli, CheckAndRepairSayTheSameInEveryFormat) {
+  WriteFile("many", Out("seq -w 1 1000 | sed 's/.*/key&\\tvalue-&/'"));
+  EXPECT_EQ(Out("$B load db many --batch 10 >/dev/null"), "");
+  json::object report = Figures("$B check db");
+  EXPECT_EQ(Number(report, "log_records"), 100U);
+  EXPECT_TRUE(report.at("findings").as_array().empty());
+
+  const std::string log = OnlyFile(".log");
+  FlipBit(At(log), ReadFile(log).find("value-0500"));
+  report = Figures("$B check db", 4);
+  ASSERT_EQ(report.at("findings").as_array().size(), 1U);
+  EXPECT_NE(Text(report.at("findings").as_array()[0].as_object(), "status").find("LSN 50 to 50"),
+            std::string::npos);
+
+  const json::object repaired = ParseObject(Out("$B repair db --output json"));
+  EXPECT_EQ(Number(repaired, "last_lsn_kept"), 49U);
+  EXPECT_EQ(Number(repaired, "first_lsn_lost"), 50U);
+  EXPECT_EQ(Number(repaired, "last_lsn_lost"), 100U);
+  EXPECT_EQ(repaired.at("moved_to_lost").as_array().size(), 1U);
+  EXPECT_EQ(Number(Figures("$B repair db"), "first_lsn_lost"), 0U);
+}
+
+TEST_F(Cli, CompactDropsWhatIsDeletedAndOverwritten) {
+  WriteFile("many", Out("seq -w 1 3000 | sed 's/$/\\tvalue/'"));
+  EXPECT_NE(Out("$B load db many; $B compact db; $B load db many"), "");
+  EXPECT_EQ(Out("$B del db $(seq -w 1 2000)"), "");
+  const std::string said = Out("$B compact db --progress");
+  EXPECT_NE(said.find("after  1,000 records in 1 table, "), std::string::npos) << said;
+  EXPECT_NE(said.find("took "), std::string::npos) << said;
+  uint64_t deletes = 0;
+  const json::object figures = Figures("$B stat db");
+  for (const json::value& level : figures.at("levels").as_array()) {
+    deletes += Number(level.as_object(), "deletes");
+  }
+  EXPECT_EQ(deletes, 0U);
+  EXPECT_EQ(Out("$B scan db --keys-only | wc -l; $B scan db --limit 1"), "1000\n2001\tvalue\n");
+  EXPECT_EQ(ParseObject(Out("$B check db --output json")).at("findings").as_array().size(), 0U);
+}
+
+TEST_F(Cli, CompactTakesARange) {
+  EXPECT_EQ(Out("$B put db a 1; $B put db b 2; $B put db c 3"), "");
+  EXPECT_NE(Out("$B compact db --from a --to b").find("after  3 records"), std::string::npos);
+  EXPECT_NE(Out("$B compact db --base64 --from YQ== --to Yg==").find("after  3 records"),
+            std::string::npos);
+  EXPECT_NE(Out("$B compact db --to b").find("after  3 records"), std::string::npos);
+  ExpectRefused("$B compact db --from b --to a", 2, "must be below");
+  ExpectRefused("$B compact db --from a --to a", 2, "must be below");
+  ExpectRefused("$B compact db --base64 --from '?'", 2, "not base64");
+  EXPECT_EQ(Out("$B scan db"), "a\t1\nb\t2\nc\t3\n");
+}
+
+class CliInspect : public Cli {
+ protected:
+  /// A database with a table, a log of two batches, and what a name says of both.
+  void MakeDatabase() const {
+    WriteFile("many", Out("seq -w 1 2000 | sed 's/$/\\tsome value/'"));
+    EXPECT_NE(Out("$B load db many; $B compact db; $B put db first v; $B del db second 0001"), "");
+    EXPECT_EQ(Out("cp -r db sound"), "");
+  }
+  /// Inspects a file in which something may be damaged: whatever it is, JSON comes of it, or one
+  /// complaint.
+  int InspectDamaged(const std::string& file, const std::string& what) const {
+    const Outcome outcome = Run("$B inspect " + file);
+    EXPECT_TRUE(outcome.code == 0 || outcome.code == 4 || outcome.code == 3)
+        << what << ": exit code " << outcome.code << "\n"
+        << outcome.err;
+    EXPECT_EQ(outcome.code == 0, outcome.err.empty()) << what << "\n" << outcome.err;
+    if (outcome.out.empty()) return outcome.code;
+    const json::object document = ParseObject(outcome.out);
+    const json::value* findings = document.if_contains("findings");
+    if (findings == nullptr || !findings->is_array()) {
+      ADD_FAILURE() << what << "\n" << outcome.out;
+      return outcome.code;
+    }
+    EXPECT_EQ(outcome.code == 0, findings->get_array().empty()) << what << "\n" << outcome.out;
+    return outcome.code;
+  }
+};
+
+TEST_F(CliInspect, AManifestShowsItsTables) {
+  MakeDatabase();
+  const json::object manifest = ParseObject(Out("$B inspect db/MANIFEST"));
+  EXPECT_EQ(Text(manifest, "kind"), "manifest");
+  EXPECT_EQ(Text(manifest, "file"), "db/MANIFEST");
+  EXPECT_EQ(Number(manifest, "bytes"), fs::file_size(At("db/MANIFEST")));
+  EXPECT_EQ(Text(manifest.at("header").as_object(), "magic"), "BSLTMAN1");
+  EXPECT_EQ(Number(manifest.at("body").as_object(), "last_sequence"), 2000U);
+  ASSERT_EQ(manifest.at("tables").as_array().size(), 1U);
+  const json::object& table = manifest.at("tables").as_array()[0].as_object();
+  EXPECT_EQ(Number(table, "records"), 2000U);
+  EXPECT_EQ(Number(table, "bytes"), fs::file_size(At(OnlyFile(".tbl"))));
+  EXPECT_EQ(Text(table, "smallest_key"), "0001");
+  EXPECT_EQ(Text(table, "largest_key"), "2000");
+  EXPECT_TRUE(manifest.at("findings").as_array().empty());
+  Figures("$B inspect db/MANIFEST");
+  ExpectRefused("$B inspect db/MANIFEST --output table", 2, "table not in {json,csv,raw}");
+}
+
+TEST_F(CliInspect, KeyspacesRangeDeletesAndMergesAreShown) {
+  {
+    const auto db = DB::Open(At("db").string()).value();
+    const KeyspaceId keyspace = db->CreateKeyspace("users").value();
+    ASSERT_TRUE(db->Put("a", "1", {.keyspace = keyspace}).ok());
+    ASSERT_TRUE(db->Merge("b", MergeOperator::kAppend, "x").ok());
+    ASSERT_TRUE(db->DeleteRange("c", "d").ok());
+    ASSERT_TRUE(db->Close().ok());
+  }
+  const json::object manifest = ParseObject(Out("$B inspect db/MANIFEST"));
+  ASSERT_EQ(manifest.at("keyspaces").as_array().size(), 1U);
+  const json::object& keyspace = manifest.at("keyspaces").as_array()[0].as_object();
+  EXPECT_EQ(Text(keyspace, "name"), "users");
+  json::array operations;
+  const json::object log = ParseObject(Out("$B inspect " + OnlyFile(".log")));
+  for (const json::value& record : log.at("records").as_array()) {
+    if (Text(record.as_object(), "type") != "batch") continue;
+    for (const json::value& each : record.at("operations").as_array()) operations.push_back(each);
+  }
+  ASSERT_EQ(operations.size(), 3U);
+  EXPECT_EQ(Number(operations[0].as_object(), "keyspace"), Number(keyspace, "id"));
+  EXPECT_EQ(Text(operations[1].as_object(), "kind"), "merge");
+  EXPECT_EQ(Text(operations[1].as_object(), "operator"), "append");
+  EXPECT_EQ(Text(operations[2].as_object(), "kind"), "delete_range");
+  EXPECT_EQ(Text(operations[2].as_object(), "end"), "d");
+  EXPECT_NE(Out("$B compact db").find("after  2 records in 2 tables"), std::string::npos)
+      << "one in each keyspace";
+}
+
+TEST_F(CliInspect, ALogShowsItsRecordsAndTheirOperations) {
+  EXPECT_EQ(Out("$B put db first 12345; $B del db second third; $B put db --base64 AP8= ''"), "");
+  EXPECT_EQ(Out("cat db/*.log >whole.log; ls db/*.log | wc -l"), "3\n") << "one each opening";
+  std::vector<json::object> records;
+  for (const auto& entry : fs::directory_iterator(At("db"))) {
+    if (entry.path().extension() != ".log") continue;
+    const json::object log = ParseObject(Out("$B inspect db/" + entry.path().filename().string()));
+    EXPECT_EQ(Text(log, "kind"), "log");
+    EXPECT_EQ(Text(log.at("header").as_object(), "magic"), "BSLTLOG1");
+    EXPECT_TRUE(log.at("closed").as_bool());
+    EXPECT_TRUE(log.at("findings").as_array().empty());
+    EXPECT_EQ(Number(log, "record_count"), 2U) << "a batch and the closing record";
+    for (const json::value& record : log.at("records").as_array()) {
+      if (Text(record.as_object(), "type") == "batch") records.push_back(record.as_object());
+    }
+  }
+  ASSERT_EQ(records.size(), 3U);
+  std::sort(records.begin(), records.end(), [](const json::object& a, const json::object& b) {
+    return Number(a, "lsn") < Number(b, "lsn");
+  });
+  EXPECT_EQ(json::serialize(records[0].at("operations")),
+            R"([{"kind":"put","key":"first","key_bytes":5,"value_bytes":5}])");
+  EXPECT_EQ(json::serialize(records[1].at("operations")),
+            R"([{"kind":"delete","key":"second","key_bytes":6},)"
+            R"({"kind":"delete","key":"third","key_bytes":5}])");
+  EXPECT_EQ(Number(records[1], "first_sequence"), 2U);
+  EXPECT_EQ(Number(records[1], "count"), 2U);
+  EXPECT_EQ(json::serialize(records[2].at("operations")),
+            R"([{"kind":"put","key":{"base64":"AP8="},"key_bytes":2,"value_bytes":0}])");
+}
+
+TEST_F(CliInspect, LimitBoundsWhatIsShownAndNotWhatIsCounted) {
+  WriteFile("many", Out("seq -w 1 1000 | sed 's/$/\\tsome value/'"));
+  EXPECT_NE(Out("$B load db many --batch 10"), "");
+  const std::string log = OnlyFile(".log");
+  json::object document = ParseObject(Out("$B inspect --limit 3 " + log));
+  EXPECT_EQ(Number(document, "record_count"), 101U);
+  EXPECT_EQ(Number(document, "operation_count"), 1000U);
+  ASSERT_EQ(document.at("records").as_array().size(), 3U);
+  EXPECT_EQ(document.at("records").as_array()[2].at("operations").as_array().size(), 3U);
+  EXPECT_EQ(Number(document.at("records").as_array()[2].as_object(), "count"), 10U);
+  document = ParseObject(Out("$B inspect " + log));
+  EXPECT_EQ(document.at("records").as_array().size(), 100U);
+  EXPECT_NE(Out("$B compact db"), "");
+  document = ParseObject(Out("$B inspect --limit 0 " + OnlyFile(".tbl")));
+  EXPECT_TRUE(document.at("blocks").as_array().empty());
+  EXPECT_GE(Number(document, "block_count"), 1U);
+  ExpectRefused("$B inspect db/MANIFEST --limit many", 2, "no whole number");
+}
+
+TEST_F(CliInspect, ATableShowsItsPartsAndTheyTileTheFile) {
+  WriteFile("many", Out("seq -w 1 3000 | sed 's/$/\\tsome value/'"));
+  EXPECT_NE(Out("$B load db many; $B compact db"), "");
+  const std::string file = OnlyFile(".tbl");
+  const json::object table = ParseObject(Out("$B inspect " + file));
+  EXPECT_EQ(Text(table, "kind"), "table");
+  EXPECT_EQ(Text(table.at("header").as_object(), "magic"), "BasaltTb");
+  EXPECT_EQ(Text(table.at("header").as_object(), "file_id"),
+            Text(table.at("trailer").as_object(), "file_id"));
+  EXPECT_EQ(Number(table.at("properties").as_object(), "records"), 3000U);
+  EXPECT_TRUE(table.at("findings").as_array().empty());
+  uint64_t end = 64;  // Of the header.
+  uint64_t records = 0;
+  const json::array& blocks = table.at("blocks").as_array();
+  ASSERT_EQ(blocks.size(), Number(table, "block_count"));
+  ASSERT_GT(blocks.size(), 1U);
+  for (const json::value& block : blocks) {
+    EXPECT_EQ(Number(block.as_object(), "offset"), end);
+    end += Number(block.as_object(), "bytes");
+    records += Number(block.as_object(), "records");
+  }
+  EXPECT_EQ(records, 3000U);
+  EXPECT_EQ(Text(blocks[0].as_object(), "first_key"), "0001");
+  for (const json::value& section : table.at("sections").as_array()) {
+    EXPECT_EQ(Number(section.as_object(), "offset"), end);
+    end += Number(section.as_object(), "bytes");
+    EXPECT_NE(Text(section.as_object(), "kind"), "unknown");
+  }
+  EXPECT_EQ(Number(table.at("trailer").as_object(), "section_table_offset"), end);
+  EXPECT_EQ(Number(table.at("trailer").as_object(), "file_bytes"), fs::file_size(At(file)));
+  Figures("$B inspect " + file);
+}
+
+TEST_F(CliInspect, AnyDamagedByteOfAManifestOrTableIsFound) {
+  MakeDatabase();
+  for (const std::string& file : {"db/MANIFEST"s, OnlyFile(".tbl")}) {
+    const std::string sound = ReadFile(file);
+    for (size_t i = 0; i < 40; ++i) {
+      const size_t offset = i < 12 ? 6 * i : (sound.size() - 1) * (i - 11) / 28;
+      WriteFile(file, sound);
+      FlipBit(At(file), offset);
+      EXPECT_EQ(InspectDamaged(file, file + " at " + std::to_string(offset)), 4)
+          << file << " " << offset;
+    }
+    WriteFile(file, sound);
+    EXPECT_EQ(InspectDamaged(file, file), 0);
+  }
+}
+
+TEST_F(CliInspect, WhatIsCutShortIsShownAsFarAsItGoes) {
+  MakeDatabase();
+  std::string log;
+  for (const auto& entry : fs::directory_iterator(At("db"))) {
+    if (entry.path().extension() == ".log") log = "db/" + entry.path().filename().string();
+  }
+  ASSERT_NE(log, "");
+  for (const std::string& file : {"db/MANIFEST"s, OnlyFile(".tbl"), log}) {
+    const std::string sound = ReadFile(file);
+    for (const size_t size :
+         {size_t{0}, size_t{5}, size_t{8}, size_t{63}, size_t{64}, size_t{100}, size_t{136},
+          size_t{600}, size_t{1024}, size_t{1050}, sound.size() / 2, sound.size() - 1}) {
+      if (size >= sound.size()) continue;
+      WriteFile(file, sound.substr(0, size));
+      const int code = InspectDamaged(file, file + " cut to " + std::to_string(size));
+      EXPECT_TRUE(code == 4 || file == log) << file << " " << size;
+    }
+    WriteFile(file, sound);
+  }
+}
+
+TEST_F(CliInspect, ADamagedRecordOfALogIsFoundAndTheOthersAreShown) {
+  WriteFile("many", Out("seq -w 1 1000 | sed 's/.*/key&\\tvalue-&/'"));
+  EXPECT_NE(Out("$B load db many --batch 10"), "");
+  const std::string log = OnlyFile(".log");
+  const std::string sound = ReadFile(log);
+  FlipBit(At(log), sound.find("value-0500"));
+  const Outcome outcome = Run("$B inspect --limit 1000 " + log);
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_NE(outcome.err.find("LSN 50 to 50"), std::string::npos) << outcome.err;
+  const json::object document = ParseObject(outcome.out);
+  EXPECT_EQ(Number(document, "record_count"), 100U) << "all but one, and the closing record";
+  EXPECT_EQ(document.at("records").as_array().size(), 100U);
+  EXPECT_EQ(document.at("findings").as_array().size(), 1U);
+
+  // One copy of the header does; without both no record can be believed.
+  WriteFile(log, sound);
+  FlipBit(At(log), 40);
+  EXPECT_EQ(InspectDamaged(log, "first copy"), 4);
+  EXPECT_EQ(Number(ParseObject(ReadFile(".out")), "record_count"), 101U);
+  FlipBit(At(log), 512 + 40);
+  EXPECT_EQ(InspectDamaged(log, "both copies"), 4);
+  EXPECT_FALSE(ParseObject(ReadFile(".out")).contains("records"));
+
+  for (size_t offset = 3; offset < sound.size(); offset += sound.size() / 60) {
+    WriteFile(log, sound);
+    FlipBit(At(log), offset);
+    InspectDamaged(log, "offset " + std::to_string(offset));
+  }
+}
+
+TEST_F(CliInspect, WhatIsNoFileOfADatabaseIsRefused) {
+  WriteFile("words", "apple\nbanana\n");
+  WriteFile("empty", "");
+  ExpectRefused("$B inspect words", 4, "no manifest, log or table");
+  ExpectRefused("$B inspect empty", 4, "no manifest, log or table");
+  ExpectRefused("$B inspect no-such", 3, "no-such");
   EXPECT_EQ(Out("$B put db k v"), "");
-  EXPECT_NE(Out("$B stat db").find("last_sequence"), std::string::npos);
-  const std::string json = Out("$B stat db --json");
-  EXPECT_EQ(json.find("{\"last_sequence\":1,"), 0U) << json;
-  EXPECT_NE(json.find("\"levels\":["), std::string::npos);
+  ExpectRefused("$B inspect db", 3, "such as db/MANIFEST");
+  EXPECT_NE(Out("$B phash build w.phf words"), "");
+  ExpectRefused("$B inspect w.phf", 4, "`basalt phash stat`");
+  // A log of nothing but zeros, as a crash may leave it, is known by its name.
+  WriteFile("000009.log", std::string(4096, '\0'));
+  EXPECT_EQ(InspectDamaged("000009.log", "zeros"), 4);
+}
+
+class CliBench : public Cli {
+ protected:
+  /// Runs workloads and gives their results by name.
+  std::map<std::string, json::object> Bench(const std::string& arguments) const {
+    std::map<std::string, json::object> results;
+    const Outcome outcome = Run("$B bench --output json " + arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    for (json::object& result : ParseLines(outcome.out)) {
+      const std::string name = Text(result, "workload");
+      results[name] = std::move(result);
+    }
+    return results;
+  }
+};
+
+TEST_F(CliBench, EveryWorkloadDoesWhatItsNameSays) {
+  auto results = Bench(
+      "db --num 2000 --benchmarks "
+      "fillseq,readrandom,readmissing,readseq,readreverse,seekrandom,overwrite,compact");
+  ASSERT_EQ(results.size(), 8U);
+  for (const char* name : {"fillseq", "readrandom", "readmissing", "readseq", "readreverse",
+                           "seekrandom", "overwrite"}) {
+    EXPECT_EQ(Number(results[name], "operations"), 2000U) << name;
+    EXPECT_GT(results[name].at("ops_per_s").to_number<double>(), 0) << name;
+    const double median = results[name].at("p50_us").to_number<double>();
+    EXPECT_LE(median, results[name].at("p99_us").to_number<double>()) << name;
+    EXPECT_LE(median, results[name].at("max_us").to_number<double>()) << name;
+  }
+  EXPECT_EQ(Number(results["readrandom"], "found"), 2000U);
+  EXPECT_EQ(Number(results["seekrandom"], "found"), 2000U);
+  EXPECT_EQ(Number(results["readmissing"], "lookups"), 2000U);
+  EXPECT_EQ(Number(results["readmissing"], "found"), 0U);
+  EXPECT_EQ(Number(results["compact"], "operations"), 1U);
+  EXPECT_EQ(Out("$B scan db --limit 1 --keys-only; $B scan db --reverse --limit 1 --keys-only; "
+                "$B scan db | wc -l"),
+            "0000000000000000\n0000000000001999\n2000\n");
+
+  EXPECT_EQ(Number(Bench("db --num 2000 --benchmarks fillsync")["fillsync"], "operations"), 2U);
+  EXPECT_LE(std::stoi(Out("$B scan db | wc -l")), 2) << "it has begun with an empty database";
+  results = Bench("db --num 2500 --benchmarks fillbatch,deleterandom");
+  EXPECT_EQ(Number(results["fillbatch"], "operations"), 2500U);
+  EXPECT_EQ(Number(results["deleterandom"], "operations"), 2500U);
+  const int left = std::stoi(Out("$B scan db | wc -l"));
+  EXPECT_GT(left, 2500 / 4) << "some 37 of 100 keys are not hit";
+  EXPECT_LT(left, 2500 / 2);
+  Bench("db --num 3000 --benchmarks fillrandom");
+  const int filled = std::stoi(Out("$B scan db | wc -l"));
+  EXPECT_GT(filled, 3000 / 2) << "some 63 of 100 keys are hit";
+  EXPECT_LT(filled, 3000 * 3 / 4);
+  EXPECT_NE(Out("$B check db").find("No faults found."), std::string::npos);
+}
+
+TEST_F(CliBench, YcsbReadsWhatItHasLoaded) {
+  const auto results = Bench(
+      ":memory: --num 1000 --reads 4000 --benchmarks "
+      "ycsbload,ycsba,ycsbb,ycsbc,ycsbd,ycsbe,ycsbf");
+  ASSERT_EQ(results.size(), 7U);
+  // The least and most of 4000 operations that look for a key.
+  const std::map<std::string, std::pair<uint64_t, uint64_t>> lookups = {
+      {"ycsba", {1700, 2300}}, {"ycsbb", {3700, 3900}}, {"ycsbc", {4000, 4000}},
+      {"ycsbd", {3700, 3900}}, {"ycsbe", {3700, 3900}}, {"ycsbf", {4000, 4000}}};
+  EXPECT_EQ(Number(results.at("ycsbload"), "operations"), 1000U);
+  for (const auto& [name, range] : lookups) {
+    const json::object& result = results.at(name);
+    EXPECT_EQ(Number(result, "operations"), 4000U) << name;
+    EXPECT_GE(Number(result, "lookups"), range.first) << name;
+    EXPECT_LE(Number(result, "lookups"), range.second) << name;
+    EXPECT_EQ(Number(result, "found"), Number(result, "lookups")) << name;
+  }
+}
+
+TEST_F(CliBench, YcsbInsertsNewRecords) {
+  Bench("db --num 1000 --reads 2000 --benchmarks ycsbload,ycsbd");
+  const std::string keys = Out("$B scan db --keys-only");
+  const int64_t records = std::count(keys.begin(), keys.end(), '\n');
+  EXPECT_GT(records, 1050) << "one in twenty operations inserts";
+  EXPECT_LT(records, 1150);
+  EXPECT_EQ(keys.substr(0, 4), "user");
+  EXPECT_EQ(keys.find('\n'), 24U);
+}
+
+TEST_F(CliBench, ThreadsShareTheOperations) {
+  auto results = Bench(
+      "db --num 1001 --threads 3 --benchmarks fillseq,readseq,readreverse,readrandom,compact");
+  EXPECT_EQ(Number(results["fillseq"], "threads"), 3U);
+  EXPECT_EQ(Number(results["fillseq"], "operations"), 1001U);
+  EXPECT_EQ(Number(results["readseq"], "operations"), 1001U);
+  EXPECT_EQ(Number(results["readreverse"], "operations"), 1001U);
+  EXPECT_EQ(Number(results["readrandom"], "found"), 1001U);
+  EXPECT_EQ(Number(results["compact"], "threads"), 1U);
+  EXPECT_EQ(Out("$B scan db | wc -l"), "1001\n");
+}
+
+TEST_F(CliBench, SizesAreAsAsked) {
+  auto results = Bench(
+      "db --num 100 --reads 50 --value-size 1000 --batch-size 7 --nexts 4 --memory-budget 8M "
+      "--durability power --benchmarks fillbatch,seekrandom");
+  EXPECT_EQ(Number(results["fillbatch"], "operations"), 100U);
+  EXPECT_EQ(Text(results["fillbatch"], "durability"), "power");
+  EXPECT_EQ(Number(results["seekrandom"], "operations"), 50U);
+  EXPECT_EQ(Out("$B get db 0000000000000042 --raw | wc -c"), "1000\n");
+  EXPECT_NE(Out("$B compact db"), "");
+  const json::object table = ParseObject(Out("$B inspect " + OnlyFile(".tbl")));
+  const uint64_t stored = Number(table, "bytes");
+  EXPECT_GT(stored, 100U * 1000U * 4 / 10) << "values compress to about half";
+  EXPECT_LT(stored, 100U * 1000U * 7 / 10);
+}
+
+TEST_F(CliBench, TheSameSeedGivesTheSameRecords) {
+  Bench("db --num 500 --seed 7 --benchmarks fillrandom");
+  const std::string first = Out("$B dump db");
+  Bench("db --num 500 --seed 7 --benchmarks fillrandom");
+  EXPECT_EQ(Out("$B dump db"), first);
+  Bench("db --num 500 --seed 8 --benchmarks fillrandom");
+  EXPECT_NE(Out("$B dump db"), first);
+}
+
+TEST_F(CliBench, ResultsComeInEveryFormat) {
+  const std::string bench = "$B bench :memory: --num 300 --benchmarks fillseq,readrandom,fillseq";
+  const auto lines = ParseCsv(Out(bench + " --output csv"));
+  ASSERT_EQ(lines.size(), 4U);
+  const auto objects = ParseLines(Out(bench + " --output json"));
+  ASSERT_EQ(objects.size(), 3U);
+  std::vector<std::string> names;
+  for (const auto& member : objects[0]) names.emplace_back(member.key());
+  EXPECT_EQ(lines[0], names);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(lines[i + 1].size(), names.size());
+    EXPECT_EQ(lines[i + 1][0], Text(objects[i], "workload"));
+  }
+  EXPECT_EQ(Out(bench + " --output raw | cut -f 1,3"),
+            "fillseq\t300\nreadrandom\t300\nfillseq\t300\n");
+  const std::string table = Out(bench);
+  EXPECT_EQ(table.find("300 records, values of 100 bytes that compress to about half, "), 0U)
+      << table;
+  EXPECT_NE(table.find("\nworkload "), std::string::npos) << table;
+  EXPECT_NE(table.find("  300 of 300\n"), std::string::npos) << table;
+}
+
+TEST_F(CliBench, ADatabaseThatItHasNotMadeIsLeftAlone) {
+  EXPECT_EQ(Out("$B put db mine value; mkdir other; touch other/file; touch file"), "");
+  ExpectRefused("$B bench db --num 10", 3, "--replace-database");
+  ExpectRefused("$B bench db --num 10 --benchmarks readrandom", 3, "--replace-database");
+  EXPECT_EQ(Out("$B get db mine"), "value\n");
+  ExpectRefused("$B bench other --num 10", 2, "not empty");
+  ExpectRefused("$B bench other --num 10 --replace-database", 2, "not empty");
+  EXPECT_EQ(Out("ls other"), "file\n");
+  ExpectRefused("$B bench file --num 10", 3, "is a file");
+
+  const std::string replace = "$B bench db --num 10 --benchmarks fillseq";
+  EXPECT_NE(Out(replace + " --replace-database"), "");
+  ExpectRefused("$B get db mine", 1, "mine");
+  EXPECT_NE(Out(replace), "") << "this one it has made itself";
+  EXPECT_EQ(Out("$B scan db | wc -l"), "10\n");
+  const auto held = DB::Open(At("db").string()).value();
+  ExpectRefused(replace, 5, "Busy");
+}
+
+TEST_F(CliBench, WorkloadsUseWhatOlderOnesHaveLeft) {
+  Bench("db --num 100 --benchmarks fillseq");
+  EXPECT_EQ(Number(Bench("db --num 100 --benchmarks readrandom")["readrandom"], "found"), 100U);
+  Bench("db --num 100 --benchmarks ycsbload");
+  const Outcome outcome = Run("$B bench db --num 100 --benchmarks readrandom --output json");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(Number(ParseObject(outcome.out), "found"), 0U);
+  EXPECT_NE(outcome.err.find("run `fillseq` before it"), std::string::npos) << outcome.err;
+  ASSERT_NE(Out("$B compact db"), "") << "other verbs work on it too";
+}
+
+TEST_F(CliBench, MistakesTeach) {
+  ExpectRefused("$B bench db --benchmarks fillsq", 2, "there is no workload 'fillsq'; there are ");
+  ExpectRefused("$B bench db --num 0", 2, "'0' is no whole number from 1");
+  ExpectRefused("$B bench db --threads 0", 2, "from 1 to 256");
+  ExpectRefused("$B bench db --durability fast", 2, "fast");
+  ExpectRefused("$B bench db --memory-budget 1k --num 10", 2, "memory_budget");
+  ExpectRefused("$B bench", 2, "PATH is required");
+  ExpectRefused("$B benhc db", 2, "did you mean `basalt bench`?");
+  const std::string help = Out("$B bench --help");
+  for (const char* name : {"fillseq", "fillrandom", "fillsync", "fillbatch", "overwrite",
+                           "readrandom", "readseq", "readreverse", "readmissing", "seekrandom",
+                           "deleterandom", "compact", "ycsbload", "ycsba", "ycsbf"}) {
+    EXPECT_NE(help.find("\n  "s + name + " "), std::string::npos) << name;
+  }
+  EXPECT_FALSE(fs::exists(At("db")));
 }
 
 TEST_F(Cli, TheDemoProvesWhatItSaysOnAnyText) {
@@ -546,6 +1184,9 @@ TEST_F(CliPhash, StatShowsTheLevelsAsATableOrJson) {
   EXPECT_EQ(table.find("fingerprint_bits"), std::string::npos) << table;
   EXPECT_NE(Out("$B phash stat k.set").find("\nfingerprint_bits "), std::string::npos);
   EXPECT_EQ(Out("$B phash stat k.set --json").find("{\"kind\":\"set\",\"keys\":20000,"), 0U);
+  const json::object figures = Figures("$B phash stat k.phf");
+  EXPECT_EQ(Number(figures, "keys"), 20000U);
+  EXPECT_GE(figures.at("levels").as_array().size(), 2U);
   const std::string map = Out("$B phash stat k.map --json");
   EXPECT_NE(map.find("\"fingerprint_bits\":4,\"payload_bits\":48,"), std::string::npos) << map;
 }

@@ -7,6 +7,8 @@
 
 #include "basalt/db.h"
 #include "tools/basalt/base64.h"
+#include "tools/basalt/record_printer.h"
+#include "tools/basalt/text_format.h"
 
 namespace basalt::tools {
 namespace {
@@ -61,8 +63,13 @@ ExitCode Get(const GetOptions& options, Output& out) {
     Complain("no key '" + ToText(*key) + "' in " + options.path);
     return ExitCode::kAbsent;
   }
-  out.Write((*value)->view());
-  if (!options.raw) out.Write("\n");
+  const std::string_view bytes = (*value)->view();
+  if (options.output == OutputFormat::kCsv || options.output == OutputFormat::kJson) {
+    RecordPrinter(options.output, RecordPrinter::Columns::kKeyAndValue, out).Print(*key, bytes);
+    return ExitCode::kOk;
+  }
+  out.Write(bytes);
+  if (options.output != OutputFormat::kRaw) out.Write("\n");
   return ExitCode::kOk;
 }
 
@@ -107,15 +114,13 @@ ExitCode Scan(const ScanVerbOptions& options, Output& out) {
                                                            .prefix = prefix,
                                                            .keys_only = options.keys_only,
                                                            .fill_cache = false});
-  const RecordFormat format = options.json ? RecordFormat::kJson : RecordFormat::kText;
-  std::string line;
+  RecordPrinter printer(
+      options.output,
+      options.keys_only ? RecordPrinter::Columns::kKey : RecordPrinter::Columns::kKeyAndValue, out);
   uint64_t left = options.limit;
   options.reverse ? it->SeekToLast() : it->SeekToFirst();
   for (; left > 0 && it->Valid(); --left) {
-    line.clear();
-    AppendRecord(format, it->key(), options.keys_only ? std::nullopt : std::optional(it->value()),
-                 line);
-    if (!out.Write(line)) return ExitCode::kOk;
+    if (!printer.Print(it->key(), it->value())) return ExitCode::kOk;
     options.reverse ? it->Prev() : it->Next();
   }
   return Report(it->status());

@@ -8,7 +8,7 @@
 #include "basalt/options.h"
 #include "tools/basalt/exit_code.h"
 #include "tools/basalt/output.h"
-#include "tools/basalt/text_format.h"
+#include "tools/basalt/output_format.h"
 
 namespace basalt::tools {
 
@@ -19,9 +19,10 @@ struct GetOptions {
   std::string path;
   std::string key;
   bool base64 = false;
-  bool raw = false;  ///< No newline after the value.
+  OutputFormat output = OutputFormat::kTable;
 };
-/// Prints the value's bytes; kAbsent when there is none.
+/// Prints the value's bytes and a newline, without one under kRaw, as a record under kCsv and
+/// kJson; kAbsent when there is none.
 ExitCode Get(const GetOptions& options, Output& out);
 
 struct PutOptions {
@@ -53,7 +54,7 @@ struct ScanVerbOptions {
   bool reverse = false;
   bool keys_only = false;
   bool base64 = false;
-  bool json = false;
+  OutputFormat output = OutputFormat::kTable;
 };
 /// Prints a range in key order, a line a record.
 ExitCode Scan(const ScanVerbOptions& options, Output& out);

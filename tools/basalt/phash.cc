@@ -14,6 +14,7 @@
 
 #include "basalt/perfect_hash.h"
 #include "tools/basalt/base64.h"
+#include "tools/basalt/document.h"
 #include "tools/basalt/figures.h"
 #include "tools/basalt/key_sources.h"
 #include "tools/basalt/perfect_hash_file.h"
@@ -364,26 +365,26 @@ std::string StatTable(const PerfectHashForm& form) {
   return text;
 }
 
-std::string StatJson(const PerfectHashForm& form) {
+Document StatDocument(const PerfectHashForm& form) {
   const PerfectHash& numbers = NumbersOf(form);
   const CellWidths widths = WidthsOf(form);
-  std::string text = "{\"kind\":\"" + std::string(KindOf(form)) +
-                     "\",\"keys\":" + std::to_string(numbers.size()) + ",\"seeds\":\"" +
-                     std::string(NameOf(numbers.seeds())) +
-                     "\",\"bits_per_key\":" + FormatDecimal(BitsPerKey(form), 6) +
-                     ",\"bytes\":" + std::to_string(BytesOf(form).size()) +
-                     ",\"hash_seed\":" + std::to_string(numbers.hash_seed()) +
-                     ",\"fingerprint_bits\":" + std::to_string(widths.fingerprint_bits) +
-                     ",\"payload_bits\":" + std::to_string(widths.payload_bits) + ",\"levels\":[";
-  const std::vector<PerfectHash::LevelFigures> levels = numbers.levels();
-  for (const PerfectHash::LevelFigures& level : levels) {
-    if (&level != levels.data()) text += ",";
-    text += "{\"keys\":" + std::to_string(level.keys) +
-            ",\"buckets\":" + std::to_string(level.buckets) +
-            ",\"slice\":" + std::to_string(level.slice) +
-            ",\"bytes\":" + std::to_string(level.bytes) + "}";
+  Document document{{"kind", KindOf(form)},
+                    {"keys", numbers.size()},
+                    {"seeds", NameOf(numbers.seeds())},
+                    {"bits_per_key", DecimalValue(BitsPerKey(form), 6)},
+                    {"bytes", BytesOf(form).size()},
+                    {"hash_seed", numbers.hash_seed()},
+                    {"fingerprint_bits", widths.fingerprint_bits},
+                    {"payload_bits", widths.payload_bits}};
+  boost::json::array levels;
+  for (const PerfectHash::LevelFigures& level : numbers.levels()) {
+    levels.push_back(Document{{"keys", level.keys},
+                              {"buckets", level.buckets},
+                              {"slice", level.slice},
+                              {"bytes", level.bytes}});
   }
-  return text + "]}\n";
+  document["levels"] = std::move(levels);
+  return document;
 }
 
 }  // namespace
@@ -425,7 +426,9 @@ ExitCode PhashQuery(const PhashQueryOptions& options, Output& out) {
 ExitCode PhashStat(const PhashStatOptions& options, Output& out) {
   const Result<PerfectHashFile> file = PerfectHashFile::Open(options.file);
   if (!file) return ReportPlainly(file.error());
-  out.Write(options.json ? StatJson(file->form()) : StatTable(file->form()));
+  out.Write(options.output == OutputFormat::kTable
+                ? StatTable(file->form())
+                : Rendered(options.output, StatDocument(file->form())));
   return ExitCode::kOk;
 }
 

@@ -8,6 +8,7 @@
 #include "tools/basalt/exit_code.h"
 #include "tools/basalt/key_lines.h"
 #include "tools/basalt/output.h"
+#include "tools/basalt/output_format.h"
 
 namespace basalt::tools {
 
@@ -42,7 +43,7 @@ ExitCode PhashQuery(const PhashQueryOptions& options, Output& out);
 
 struct PhashStatOptions {
   std::string file;
-  bool json = false;
+  OutputFormat output = OutputFormat::kTable;
 };
 /// Prints a file's figures.
 ExitCode PhashStat(const PhashStatOptions& options, Output& out);

@@ -81,7 +81,8 @@ void Progress::Update(uint64_t done, uint64_t records) {
 }
 
 std::string Progress::Amount(uint64_t amount) const {
-  return unit_ == ProgressUnit::kBytes ? FormatBytes(amount) : FormatCount(amount) + " keys";
+  if (unit_ == ProgressUnit::kBytes) return FormatBytes(amount);
+  return FormatCount(amount) + (unit_ == ProgressUnit::kKeys ? " keys" : " calls");
 }
 
 std::string Progress::Line(uint64_t done, uint64_t records) const {

@@ -15,9 +15,9 @@ enum class ProgressStyle : uint8_t { kSilent, kLines, kBar };
 /// For stderr: a bar on a terminal; elsewhere lines when asked for, else nothing.
 ProgressStyle ProgressStyleForStderr(bool asked_for);
 
-enum class ProgressUnit : uint8_t { kBytes, kKeys };
+enum class ProgressUnit : uint8_t { kBytes, kKeys, kCalls };
 
-/// How far a long operation has come, on stderr: share, bytes or keys, records, rate, time left.
+/// How far a long operation has come, on stderr: share, amount, records, rate, time left.
 /// One thread at a time. `Update` costs a clock read when nothing is due.
 class Progress {
  public:

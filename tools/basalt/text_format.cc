@@ -28,15 +28,6 @@ size_t Utf8SequenceLength(std::string_view bytes) {
   return InRange(bytes, 3, 0x80, 0xBF) ? 4 : 0;
 }
 
-bool IsUtf8(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const size_t length = Utf8SequenceLength(bytes);
-    if (length == 0) return false;
-    bytes.remove_prefix(length);
-  }
-  return true;
-}
-
 bool IsPlain(uint8_t byte) { return byte >= 0x20 && byte < 0x7F && byte != '\\'; }
 
 void AppendEscape(uint8_t byte, std::string& out) {
@@ -130,6 +121,15 @@ Result<Record> ParseJsonRecord(std::string_view line) {
 }
 
 }  // namespace
+
+bool IsUtf8(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const size_t length = Utf8SequenceLength(bytes);
+    if (length == 0) return false;
+    bytes.remove_prefix(length);
+  }
+  return true;
+}
 
 void AppendText(std::string_view bytes, std::string& out) {
   while (!bytes.empty()) {

@@ -30,6 +30,9 @@ struct Record {
   std::string value;
 };
 
+/// Whether all of it is well-formed UTF-8.
+bool IsUtf8(std::string_view bytes);
+
 /// Appends the text form of `bytes`.
 void AppendText(std::string_view bytes, std::string& out);
 /// The text form of `bytes`, for messages.

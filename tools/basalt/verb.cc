@@ -1,0 +1,39 @@
+#include "tools/basalt/verb.h"
+
+#include <charconv>
+#include <system_error>
+
+namespace basalt::tools {
+
+CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
+  return CLI::Validator(
+      [least, most](const std::string& text) {
+        uint64_t number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        const bool good = error == std::errc() && end == text.data() + text.size() &&
+                          number >= least && number <= most;
+        return good ? ""
+                    : "'" + text + "' is no whole number from " + std::to_string(least) +
+                          (most == UINT64_MAX ? "" : " to " + std::to_string(most));
+      },
+      "");
+}
+
+std::vector<std::string> KeysAmong(const std::vector<std::string>& arguments) {
+  std::vector<std::string> keys;
+  bool options_ended = false;
+  for (const std::string& argument : arguments) {
+    if (argument == "--" && !options_ended) {
+      options_ended = true;
+    } else if (argument.starts_with('-') && !options_ended) {
+      throw CLI::ExtrasError({argument +
+                              " (options stand before the keys, and keys that begin with "
+                              "a dash after --)"});
+    } else {
+      keys.push_back(argument);
+    }
+  }
+  return keys;
+}
+
+}  // namespace basalt::tools
