@@ -156,7 +156,8 @@ Status Core::FlushKeyspace(const Generation& generation, uint32_t keyspace, cons
   rules.boundaries = RetainedBoundaries();
   rules.range_deletes = {&range_deletes};
   rules.now_ms = WallMillis();
-  rules.has_merges_above = HasMerges(*State(), &generation);
+  // While the log is replayed, what it still holds is above, and not known yet.
+  rules.has_merges_above = queue_ == nullptr || HasMerges(*State(), &generation);
   outputs->ranges_applied =
       std::min(rules.boundaries.front(), generation.last_sequence.load(std::memory_order_relaxed));
   const auto source = generation.table->NewIterator(keyspace, base::kMaxSequence);

@@ -103,7 +103,10 @@ Status Core::Write(std::string_view batch, size_t count, const WriteOptions& opt
   thread_local std::string buffer;
   BASALT_ASSIGN_OR_RETURN(const LogForm form, ToLogForm(batch, &buffer));
   BASALT_ASSIGN_OR_RETURN(const Durability durability, DurabilityOf(form, options));
-  if (count == 0) return options.durability == Durability::kPower ? Sync() : Status();
+  if (count == 0) {  // it carries what was written before all the same
+    return options.durability.value_or(options_.durability) == Durability::kPower ? Sync()
+                                                                                  : Status();
+  }
   Status written = WriteForm(form, count, nullptr, durability);
   if (buffer.capacity() > kKeptFormBytes) std::string().swap(buffer);
   return written;
