@@ -379,6 +379,62 @@ TEST_P(Operations, TheDefaultTtlIsForPutsThatNameNone) {
   EXPECT_EQ(Scan(), "b=1 ");
 }
 
+TEST_P(Operations, OpenReadOnlyReadsAndWritesNothing) {
+  for (int i = 0; i < 3000; ++i) {
+    ASSERT_TRUE(db_->Put("key" + std::to_string(i), std::string(100, 'x')).ok());
+  }
+  Pass();
+  ASSERT_TRUE(db_->DeleteRange("key1", "key2").ok());
+  ASSERT_TRUE(db_->Put("key1", "new").ok());
+  const std::string expected = Scan();
+  const auto reader = db::OpenDatabaseReadOnly("/db", {.memory_budget = 1 << 20}, Environment());
+  ASSERT_TRUE(reader) << reader.error().ToString();
+  // What is written from now on is not seen.
+  ASSERT_TRUE(db_->Put("key2", "newer").ok());
+  ASSERT_TRUE(db_->CompactRange().ok());
+  std::string found;
+  const auto it = (*reader)->NewIterator();
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    found.append(it->key()).append("=").append(it->value()).append(" ");
+  }
+  ASSERT_TRUE(it->status().ok()) << it->status().ToString();
+  EXPECT_TRUE(found == expected);
+  EXPECT_EQ((*reader)->Get("key1").value()->view(), "new");
+  for (const Status& status :
+       {(*reader)->Put("a", "1"), (*reader)->Flush(), (*reader)->CompactRange(), (*reader)->Sync(),
+        (*reader)->CreateKeyspace("new").status()}) {
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status.ToString();
+  }
+  EXPECT_EQ((*reader)->GetStats().memory_budget, uint64_t{1} << 20);
+  EXPECT_TRUE((*reader)->Close().ok());
+}
+
+TEST(OpenReadOnly, LeavesADirectoryAsItIs) {
+  io::SimFileSystem fs;
+  io::SimClock clock;
+  io::ManualExecutor executor{1};
+  db::Environment environment;
+  environment.fs = &fs;
+  environment.clock = &clock;
+  environment.executor = &executor;
+  EXPECT_EQ(db::OpenDatabaseReadOnly("/db", {}, environment).error().code(), StatusCode::kNotFound);
+  ASSERT_TRUE(db::OpenDatabase("/db", {}, environment).value()->Put("a", "1").ok());
+  const auto before = fs.List("/db").value();
+  uint64_t changes = 0;
+  fs.SetObserver([&](uint64_t, std::string_view operation, std::string_view) {
+    const bool reads = operation == "open" || operation == "read" || operation == "list" ||
+                       operation == "stat" || operation == "size" || operation == "map";
+    changes += reads ? 0 : 1;
+  });
+  {
+    const auto reader = db::OpenDatabaseReadOnly("/db", {}, environment).value();
+    EXPECT_EQ(reader->Get("a").value()->view(), "1");
+  }
+  fs.SetObserver({});
+  EXPECT_EQ(changes, 0U);
+  EXPECT_EQ(fs.List("/db").value(), before);
+}
+
 TEST(Destroy, RemovesADatabaseAndNothingElse) {
   const std::string path = testing::TempDir() + "/destroy_test";
   ASSERT_TRUE(DB::Open(path).value()->Put("a", "1").ok());

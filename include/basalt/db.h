@@ -71,6 +71,13 @@ class DB : public Store {
   /// ResourceExhausted.
   static Result<std::unique_ptr<DB>> Open(std::string_view path, const DBOptions& options = {});
 
+  /// Opens a database to read what it holds at this moment, and writes nothing, not even a lock:
+  /// another process may have it open and go on writing, of which this one sees nothing. All tables
+  /// are opened at once, and what the log holds is kept in memory beside the budget. Writes are
+  /// FailedPrecondition.
+  static Result<std::unique_ptr<DB>> OpenReadOnly(std::string_view path,
+                                                  const DBOptions& options = {});
+
   /// Reads every byte of a database that nobody has open: checksums, order, the manifest against
   /// the files, the log's chain. Writes nothing. The Result's error is only for what kept it from
   /// looking.

@@ -90,7 +90,8 @@ CompactionLimits Core::Limits() const {
 }
 
 std::optional<CompactionJob> Core::PickJob() const {
-  if (Ending() || disk_is_full_ || manual_compactions_ > 0 || running_.size() >= kRunningMax)
+  if (mode_ == Mode::kReadOnly || Ending() || disk_is_full_ || manual_compactions_ > 0 ||
+      running_.size() >= kRunningMax)
     return std::nullopt;
   return PickCompaction(*state_->version, Limits(), running_);
 }
@@ -133,6 +134,7 @@ void Core::CompactionTask() {
 
 Status Core::CompactRange(std::optional<std::string_view> begin,
                           std::optional<std::string_view> end, KeyspaceId keyspace) {
+  BASALT_RETURN_IF_ERROR(CheckWritable());
   BASALT_RETURN_IF_ERROR(CheckKeyspace(*State(), keyspace));
   BASALT_RETURN_IF_ERROR(Flush());
   std::optional<CompactionJob> job;

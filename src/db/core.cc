@@ -87,6 +87,13 @@ Status Core::CheckUsable() const {
   return {};
 }
 
+Status Core::CheckWritable() const {
+  BASALT_RETURN_IF_ERROR(CheckUsable());
+  if (mode_ == Mode::kWrite) return {};
+  return Status(StatusCode::kFailedPrecondition,
+                "the database " + path_ + " was opened read-only: open it with DB::Open to write");
+}
+
 Status Core::CheckKeyspace(const ReadState& state, KeyspaceId keyspace) {
   const auto id = static_cast<uint32_t>(keyspace);
   if (state.keyspaces->Contains(id)) return {};
@@ -132,7 +139,7 @@ Status Core::Close() {
     WaitUntil(lock, [&] { return !flushing_ && running_.empty(); });
   }
   jobs_->WaitForAll(environment_.executor);
-  Status closed = log_->Close();
+  Status closed = log_ != nullptr ? log_->Close() : Status();
   lock_.reset();
   return kept.ok() ? closed : kept;
 }
@@ -157,12 +164,14 @@ DBStats Core::GetStats() const {
     stats.bytes_written = bytes_written_;
   }
   stats.last_sequence = visible();
-  stats.last_lsn = log_->last_lsn();
-  stats.durable_lsn = log_->durable_lsn();
+  if (log_ != nullptr) {
+    stats.last_lsn = log_->last_lsn();
+    stats.durable_lsn = log_->durable_lsn();
+    stats.log_bytes = log_->live_bytes();
+    stats.log_bytes_written = log_->bytes_written();
+    stats.syncs = log_->syncs();
+  }
   stats.flushed_lsn = flushed_lsn_.load(std::memory_order_relaxed);
-  stats.log_bytes = log_->live_bytes();
-  stats.log_bytes_written = log_->bytes_written();
-  stats.syncs = log_->syncs();
   stats.memory_budget = memory_budget_;
   stats.keyspaces = 1 + state->keyspaces->entries().size();
   stats.memtable_bytes = state->active->table->memory_bytes();

@@ -75,15 +75,20 @@ struct ReadState : std::enable_shared_from_this<ReadState> {
 
 class Core : public std::enable_shared_from_this<Core> {
  public:
-  /// open.cc: takes the lock, reads the manifest, replays the log.
+  enum class Mode : uint8_t { kWrite, kReadOnly };
+
+  /// open.cc: takes the lock, reads the manifest, replays the log. kReadOnly: takes no lock and
+  /// writes nothing; what does not fit a memtable fills others.
   static Result<std::shared_ptr<Core>> Open(std::string path, const DBOptions& options,
-                                            const Environment& environment);
+                                            const Environment& environment, Mode mode);
   ~Core();
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
   /// FailedPrecondition after Close, or in a forked child.
   Status CheckUsable() const;
+  /// The same, and FailedPrecondition when it was opened read-only.
+  Status CheckWritable() const;
   static Status CheckKeyspace(const ReadState& state, KeyspaceId keyspace);
 
   // write.cc
@@ -163,11 +168,14 @@ class Core : public std::enable_shared_from_this<Core> {
     std::shared_ptr<Generation> full{};  ///< The active memtable, which has no room.
   };
 
-  Core(std::string path, const DBOptions& options, const Environment& environment);
+  Core(std::string path, const DBOptions& options, const Environment& environment, Mode mode);
 
   // open.cc
   Status LockDirectory();
   Status LoadManifest();
+  Status TakeManifest();
+  Status LoadForReading();
+  Status LoadFiles();
   Status RemoveStrangers(const std::set<uint64_t>& named);
   Status ReplayLog();
   Status ReplayRecord(const wal::RecordView& record);
@@ -299,6 +307,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const std::string path_;
   const DBOptions options_;
   const Environment environment_;
+  const Mode mode_;
   const uint64_t fork_generation_;
   const uint64_t memory_budget_;
   const uint64_t memtable_bytes_;

@@ -196,15 +196,29 @@ Status RefuseMemoryPath(std::string_view path, const char* operation) {
 
 }  // namespace
 
-Result<std::unique_ptr<DB>> OpenDatabase(std::string_view path, const DBOptions& options,
-                                         const Environment& environment) {
+namespace {
+
+Result<std::unique_ptr<DB>> OpenAs(std::string_view path, const DBOptions& options,
+                                   const Environment& environment, Core::Mode mode) {
   try {
     BASALT_ASSIGN_OR_RETURN(std::shared_ptr<Core> core,
-                            Core::Open(std::string(path), options, environment));
+                            Core::Open(std::string(path), options, environment, mode));
     return std::unique_ptr<DB>(std::make_unique<DatabaseHandle>(std::move(core)));
   } catch (const std::bad_alloc&) {
     return OutOfMemory();
   }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DB>> OpenDatabase(std::string_view path, const DBOptions& options,
+                                         const Environment& environment) {
+  return OpenAs(path, options, environment, Core::Mode::kWrite);
+}
+
+Result<std::unique_ptr<DB>> OpenDatabaseReadOnly(std::string_view path, const DBOptions& options,
+                                                 const Environment& environment) {
+  return OpenAs(path, options, environment, Core::Mode::kReadOnly);
 }
 
 }  // namespace basalt::db
@@ -218,6 +232,13 @@ Result<std::unique_ptr<DB>> DB::Open(std::string_view path, const DBOptions& opt
   environment.owned_fs = io::NewMemoryFileSystem();
   environment.fs = environment.owned_fs.get();
   return db::OpenDatabase("/memory", options, environment);
+}
+
+Result<std::unique_ptr<DB>> DB::OpenReadOnly(std::string_view path, const DBOptions& options) {
+  BASALT_RETURN_IF_ERROR(db::RefuseMemoryPath(path, "OpenReadOnly"));
+  BASALT_ASSIGN_OR_RETURN(const db::Environment environment,
+                          db::Environment::System(options.background_threads));
+  return db::OpenDatabaseReadOnly(path, options, environment);
 }
 
 Result<CheckReport> DB::Check(std::string_view path, const ProgressFunction& progress) {

@@ -32,6 +32,8 @@ Result<std::unique_ptr<DB>> OpenDatabase(std::string_view path, const DBOptions&
                                          const Environment& environment);
 Result<CheckReport> CheckDatabase(std::string_view path, const Environment& environment,
                                   const ProgressFunction& progress);
+Result<std::unique_ptr<DB>> OpenDatabaseReadOnly(std::string_view path, const DBOptions& options,
+                                                 const Environment& environment);
 Status DestroyDatabase(std::string_view path, const Environment& environment);
 Result<RepairReport> RepairDatabase(std::string_view path, const Environment& environment);
 

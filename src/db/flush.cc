@@ -189,7 +189,7 @@ Status Core::WaitForFlushOf(const std::shared_ptr<Generation>& generation) {
 }
 
 Status Core::Flush() {
-  BASALT_RETURN_IF_ERROR(CheckUsable());
+  BASALT_RETURN_IF_ERROR(CheckWritable());
   std::shared_ptr<Generation> target;
   while (true) {
     std::shared_ptr<Generation> blocking;

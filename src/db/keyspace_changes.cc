@@ -23,7 +23,7 @@ Status CheckName(std::string_view name) {
 }  // namespace
 
 Result<KeyspaceId> Core::CreateKeyspace(std::string_view name, const KeyspaceOptions& options) {
-  BASALT_RETURN_IF_ERROR(CheckUsable());
+  BASALT_RETURN_IF_ERROR(CheckWritable());
   BASALT_RETURN_IF_ERROR(CheckName(name));
   if (options.durability == Durability::kInterval) {
     return Status(StatusCode::kUnsupported,
@@ -75,7 +75,7 @@ Result<std::vector<KeyspaceInfo>> Core::ListKeyspaces() const {
 }
 
 Status Core::DropKeyspace(KeyspaceId keyspace) {
-  BASALT_RETURN_IF_ERROR(CheckUsable());
+  BASALT_RETURN_IF_ERROR(CheckWritable());
   if (keyspace == KeyspaceId::kDefault) {
     return Status(StatusCode::kInvalidArgument,
                   "the default keyspace cannot be dropped; delete its keys (DeleteRange)");

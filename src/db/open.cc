@@ -78,10 +78,11 @@ Status CheckNewDirectory(const std::string& path, const std::vector<std::string>
 
 }  // namespace
 
-Core::Core(std::string path, const DBOptions& options, const Environment& environment)
+Core::Core(std::string path, const DBOptions& options, const Environment& environment, Mode mode)
     : path_(std::move(path)),
       options_(options),
       environment_(environment),
+      mode_(mode),
       fork_generation_(base::ForkGeneration()),
       memory_budget_(DerivedBudget(options)),
       memtable_bytes_(environment.memtable_bytes != 0 ? environment.memtable_bytes
@@ -89,13 +90,13 @@ Core::Core(std::string path, const DBOptions& options, const Environment& enviro
       table_bytes_(environment.table_bytes != 0 ? environment.table_bytes : kDefaultTableBytes) {}
 
 Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& options,
-                                         const Environment& environment) {
+                                         const Environment& environment, Mode mode) {
   BASALT_RETURN_IF_ERROR(CheckOptions(options));
   if (path.empty()) {
     return Status(StatusCode::kInvalidArgument,
                   "the database path is empty: name a directory, or \":memory:\"");
   }
-  std::shared_ptr<Core> core(new Core(std::move(path), options, environment));
+  std::shared_ptr<Core> core(new Core(std::move(path), options, environment, mode));
   BASALT_ASSIGN_OR_RETURN(core->cache_,
                           Cache::Create({.capacity_bytes = core->memory_budget_ -
                                                            MemtablesBytes(core->memory_budget_)}));
@@ -103,6 +104,10 @@ Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& opti
   core->reserve_ = std::make_unique<ReserveFile>(
       environment.fs, io::JoinPath(core->path_, kReserveName),
       environment.owned_fs == nullptr ? kReservedMemtables * core->memtable_bytes_ : 0);
+  if (mode == Mode::kReadOnly) {
+    BASALT_RETURN_IF_ERROR(core->LoadForReading());
+    return core;
+  }
   BASALT_RETURN_IF_ERROR(core->LockDirectory());
   BASALT_RETURN_IF_ERROR(core->LoadManifest());
   BASALT_RETURN_IF_ERROR(core->ReplayLog());
@@ -154,17 +159,26 @@ Status Core::LoadManifest() {
   } else {
     manifest_ = std::move(*read);
   }
+  BASALT_RETURN_IF_ERROR(TakeManifest());
+  std::set<uint64_t> named;
+  for (const auto& tree : State()->version->trees()) {
+    for (const TableFiles& level : tree->levels) {
+      for (const std::shared_ptr<TableFile>& file : level) named.insert(file->number());
+    }
+  }
+  return RemoveStrangers(named);
+}
+
+// What manifest_ says becomes the state; its tables and range deletes are then known from there.
+Status Core::TakeManifest() {
   next_table_number_ = manifest_.next_table_number;
   flushed_lsn_ = manifest_.flushed_lsn;
   last_sequence_ = manifest_.last_sequence;
 
   wall_ms_ = std::max(wall_ms_.load(), manifest_.wall_ms);
   flushed_sequence_ = manifest_.last_sequence;
-  std::set<uint64_t> named;
-  for (const ManifestTable& table : manifest_.tables) named.insert(table.place.number);
-  auto version = VersionOf(manifest_, fs, path_, TablesMemory());
+  auto version = VersionOf(manifest_, environment_.fs, path_, TablesMemory());
   BASALT_RETURN_IF_ERROR(version->CheckOrder());
-  BASALT_RETURN_IF_ERROR(RemoveStrangers(named));
   auto state = std::make_shared<ReadState>();
   state->active = NewGeneration();
   state->version = std::move(version);
@@ -172,6 +186,48 @@ Status Core::LoadManifest() {
   manifest_.tables.clear();
   manifest_.range_deletes.clear();
   PublishState(std::move(state));
+  return {};
+}
+
+// Whoever has the database open may replace the manifest, and remove what the old one named, while
+// this looks at it: then it looks again.
+Status Core::LoadForReading() {
+  constexpr int kAttempts = 10;
+  io::FileSystem* const fs = environment_.fs;
+  for (int attempt = 1;; ++attempt) {
+    auto read = ReadManifest(fs, path_);
+    if (!read) {
+      if (read.error().code() != StatusCode::kNotFound) return read.error();
+      return Status(StatusCode::kNotFound, "there is no database at " + path_ +
+                                               ": check the path; opening read-only makes none");
+    }
+    const std::string before = EncodeManifest(*read);
+    manifest_ = std::move(*read);
+    last_sequence_ = 0;
+    Status loaded = LoadFiles();
+    if (loaded.ok()) return {};
+    const auto after = ReadManifest(fs, path_);
+    if (attempt == kAttempts || !after || EncodeManifest(*after) == before) return loaded;
+  }
+}
+
+Status Core::LoadFiles() {
+  BASALT_RETURN_IF_ERROR(TakeManifest());
+  // A table that is open stays readable when its file is removed.
+  const std::shared_ptr<const Version> version = State()->version;
+  for (const auto& tree : version->trees()) {
+    for (const TableFiles& level : tree->levels) {
+      for (const std::shared_ptr<TableFile>& file : level) {
+        BASALT_RETURN_IF_ERROR(file->Open().status());
+      }
+    }
+  }
+  const auto replay = [this](const wal::RecordView& record) { return ReplayRecord(record); };
+  BASALT_ASSIGN_OR_RETURN(const wal::RecoveryResult recovered,
+                          wal::Recover(environment_.fs, path_, manifest_.flushed_lsn,
+                                       manifest_.durable_lsn, wal::RecoveryMode::kCheck, replay));
+  counters_.recovered_records = recovered.records;
+  queue_ = std::make_unique<CommitQueue>(last_sequence_);
   return {};
 }
 
@@ -209,7 +265,7 @@ Status Core::ReplayRecord(const wal::RecordView& record) {
   auto reservation = generation->table->Reserve(record.payload, record.count);
   if (!reservation && reservation.error().code() == StatusCode::kResourceExhausted) {
     Seal();
-    BASALT_RETURN_IF_ERROR(FlushGeneration(generation));
+    if (mode_ == Mode::kWrite) BASALT_RETURN_IF_ERROR(FlushGeneration(generation));
     generation = State()->active;
     reservation = generation->table->Reserve(record.payload, record.count);
   }

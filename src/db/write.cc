@@ -98,7 +98,7 @@ Result<Durability> Core::DurabilityOf(const LogForm& form, const WriteOptions& o
 }
 
 Status Core::Write(std::string_view batch, size_t count, const WriteOptions& options) {
-  BASALT_RETURN_IF_ERROR(CheckUsable());
+  BASALT_RETURN_IF_ERROR(CheckWritable());
   BASALT_RETURN_IF_ERROR(CheckBatchSize(batch.size()));
   thread_local std::string buffer;
   BASALT_ASSIGN_OR_RETURN(const LogForm form, ToLogForm(batch, &buffer));
@@ -267,7 +267,7 @@ Status Core::WriteIfUnchanged(KeyspaceId keyspace, std::string_view key,
 
 Status Core::Update(std::string_view key, const UpdateFunction& fn, KeyspaceId keyspace) {
   while (true) {
-    BASALT_RETURN_IF_ERROR(CheckUsable());
+    BASALT_RETURN_IF_ERROR(CheckWritable());
     const std::shared_ptr<const ReadState> state = State();
     BASALT_RETURN_IF_ERROR(CheckKeyspace(*state, keyspace));
     BASALT_ASSIGN_OR_RETURN(const Found before,
@@ -292,7 +292,7 @@ Result<bool> Core::PutIfAbsent(std::string_view key, std::string_view value,
   one.Put(key, value, options.ttl, options.keyspace);
   BASALT_RETURN_IF_ERROR(one.status());
   while (true) {
-    BASALT_RETURN_IF_ERROR(CheckUsable());
+    BASALT_RETURN_IF_ERROR(CheckWritable());
     const std::shared_ptr<const ReadState> state = State();
     BASALT_RETURN_IF_ERROR(CheckKeyspace(*state, options.keyspace));
     BASALT_ASSIGN_OR_RETURN(const Found before,
@@ -318,7 +318,7 @@ Status Core::MakeRoom(const std::shared_ptr<Generation>& full) {
     std::shared_ptr<Generation> blocking;
     {
       const std::scoped_lock commit(commit_mutex_);
-      BASALT_RETURN_IF_ERROR(CheckUsable());
+      BASALT_RETURN_IF_ERROR(CheckWritable());
       const std::shared_ptr<const ReadState> state = State();
       if (state->active != full) break;
       if (CanSeal(*state)) {
@@ -351,7 +351,7 @@ void Core::Pace(uint64_t bytes) {
 }
 
 Status Core::Sync() {
-  BASALT_RETURN_IF_ERROR(CheckUsable());
+  BASALT_RETURN_IF_ERROR(CheckWritable());
   if (has_unlogged_.load(std::memory_order_relaxed)) BASALT_RETURN_IF_ERROR(Flush());
   return log_->Sync(log_->last_lsn());
 }
