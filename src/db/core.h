@@ -334,6 +334,9 @@ class Core : public std::enable_shared_from_this<Core> {
   std::atomic<wal::Lsn> flushed_lsn_{0};
   std::mutex install_mutex_;
   Manifest manifest_;   // as last written, without tables and range deletes
+  /// The manifest on disk may be that of a change of the keyspaces that failed: no write is
+  /// acknowledged until one has been written again.
+  std::atomic<bool> manifest_is_unsure_{false};
   TableFiles orphans_;  // outputs of installs that failed; the manifest on
                         // disk may name them
   // What is not above it is in tables or, a range delete, in the version. Raised, under

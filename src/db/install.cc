@@ -214,8 +214,10 @@ Status Core::InstallLocked(const Edit& edit) {
     // The manifest on disk may be the new one: what it names has to stay until one is written
     // again.
     for (const Edit::Addition& addition : edit.added) orphans_.push_back(addition.file);
+    if (edit.keyspaces != nullptr) manifest_is_unsure_.store(true, std::memory_order_release);
     return written;
   }
+  manifest_is_unsure_.store(false, std::memory_order_release);
   next.tables.clear();
   next.range_deletes.clear();
   manifest_ = std::move(next);

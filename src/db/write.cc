@@ -5,7 +5,7 @@
 
 #include "base/batch_cursor.h"
 #include "base/check.h"
-#include "db/core.h"
+#include "db/edit.h"
 
 // The path of a write, and what is built on it: Update and PutIfAbsent.
 
@@ -139,6 +139,7 @@ void Core::Leave(Generation* generation) {
 
 Status Core::WriteForm(const LogForm& form, size_t count, const Precondition* precondition,
                        Durability durability) {
+  if (manifest_is_unsure_.load(std::memory_order_acquire)) BASALT_RETURN_IF_ERROR(Install(Edit{}));
   bool may_use_reserve = form.deletes_only;
   while (true) {
     Generation* const generation = EnterActive();
