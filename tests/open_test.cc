@@ -61,8 +61,6 @@ TEST_F(OpenTest, WrongPathsAreNamed) {
 TEST_F(OpenTest, WrongOptionsNameTheField) {
   ExpectError(DB::Open(Path("db"), {.memory_budget = 1000}).error(), StatusCode::kInvalidArgument,
               "memory_budget");
-  ExpectError(DB::Open(Path("db"), {.durability = Durability::kInterval}).error(),
-              StatusCode::kUnsupported, "durability");
   ExpectError(DB::Open(Path("db"), {.default_ttl = std::chrono::seconds(-1)}).error(),
               StatusCode::kInvalidArgument, "default_ttl");
   EXPECT_FALSE(std::filesystem::exists(Path("db")));

@@ -360,6 +360,39 @@ TEST_P(Operations, AKeyspaceWithoutALogLosesWhatWasNotFlushed) {
             StatusCode::kInvalidArgument);
 }
 
+TEST_P(Operations, AKeyspaceOrWriteAtKIntervalSurvivesAKilledProcess) {
+  const KeyspaceId events =
+      db_->CreateKeyspace("events", {.durability = Durability::kInterval}).value();
+  ASSERT_TRUE(db_->Put("a", "1", {.keyspace = events}).ok());
+  ASSERT_TRUE(db_->Put("b", "1", {.durability = Durability::kInterval}).ok());
+  db_.reset();  // without Close, as if killed
+  while (executor_.RunOne()) {
+  }
+  options_.durability = Durability::kInterval;
+  Open();
+  EXPECT_EQ(Scan({.keyspace = events}), "a=1 ");
+  EXPECT_EQ(Scan(), "b=1 ");
+}
+
+TEST_P(Operations, ADatabaseWithoutALogKeepsWhatIsFlushedOrClosed) {
+  options_.durability = Durability::kMemory;
+  Reopen();
+  ASSERT_TRUE(db_->Put("a", "1").ok());
+  ASSERT_TRUE(db_->Sync().ok()) << "flushes what has no log";
+  ASSERT_TRUE(db_->Put("b", "1").ok());
+  EXPECT_EQ(db_->GetStats().log_bytes_written, 0U);
+  EXPECT_EQ(db_->CreateKeyspace("x", {.durability = Durability::kPower}).error().code(),
+            StatusCode::kInvalidArgument);
+  db_.reset();  // without Close
+  while (executor_.RunOne()) {
+  }
+  Open();
+  EXPECT_EQ(Scan(), "a=1 ");
+  ASSERT_TRUE(db_->Put("c", "1").ok());
+  Reopen();
+  EXPECT_EQ(Scan(), "a=1 c=1 ");
+}
+
 TEST_P(Operations, OptionsOfABatchAreItsRecordsOwn) {
   WriteBatch batch;
   batch.Put("a", "1");

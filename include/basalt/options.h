@@ -25,7 +25,9 @@ class Snapshot;
 ///
 /// After either, what a database holds is a prefix of what was written to it, in order.
 /// kMemory is a property of a database or keyspace, never of one write; what such keyspaces hold
-/// lies outside the rule above. kInterval answers Unsupported for now.
+/// lies outside the rule above. kInterval allows a store to gather writes for that long. A DB does
+/// not: its log is written through mapped memory, which costs less than gathering would save, so
+/// that kInterval promises what kProcess does.
 enum class Durability : uint8_t { kMemory = 0, kInterval = 1, kProcess = 2, kPower = 3 };
 
 /// How table blocks are compressed. kLz4ThenZstd: Zstandard at the last level, where most data

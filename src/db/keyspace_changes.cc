@@ -25,10 +25,6 @@ Status CheckName(std::string_view name) {
 Result<KeyspaceId> Core::CreateKeyspace(std::string_view name, const KeyspaceOptions& options) {
   BASALT_RETURN_IF_ERROR(CheckWritable());
   BASALT_RETURN_IF_ERROR(CheckName(name));
-  if (options.durability == Durability::kInterval) {
-    return Status(StatusCode::kUnsupported,
-                  "KeyspaceOptions::durability: kInterval is not built yet");
-  }
   if (options_.durability == Durability::kMemory && options.durability &&
       *options.durability != Durability::kMemory) {
     return Status(StatusCode::kInvalidArgument,

@@ -44,10 +44,6 @@ Status CheckOptions(const DBOptions& options) {
                       " bytes; the least is " + std::to_string(kMinMemoryBudget) +
                       ", and 0 derives it");
   }
-  if (options.durability == Durability::kInterval) {
-    return Status(StatusCode::kUnsupported,
-                  "DBOptions::durability: kInterval is not built yet; use kProcess or kPower");
-  }
   if (options.default_ttl.count() < 0) {
     return Status(StatusCode::kInvalidArgument,
                   "DBOptions::default_ttl is negative: give a positive one, or zero for none");

@@ -84,10 +84,6 @@ Result<Durability> Core::DurabilityOf(const LogForm& form, const WriteOptions& o
     return Status(StatusCode::kInvalidArgument,
                   "WriteOptions::durability: kMemory is a property of a store, not of one write");
   }
-  if (options.durability == Durability::kInterval) {
-    return Status(StatusCode::kUnsupported,
-                  "WriteOptions::durability: kInterval is not built yet; use kProcess or kPower");
-  }
   if (!form.is_logged && options.durability) {
     return Status(
         StatusCode::kInvalidArgument,

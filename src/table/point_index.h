@@ -72,8 +72,8 @@ class PointIndex {
 
   bool empty() const noexcept { return count_ == 0; }
 
-  /// Starts to load the line where a lookup begins. Inlined by force: g++ takes a function that only
-  /// prefetches for one without effects.
+  /// Starts to load the line where a lookup begins. Inlined by force: g++ takes a function that
+  /// only prefetches for one without effects.
   [[gnu::always_inline]] void Prefetch(uint64_t hash) const noexcept {
     if (!empty()) __builtin_prefetch(line(LineOf(hash)));
   }

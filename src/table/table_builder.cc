@@ -193,6 +193,7 @@ void TableBuilder::State::EndGathering() {
   compression.zstd = &zstd.emplace(dictionary);
   for (const GatheredBlock& waiting : gathered) {
     Store(waiting.raw, waiting.last_key, waiting.last_tag);
+    static_cast<void>(out.MaybeFlush());  // its error stays
   }
   gathered = {};
   gathered_bytes = 0;

@@ -8,8 +8,12 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/random.h"
 #include "io/memory_file_system.h"
+#include "table/block.h"
+#include "table/block_ref.h"
 #include "table/point_index.h"
+#include "table/stored_block.h"
 #include "table/table.h"
 #include "table/table_format.h"
 #include "table/test_records.h"
@@ -130,6 +134,14 @@ class TableCorruption : public testing::Test {
     changed.replace(entry.offset, entry.size, index.bytes());
     ResealTable(&changed);
     ASSERT_NO_FATAL_FAILURE(Replace(changed));
+  }
+
+  uint64_t SecondBlockOffset() {
+    const SectionEntry entry = Section(SectionKind::kIndex);
+    BlockBuffer buffer = BlockBuffer::Allocate(entry.size);
+    std::memcpy(buffer.bytes.get(), bytes_.data() + entry.offset, entry.size);
+    const auto index = Block::Parse(std::move(buffer), Block::Content::kIndex).value();
+    return FromBytes<BlockHandle>(index->value(1)).offset;
   }
 
   // The offsets at which Verify finds faults.
@@ -437,6 +449,99 @@ TEST_F(TableCorruption, KeysOfEqualHashesAreToldApart) {
     EXPECT_FALSE(table->Get(Numbered("key", i), kHash, 2, true, &found).value());
   }
   EXPECT_FALSE(table->Get("absent", kHash, 9, true, &found).value());
+}
+
+TEST_F(TableCorruption, ACompressionOrARawSizeThatCannotBeIsAnError) {
+  const auto expect_error = [&](uint64_t word, StatusCode code) {
+    std::string changed = bytes_;
+    const Result<std::shared_ptr<Table>> whole = OpenTable(spot_);
+    ASSERT_TRUE(whole);
+    // The first block ends where the second begins: its trailer's first word is its last but one.
+    const uint64_t second = SecondBlockOffset();
+    std::memcpy(changed.data() + second - kBlockTrailerBytes, &word, sizeof word);
+    ResealTable(&changed);
+    ASSERT_NO_FATAL_FAILURE(Replace(changed));
+    const auto block = OpenTable(spot_).value()->ReadBlock(0, false);
+    ASSERT_FALSE(block);
+    EXPECT_EQ(block.error().code(), code) << block.error().ToString();
+    ExpectGoodError(block.error());
+    ASSERT_NO_FATAL_FAILURE(Replace(bytes_));
+  };
+  const auto stored_as = [](uint64_t method, uint64_t raw_bytes) {
+    return raw_bytes << 8 | method;
+  };
+  expect_error(stored_as(3, 1000), StatusCode::kUnsupported);
+  expect_error(stored_as(255, 1000), StatusCode::kUnsupported);
+  expect_error(stored_as(0, 1000), StatusCode::kCorruption);
+  expect_error(stored_as(1, uint64_t{1} << 40), StatusCode::kCorruption);
+  expect_error(stored_as(1, 1000), StatusCode::kCorruption);
+  expect_error(stored_as(2, 1000), StatusCode::kCorruption);
+  expect_error(stored_as(2, kZstdRawBytesMax), StatusCode::kCorruption);
+  expect_error(stored_as(2, kZstdRawBytesMax + 1), StatusCode::kCorruption);
+}
+
+TEST_F(TableCorruption, ATableWithADictionaryIsCheckedAsWell) {
+  base::Random random(1);
+  spot_.compression = Compression::kLz4ThenZstd;
+  spot_.at_last_level = true;
+  std::vector<Record> records;
+  for (uint64_t i = 0; i < 2000; ++i) {
+    std::string value = "what all values begin with, and then something of their own: ";
+    for (int words = 0; words < 5; ++words) value.append(std::to_string(random.Next()));
+    records.push_back(Put(Numbered("key", 10'000 + i), i + 1, std::move(value)));
+  }
+  ASSERT_NO_FATAL_FAILURE(Rewrite(records));
+  const SectionEntry dictionary = Section(SectionKind::kDictionary);
+  EXPECT_EQ(dictionary.flags, kSectionRequired);
+  EXPECT_TRUE(Faults(*OpenTable(spot_).value()).empty());
+  for (size_t at = 0; at < bytes_.size(); at += 1 + random.Below(4000)) {
+    SCOPED_TRACE("byte " + std::to_string(at));
+    std::string changed = bytes_;
+    changed[at] = static_cast<char>(changed[at] ^ (1 << (at % 8)));
+    ASSERT_NO_FATAL_FAILURE(Replace(changed));
+    const auto table = OpenTable(spot_);
+    if (!table) {
+      ASSERT_NO_FATAL_FAILURE(ExpectGoodError(table.error()));
+    } else {
+      EXPECT_EQ(Faults(**table).size(), 1u);
+    }
+  }
+  // Other bytes in its place, under a right checksum.
+  std::string changed = bytes_;
+  std::fill_n(changed.begin() + static_cast<ptrdiff_t>(dictionary.offset), 200, 'x');
+  ResealTable(&changed);
+  ASSERT_NO_FATAL_FAILURE(Replace(changed));
+  const auto table = OpenTable(spot_);
+  ASSERT_FALSE(table);
+  ExpectGoodError(table.error());
+  EXPECT_NE(table.error().message().find("dictionary"), std::string_view::npos);
+}
+
+// As tables were written before there were times: without the feature, and with shorter properties.
+TEST_F(TableCorruption, ATableOfBeforeTimesIsRead) {
+  std::erase_if(records_, [](const Record& record) { return record.time_ms != 0; });
+  ASSERT_NO_FATAL_FAILURE(Rewrite(records_));
+  const SectionEntry properties = Section(SectionKind::kProperties);
+  const uint64_t trailer_offset = bytes_.size() - sizeof(FileTrailer);
+  auto header = FromBytes<FileHeader>(bytes_);
+  auto trailer = FromBytes<FileTrailer>(bytes_, trailer_offset);
+  const uint64_t table_offset = trailer.section_table_offset;
+  const uint64_t last_entry = table_offset + (trailer.section_count - 1) * sizeof(SectionEntry);
+  auto entry = FromBytes<SectionEntry>(bytes_, last_entry);
+  ASSERT_EQ(entry.offset, properties.offset);
+  entry.size -= 16;
+  header.required_features = trailer.required_features = 0;
+  trailer.section_table_offset -= 16;
+  std::memcpy(bytes_.data(), &header, sizeof header);
+  std::memcpy(bytes_.data() + last_entry, &entry, sizeof entry);
+  std::memcpy(bytes_.data() + trailer_offset, &trailer, sizeof trailer);
+  bytes_.erase(properties.offset + 72, 16);
+  ResealTable(&bytes_);
+  ASSERT_NO_FATAL_FAILURE(Replace(bytes_));
+  const auto table = OpenTable(spot_);
+  ASSERT_TRUE(table) << table.error().ToString();
+  EXPECT_FALSE(ReadAll(**table));
+  EXPECT_TRUE(Faults(**table).empty());
 }
 
 TEST_F(TableCorruption, ANewerVersionOrAnUnknownFeatureIsUnsupportedAndNamed) {

@@ -24,12 +24,18 @@ std::vector<Record> LargeTableRecords() {
   return records;
 }
 
-TEST(TableFault, EveryCallThatFailsWhileWritingIsReported) {
+// Of each way of compressing.
+class TableFaultWith : public testing::TestWithParam<Compression> {};
+
+TEST_P(TableFaultWith, EveryCallThatFailsWhileWritingIsReported) {
   const std::vector<Record> records = LargeTableRecords();
   io::SimFileSystem fs;
   uint64_t failed = 0;
   for (uint64_t call = 1;; ++call) {
-    const TableSpot spot{.fs = &fs, .path = Numbered("/table", call)};
+    const TableSpot spot{.fs = &fs,
+                         .path = Numbered("/table", call),
+                         .compression = GetParam(),
+                         .at_last_level = true};
     fs.SetFault({.at_call = call, .error = ENOSPC});
     const auto written = WriteTable(spot, records);
     const bool happened = fs.FaultHappened();
@@ -60,10 +66,10 @@ TEST(TableFault, AfterAFailedWriteTheBuilderStaysFailed) {
   EXPECT_EQ(builder.Finish().code(), StatusCode::kIoError);
 }
 
-TEST(TableFault, EveryCallThatFailsWhileReadingIsAnErrorOnce) {
+TEST_P(TableFaultWith, EveryCallThatFailsWhileReadingIsAnErrorOnce) {
   const std::vector<Record> records = LargeTableRecords();
   io::SimFileSystem fs;
-  const TableSpot spot{.fs = &fs};
+  const TableSpot spot{.fs = &fs, .compression = GetParam(), .at_last_level = true};
   ASSERT_TRUE(WriteTable(spot, records));
   for (uint64_t call = 1;; ++call) {
     fs.SetFault({.at_call = call, .error = EIO});
@@ -97,6 +103,10 @@ TEST(TableFault, EveryCallThatFailsWhileReadingIsAnErrorOnce) {
     EXPECT_NE(status.message().find(spot.path), std::string_view::npos);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(, TableFaultWith,
+                         testing::Values(Compression::kNone, Compression::kLz4,
+                                         Compression::kLz4ThenZstd));
 
 }  // namespace
 }  // namespace basalt::table

@@ -132,10 +132,12 @@ void ExpectSameProperties(const TableProperties& a, const TableProperties& b) {
 }
 
 // Writes the records, opens the table with caches of several sizes, and compares everything.
-void ExpectRoundTrip(std::vector<Record> records, Compression compression = Compression::kLz4) {
+void ExpectRoundTrip(std::vector<Record> records, Compression compression = Compression::kLz4,
+                     bool at_last_level = false) {
   Sort(&records);
   const auto fs = io::NewMemoryFileSystem();
-  TableSpot spot{.fs = fs.get(), .keyspace = 7, .compression = compression};
+  TableSpot spot{
+      .fs = fs.get(), .keyspace = 7, .compression = compression, .at_last_level = at_last_level};
   const auto written = WriteTable(spot, records);
   ASSERT_TRUE(written) << written.error().ToString();
   for (const uint64_t capacity : {uint64_t{0}, uint64_t{64} << 10, uint64_t{64} << 20}) {
@@ -196,7 +198,7 @@ TEST(Table, RandomVersionsReadBackAsWritten) {
     const size_t value_bytes_max = random.Below(400);
     ASSERT_NO_FATAL_FAILURE(
         ExpectRoundTrip(RandomRecords(&random, 2000, key_bytes_max, value_bytes_max),
-                        seed % 2 == 0 ? Compression::kNone : Compression::kLz4));
+                        static_cast<Compression>(seed % 3), /*at_last_level=*/true));
   }
 }
 
@@ -248,6 +250,77 @@ TEST(Table, OneKeysVersionsSpanManyBlocks) {
   records.push_back(Put("kex", 5000, "before"));
   records.push_back(Put("kez", 5001, "after"));
   ExpectRoundTrip(records);
+}
+
+// Of some 150 bytes that have much in common.
+std::vector<Record> TextRecords(base::Random* random, size_t count) {
+  std::vector<Record> records;
+  for (size_t i = 0; i < count; ++i) {
+    std::string value = R"({"name": "user", "address": "somewhere", "number": )";
+    value.append(std::to_string(random->Next())).append(R"(, "country": "none", "score": )");
+    value.append(std::to_string(random->Below(100))).append(R"(, "comment": ""})");
+    records.push_back(Put(Numbered("key", 1'000'000 + i), i + 1, std::move(value)));
+  }
+  return records;
+}
+
+uint64_t FileBytes(const std::vector<Record>& records, Compression compression,
+                   bool at_last_level) {
+  const auto fs = io::NewMemoryFileSystem();
+  return WriteTable({.fs = fs.get(), .compression = compression, .at_last_level = at_last_level},
+                    records)
+      .value()
+      .file_bytes;
+}
+
+TEST(Table, TheLastLevelIsZstandardWithADictionary) {
+  base::Random random(6);
+  // Less than is waited for, enough for a dictionary, and more than is waited for.
+  for (const size_t count : {10, 1000, 2500, 8000}) {
+    SCOPED_TRACE(count);
+    const std::vector<Record> records = TextRecords(&random, count);
+    ASSERT_NO_FATAL_FAILURE(ExpectRoundTrip(records, Compression::kLz4ThenZstd, true));
+    const uint64_t lz4 = FileBytes(records, Compression::kLz4, true);
+    EXPECT_EQ(FileBytes(records, Compression::kLz4ThenZstd, false), lz4);
+    const uint64_t zstd = FileBytes(records, Compression::kLz4ThenZstd, true);
+    EXPECT_TRUE(count < 1000 || zstd < lz4) << zstd << " and " << lz4;
+  }
+}
+
+TEST(Table, TheDictionaryIsCharged) {
+  base::Random random(7);
+  const std::vector<Record> records = TextRecords(&random, 5000);
+  const auto fs = io::NewMemoryFileSystem();
+  const TableSpot lz4{.fs = fs.get(), .path = "/lz4"};
+  const TableSpot zstd{.fs = fs.get(),
+                       .path = "/zstd",
+                       .compression = Compression::kLz4ThenZstd,
+                       .at_last_level = true};
+  ASSERT_TRUE(WriteTable(lz4, records));
+  ASSERT_TRUE(WriteTable(zstd, records));
+  EXPECT_GT(OpenTable(zstd).value()->metadata_bytes(),
+            OpenTable(lz4).value()->metadata_bytes() + (16 << 10));
+}
+
+TEST(Table, AHugeValueIsReadBackWhateverTheCompression) {
+  base::Random random(8);
+  std::vector<Record> records = TextRecords(&random, 3000);
+  // The largest that Zstandard is asked to take, about, and beyond it; first, amid, and last.
+  records.push_back(Put("a", 9000, std::string((1 << 20) - 100, 'x')));
+  records.push_back(Put("b", 9001, std::string(5 << 20, 'y')));
+  records.push_back(Put("key1001", 9002, RandomBytes(&random, 2 << 20, 4)));
+  records.push_back(Put("z", 9003, RandomBytes(&random, 300 << 10, 256)));
+  Sort(&records);
+  const auto fs = io::NewMemoryFileSystem();
+  const TableSpot spot{
+      .fs = fs.get(), .compression = Compression::kLz4ThenZstd, .at_last_level = true};
+  ASSERT_TRUE(WriteTable(spot, records));
+  const auto table = OpenTable(spot, NewCache(64 << 20)).value();
+  ASSERT_NO_FATAL_FAILURE(ExpectIteration(table->NewIterator(true).get(), records));
+  for (const std::string key : {"a", "b", "key1001", "key1000001", "z"}) {
+    ASSERT_NO_FATAL_FAILURE(ExpectGet(*table, records, key, kEver));
+  }
+  ExpectNoFaults(*table);
 }
 
 TEST(Table, LargeValuesPinTheirBlockBeyondTheTablesLife) {
