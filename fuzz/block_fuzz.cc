@@ -34,6 +34,9 @@ void CheckRecords(const Block& block) {
                  basalt::base::CompareInternal(last_key, last_tag, cursor.key(), cursor.tag()) < 0);
     last_key = cursor.key();
     last_tag = cursor.tag();
+    const auto kind = basalt::base::TagKind(cursor.tag());
+    BASALT_CHECK(cursor.time_ms() == block.time_ms(count));
+    BASALT_CHECK(kind != basalt::RecordKind::kDelete || cursor.time_ms() == 0);
     // Touches every byte of the value, for the sanitizer to see.
     BASALT_CHECK(std::string(cursor.value()).size() == cursor.value().size());
   }

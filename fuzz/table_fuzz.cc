@@ -14,15 +14,17 @@
 #include "table/test_reseal.h"
 
 // Any bytes as a whole table file, once as they are and once with all checksums made right, so that
-// what they protect is reached. Either the table is refused with an error that names the file, or
-// what it gives is in order, the same forward and backward, and each record is found by a lookup;
-// errors may come in between, but not from a table that Verify calls faultless.
+// what they protect is reached, with its point index and with its filter. Either the table is
+// refused with an error that names the file, or what it gives is in order, the same forward and
+// backward, and each record is found by a lookup; errors may come in between, but not from a table
+// that Verify calls faultless.
 
 namespace {
 
 using basalt::Status;
 using basalt::StatusCode;
 using basalt::base::RecordIterator;
+using basalt::table::MetadataBudget;
 using basalt::table::Table;
 
 constexpr std::string_view kPath = "/table";
@@ -31,6 +33,7 @@ struct SeenRecord {
   std::string key;
   basalt::base::Tag tag;
   std::string value;
+  uint64_t time_ms;
 };
 
 void CheckError(const Status& status) {
@@ -55,7 +58,7 @@ bool WalkForward(const Table& table, std::vector<SeenRecord>* seen) {
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
     BASALT_CHECK(seen->empty() || basalt::base::CompareInternal(seen->back().key, seen->back().tag,
                                                                 it->key(), it->tag()) < 0);
-    seen->push_back({std::string(it->key()), it->tag(), std::string(it->value())});
+    seen->push_back({std::string(it->key()), it->tag(), std::string(it->value()), it->time_ms()});
   }
   if (!it->status().ok()) CheckError(it->status());
   return it->status().ok();
@@ -67,7 +70,7 @@ void WalkBackward(const Table& table, const std::vector<SeenRecord>& seen) {
   for (it->SeekToLast(); it->Valid(); it->Prev()) {
     BASALT_CHECK(left-- > 0);
     BASALT_CHECK(it->key() == seen[left].key && it->tag() == seen[left].tag &&
-                 it->value() == seen[left].value);
+                 it->value() == seen[left].value && it->time_ms() == seen[left].time_ms);
   }
   BASALT_CHECK(left == 0 && it->status().ok());
 }
@@ -83,24 +86,28 @@ void LookUpAll(const Table& table, const std::vector<SeenRecord>& seen, bool fau
     } else if (*result) {
       // Of two kinds at one sequence number the greater tag comes first.
       BASALT_CHECK(basalt::base::TagSequence(found.tag) == basalt::base::TagSequence(record.tag));
-      BASALT_CHECK(found.tag != record.tag || found.value == record.value);
+      BASALT_CHECK(found.tag != record.tag ||
+                   (found.value == record.value && found.time_ms == record.time_ms));
     } else {
-      BASALT_CHECK(!faultless);  // a filter that does not know the key
+      BASALT_CHECK(!faultless);  // a filter or a point index that does not know the key
     }
   }
 }
 
-void CheckFile(const std::string& bytes) {
+// `limit_bytes`: of the budget; 0 leaves no room for a point index.
+void CheckFile(const std::string& bytes, uint64_t limit_bytes) {
   const std::unique_ptr<basalt::io::FileSystem> fs = basalt::io::NewMemoryFileSystem();
   BASALT_CHECK(fs->Open(kPath, basalt::io::OpenMode::kCreate).value()->WriteAt(0, bytes).ok());
   basalt::table::FileHeader header{};
   if (bytes.size() >= sizeof header) {
     header = basalt::table::FromBytes<basalt::table::FileHeader>(bytes);
   }
-  const auto table = Table::Open(fs->Open(kPath, basalt::io::OpenMode::kRead).value(),
-                                 header.file_id, header.keyspace, bytes.size(),
-                                 basalt::Cache::Create({.capacity_bytes = 1 << 20}).value());
+  const auto budget = std::make_shared<MetadataBudget>(limit_bytes);
+  const auto table = Table::Open(
+      fs->Open(kPath, basalt::io::OpenMode::kRead).value(), header.file_id, header.keyspace,
+      bytes.size(), basalt::Cache::Create({.capacity_bytes = 1 << 20}).value(), budget);
   if (!table) return CheckError(table.error());
+  BASALT_CHECK(budget->charged_bytes() == (*table)->metadata_bytes());
   const bool faultless = !HasFaults(**table);
   std::vector<SeenRecord> seen;
   const bool walked = WalkForward(**table, &seen);
@@ -114,8 +121,9 @@ void CheckFile(const std::string& bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string bytes(reinterpret_cast<const char*>(data), size);
-  CheckFile(bytes);
+  CheckFile(bytes, ~uint64_t{0});
   basalt::table::ResealTable(&bytes);
-  CheckFile(bytes);
+  CheckFile(bytes, ~uint64_t{0});
+  CheckFile(bytes, 0);
   return 0;
 }
