@@ -412,6 +412,33 @@ TEST_P(Operations, TheDefaultTtlIsForPutsThatNameNone) {
   EXPECT_EQ(Scan(), "b=1 ");
 }
 
+TEST(Scans, DeletesThatAScanHasToPassAreFlushedAndCompactedAway) {
+  io::SimFileSystem fs;
+  io::SimClock clock;
+  io::ManualExecutor executor{1};
+  db::Environment environment;
+  environment.fs = &fs;
+  environment.clock = &clock;
+  environment.executor = &executor;
+  const auto db = db::OpenDatabase("/db", {.memory_budget = 64 << 20}, environment).value();
+  const auto key_of = [](int i) { return std::to_string(1'000'000 + i); };
+  for (int i = 0; i < 40'000; ++i) ASSERT_TRUE(db->Put(key_of(i), "x").ok());
+  ASSERT_TRUE(db->CompactRange().ok());
+  for (int i = 1000; i < 30'000; ++i) ASSERT_TRUE(db->Delete(key_of(i)).ok());
+  const auto scan = [&] {
+    const auto it = db->NewIterator();
+    it->Seek(key_of(1000));
+    return it->Valid() ? std::string(it->key()) : "(none)";
+  };
+  EXPECT_EQ(scan(), key_of(30'000));
+  while (executor.RunOne()) {
+  }
+  EXPECT_EQ(scan(), key_of(30'000));
+  uint64_t records = 0;
+  for (const LevelStats& level : db->GetStats().levels) records += level.records;
+  EXPECT_EQ(records, 11'000U) << "deletes, and what they hide, are gone";
+}
+
 TEST_P(Operations, OpenReadOnlyReadsAndWritesNothing) {
   for (int i = 0; i < 3000; ++i) {
     ASSERT_TRUE(db_->Put("key" + std::to_string(i), std::string(100, 'x')).ok());

@@ -134,7 +134,8 @@ class VisibleIterator final : public Iterator {
   void FindForward(bool skip) {
     backward_ = false;
     is_merged_ = false;
-    for (; source()->Valid(); source()->Next()) {
+    for (uint64_t passed = 0; source()->Valid(); source()->Next(), ++passed) {
+      if (passed == View::kManyHidden) TellOfMany();
       const std::string_view key = source()->key();
       if (upper_ && key >= *upper_) break;
       if (TagSequence(source()->tag()) > view_.at) continue;
@@ -197,7 +198,8 @@ class VisibleIterator final : public Iterator {
   void FindBackward() {
     backward_ = true;
     is_merged_ = false;
-    while (source()->Valid()) {
+    for (uint64_t passed = 0; source()->Valid(); ++passed) {
+      if (passed == View::kManyHidden) TellOfMany();
       if (lower_ && source()->key() < *lower_) break;
       Remember(source()->key());
       bool found = false;
@@ -233,6 +235,10 @@ class VisibleIterator final : public Iterator {
       }
     }
     End();
+  }
+
+  void TellOfMany() {
+    if (view_.on_many_hidden && !std::exchange(has_told_, true)) view_.on_many_hidden();
   }
 
   std::string_view Kept(std::string_view bytes, std::string* copy) const {
@@ -274,6 +280,7 @@ class VisibleIterator final : public Iterator {
   std::string_view found_key_;  ///< Of the present record, or of the one that is looked for.
   std::string key_copy_;
   std::string value_copy_;
+  bool has_told_ = false;
   bool is_merged_ = false;  ///< Forward: the source has passed the present key's newest version.
   std::vector<PendingMerge> merges_;  ///< Newest first.
   MergedValue merged_;

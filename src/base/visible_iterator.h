@@ -23,6 +23,9 @@ struct View {
   SequenceNumber at = kMaxSequence;
   uint64_t now_ms = 0;  ///< What expires at or before it has expired. Wall ms since 1970.
   std::unique_ptr<RecordIterator> source{};
+  /// Called once, by a move that passes this many records which it does not show, if set.
+  std::function<void()> on_many_hidden{};
+  static constexpr uint64_t kManyHidden = 8192;
   /// The source's keys and values stay where they are when it moves on, for as long as it lives.
   bool records_stay = false;
 };

@@ -487,7 +487,10 @@ std::optional<CompactionJob> PickBySize(const std::vector<Planning>& trees, Wait
       if (score >= 1) candidates.push_back({score, i, level});
     }
   }
-  std::ranges::stable_sort(candidates, std::ranges::greater{}, &Candidate::score);
+  std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) {
+    if (a.score != b.score) return a.score > b.score;
+    return a.tree != b.tree ? a.tree < b.tree : a.level < b.level;
+  });
   for (const Candidate& candidate : candidates) {
     const Planning& planning = trees[candidate.tree];
     std::optional<CompactionJob> job;

@@ -63,6 +63,7 @@ struct Generation {
   std::atomic<wal::Lsn> last_lsn{0};   ///< The greatest that was inserted; 0: none.
   std::atomic<base::SequenceNumber> last_sequence{0};  ///< The greatest given out; 0: none.
   std::atomic<bool> has_merges{false};
+  std::atomic<uint64_t> deletes{0};  ///< Of single keys, that were given a sequence number.
 };
 
 /// What a reader looks at; immutable.
@@ -119,6 +120,9 @@ class Core : public std::enable_shared_from_this<Core> {
   uint64_t WallMillis() const noexcept;
 
   std::shared_ptr<const ReadState> State() const;
+  /// A scan has passed a great many records that it does not show. Where that is the memtable's
+  /// deletes, they are flushed, so that compaction can drop them with what they hide. Never blocks.
+  void FlushDeletes() noexcept;
   base::SequenceNumber visible() const noexcept { return queue_->visible(); }
 
   // keyspace_changes.cc

@@ -92,7 +92,7 @@ std::shared_ptr<const base::RangeCover> RangesOf(const std::shared_ptr<const Rea
 
 }  // namespace
 
-std::unique_ptr<Iterator> NewDBIterator(const std::shared_ptr<const Core>& core,
+std::unique_ptr<Iterator> NewDBIterator(const std::shared_ptr<Core>& core,
                                         const ScanOptions& options) {
   if (Status usable = core->CheckUsable(); !usable.ok()) return base::NewErrorIterator(usable);
   if (Status bounds = base::CheckBounds(options); !bounds.ok()) {
@@ -117,7 +117,8 @@ std::unique_ptr<Iterator> NewDBIterator(const std::shared_ptr<const Core>& core,
                                    .ranges = std::move(ranges),
                                    .at = at,
                                    .now_ms = core->WallMillis(),
-                                   .source = std::move(*source)},
+                                   .source = std::move(*source),
+                                   .on_many_hidden = [core] { core->FlushDeletes(); }},
                                   options);
 }
 

@@ -10,7 +10,7 @@ namespace basalt::db {
 class Core;
 
 /// Never null; what is wrong with the options is in the iterator's status.
-std::unique_ptr<Iterator> NewDBIterator(const std::shared_ptr<const Core>& core,
+std::unique_ptr<Iterator> NewDBIterator(const std::shared_ptr<Core>& core,
                                         const ScanOptions& options);
 
 }  // namespace basalt::db

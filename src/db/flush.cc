@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/visible_iterator.h"
 #include "db/edit.h"
 
 // Flush: the oldest sealed memtable becomes one table of level 0 in each keyspace that it has
@@ -49,6 +50,22 @@ void Core::Seal() {
     if (log_ != nullptr) log_->Rotate();
   }
   Retire(std::move(old));
+}
+
+void Core::FlushDeletes() noexcept {
+  constexpr uint64_t kDeletesMin = base::View::kManyHidden / 4;
+  try {
+    if (!CheckWritable().ok()) return;
+    const std::unique_lock commit(commit_mutex_, std::try_to_lock);
+    if (!commit) return;
+    const std::shared_ptr<const ReadState> state = State();
+    if (state->active->deletes.load(std::memory_order_relaxed) < kDeletesMin) return;
+    if (!CanSeal(*state)) return;
+    Seal();
+    const std::scoped_lock lock(mutex_);
+    ScheduleFlush();
+  } catch (const std::bad_alloc&) {  // the next scan may try again
+  }
 }
 
 void Core::ScheduleFlush() {

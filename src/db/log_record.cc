@@ -16,6 +16,12 @@ Status UnsupportedKind(RecordKind kind, const std::string& where) {
 
 bool IsApplicable(RecordKind kind) noexcept { return kind != RecordKind::kBlobReference; }
 
+bool HasTime(const base::BatchCursor& record, const LogFormRules& rules) noexcept {
+  if (record.kind() == RecordKind::kMerge) return true;
+  return record.kind() == RecordKind::kPut &&
+         (record.time_ms() != 0 || rules.default_ttl.count() != 0);
+}
+
 // The record's time in the log.
 uint64_t LogTime(const base::BatchCursor& record, const LogFormRules& rules) noexcept {
   if (record.kind() == RecordKind::kMerge) return rules.now_ms;
@@ -37,11 +43,12 @@ Result<LogForm> ToLogForm(std::string_view batch, const LogFormRules& rules, std
   base::BatchCursor cursor(batch);
   while (cursor.Next()) {
     if (!IsApplicable(cursor.kind())) return UnsupportedKind(cursor.kind(), "the batch");
+    form.deletes += cursor.kind() == RecordKind::kDelete ? 1 : 0;
     form.range_deletes += cursor.kind() == RecordKind::kDeleteRange ? 1 : 0;
     form.has_merges = form.has_merges || cursor.kind() == RecordKind::kMerge;
     form.deletes_only = form.deletes_only && (cursor.kind() == RecordKind::kDelete ||
                                               cursor.kind() == RecordKind::kDeleteRange);
-    has_times = has_times || LogTime(cursor, rules) != 0;
+    has_times = has_times || HasTime(cursor, rules);
     if (!is_first && cursor.keyspace() == last_keyspace) continue;
     last_keyspace = cursor.keyspace();
     if (!rules.keyspaces.Contains(last_keyspace)) {
@@ -60,7 +67,8 @@ Result<LogForm> ToLogForm(std::string_view batch, const LogFormRules& rules, std
     form.is_logged = is_logged;
     form.durability = std::max(form.durability, durability);
   }
-  if (!has_times) return form;
+  form.needs_time = has_times && rules.now_ms == 0;
+  if (!has_times || form.needs_time) return form;
 
   buffer->clear();
   cursor = base::BatchCursor(batch);

@@ -15,6 +15,8 @@ namespace basalt::db {
 /// A batch as it is logged and inserted.
 struct LogForm {
   std::string_view bytes;
+  bool needs_time = false;  ///< It is not a log form yet: it takes the wall time to make it.
+  size_t deletes = 0;
   size_t range_deletes = 0;
   bool has_merges = false;
   bool deletes_only = true;                      ///< No record puts anything.
@@ -27,7 +29,7 @@ struct LogFormRules {
   const Keyspaces& keyspaces;
   Durability durability;  ///< Of the database.
   std::chrono::milliseconds default_ttl;
-  uint64_t now_ms;  ///< Wall time of the write.
+  uint64_t now_ms;  ///< Wall time of the write; 0: not asked for yet, because it takes a while.
 };
 
 /// The log form of a validated batch: times are absolute. `buffer` holds it where it differs from

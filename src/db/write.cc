@@ -71,12 +71,14 @@ Status Core::CheckBatchSize(size_t bytes) const {
 Result<LogForm> Core::ToLogForm(std::string_view batch, std::string* buffer) const {
   const base::EpochGuard inside;
   const ReadState& state = *current_.load(std::memory_order_acquire);
-  return db::ToLogForm(batch,
-                       {.keyspaces = *state.keyspaces,
-                        .durability = options_.durability,
-                        .default_ttl = options_.default_ttl,
-                        .now_ms = WallMillis()},
-                       buffer);
+  LogFormRules rules{.keyspaces = *state.keyspaces,
+                     .durability = options_.durability,
+                     .default_ttl = options_.default_ttl,
+                     .now_ms = 0};
+  Result<LogForm> form = db::ToLogForm(batch, rules, buffer);
+  if (!form || !form->needs_time) return form;
+  rules.now_ms = WallMillis();
+  return db::ToLogForm(batch, rules, buffer);
 }
 
 Result<Durability> Core::DurabilityOf(const LogForm& form, const WriteOptions& options) const {
@@ -202,6 +204,7 @@ Core::Attempt Core::TryWrite(const LogForm& form, size_t count, const Preconditi
   } else {
     has_unlogged_.store(true, std::memory_order_relaxed);
   }
+  if (form.deletes != 0) generation->deletes.fetch_add(form.deletes, std::memory_order_relaxed);
   if (form.has_merges) generation->has_merges.store(true, std::memory_order_relaxed);
   last_sequence_ += count;
   const CommitQueue::Ticket place = queue_->Push(last_sequence_);
