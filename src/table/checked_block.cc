@@ -50,7 +50,7 @@ Result<BlockRef> LoadCheckedBlock(const io::File& file, const TableMetadata& met
   Value own;
   char* bytes = nullptr;
   if (cache != nullptr) {
-    auto allocation = cache->Allocate(BlockKey{file_id, handle.offset}.view(), size);
+    auto allocation = cache->Allocate(BlockKey::Of(metadata, i).view(), size);
     if (allocation) in_cache.emplace(std::move(*allocation));
   }
   if (in_cache) {

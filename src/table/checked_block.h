@@ -19,10 +19,10 @@ Result<BlockRef> LoadCheckedBlock(const io::File& file, const TableMetadata& met
 /// A block's key in the cache.
 struct BlockKey {
   uint64_t file_id;
-  uint64_t offset;
+  uint64_t index;
 
   static BlockKey Of(const TableMetadata& metadata, size_t index) noexcept {
-    return {metadata.properties.file_id, metadata.handle(index).offset};
+    return {metadata.properties.file_id, index};
   }
   std::string_view view() const noexcept {
     return {reinterpret_cast<const char*>(this), sizeof *this};

@@ -23,6 +23,8 @@ std::string_view SectionName(uint32_t kind) {
       return "properties";
     case table::SectionKind::kPointIndex:
       return "point_index";
+    case table::SectionKind::kDictionary:
+      return "dictionary";
     default:
       return "unknown";
   }
