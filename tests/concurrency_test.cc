@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <latch>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +15,7 @@
 #include <vector>
 
 #include "basalt/db.h"
+#include "base/coding.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "db/environment.h"
@@ -25,17 +29,51 @@ constexpr size_t kPairs = 64;
 std::string LeftKey(uint64_t pair) { return "left" + std::to_string(pair); }
 std::string RightKey(uint64_t pair) { return "right" + std::to_string(pair); }
 
-/// A database in memory whose memtables are so small that flushes and compactions never rest.
-std::unique_ptr<DB> OpenSmall() {
+/// In memory, with memtables so small that flushes and compactions never rest.
+db::Environment SmallEnvironment() {
   auto environment = db::Environment::System(2);
   EXPECT_TRUE(environment) << environment.error().ToString();
   environment->owned_fs = io::NewMemoryFileSystem();
   environment->fs = environment->owned_fs.get();
   environment->memtable_bytes = 32 << 10;
   environment->table_bytes = 16 << 10;
-  auto opened = db::OpenDatabase("/db", {.memory_budget = uint64_t{4} << 20}, *environment);
+  return *environment;
+}
+
+std::unique_ptr<DB> OpenIn(const db::Environment& environment) {
+  auto opened = db::OpenDatabase("/db", {.memory_budget = uint64_t{4} << 20}, environment);
   EXPECT_TRUE(opened) << opened.error().ToString();
   return std::move(*opened);
+}
+
+std::unique_ptr<DB> OpenSmall() { return OpenIn(SmallEnvironment()); }
+
+/// Flushes and compacts all the time, until it is destroyed.
+class Unrest {
+ public:
+  explicit Unrest(DB* db)
+      : thread_([this, db] {
+          while (!done_.load(std::memory_order_acquire)) {
+            EXPECT_TRUE(db->Flush().ok());
+            EXPECT_TRUE(db->CompactRange().ok());
+          }
+        }) {}
+  ~Unrest() {
+    done_.store(true, std::memory_order_release);
+    thread_.join();
+  }
+  Unrest(const Unrest&) = delete;
+  Unrest& operator=(const Unrest&) = delete;
+
+ private:
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
+void RunThreads(uint64_t count, const std::function<void(uint64_t thread)>& run) {
+  std::vector<std::thread> threads;
+  for (uint64_t i = 0; i < count; ++i) threads.emplace_back(run, i);
+  for (std::thread& thread : threads) thread.join();
 }
 
 uint64_t Number(std::string_view value) { return std::stoull(std::string(value)); }
@@ -154,6 +192,164 @@ TEST(ConcurrentUpdates, NoneOfManyIncrementsIsLost) {
   EXPECT_EQ((*db->Get("counter"))->view(), std::to_string(kThreads * kIncrements));
 }
 
+/// What merges make of numbers; 0 when it is absent.
+uint64_t MergedNumber(const DB& db, const std::string& key) {
+  const auto value = db.Get(key);
+  EXPECT_TRUE(value) << value.error().ToString();
+  if (!value || !*value) return 0;
+  EXPECT_EQ((*value)->size(), 8U);
+  return base::Load<uint64_t>((*value)->view().data());
+}
+
+TEST(ConcurrentMerges, AddsOfManyThreadsSumUpExactlyAlsoOverReopening) {
+  constexpr uint64_t kThreads = 4;
+  constexpr uint64_t kCounters = 8;
+  constexpr uint64_t kAdds = 1000;
+  const db::Environment environment = SmallEnvironment();
+  const auto counter = [](uint64_t i) { return "counter" + std::to_string(i); };
+  std::atomic<uint64_t> sums[kCounters] = {};
+  for (uint64_t round = 0; round < 4; ++round) {
+    const auto db = OpenIn(environment);
+    for (uint64_t i = 0; i < kCounters; ++i) {
+      ASSERT_EQ(MergedNumber(*db, counter(i)), sums[i]) << "after opening " << round << " times";
+    }
+    {
+      const Unrest unrest(db.get());
+      RunThreads(kThreads, [&](uint64_t thread) {
+        base::Random random(round * kThreads + thread);
+        uint64_t seen[kCounters] = {};
+        for (uint64_t n = 0; n < kAdds; ++n) {
+          const uint64_t i = random.Below(kCounters);
+          const uint64_t operand = random.Below(1000);
+          std::string bytes(sizeof(operand), '\0');
+          base::Store(bytes.data(), operand);
+          ASSERT_TRUE(db->Merge(counter(i), MergeOperator::kAdd, bytes).ok());
+          sums[i] += operand;
+          seen[i] += operand;  // at least these are in it
+          const uint64_t sum = MergedNumber(*db, counter(i));
+          ASSERT_GE(sum, seen[i]) << "an add was lost";
+          seen[i] = sum;
+          ASSERT_TRUE(
+              db->Put("filler" + std::to_string(random.Below(200)), std::string(60, 'f')).ok());
+        }
+      });
+    }
+    for (uint64_t i = 0; i < kCounters; ++i) ASSERT_EQ(MergedNumber(*db, counter(i)), sums[i]);
+    if (round % 2 == 0) {
+      ASSERT_TRUE(db->Close().ok());
+    }
+  }
+}
+
+TEST(ConcurrentPutsIfAbsent, SucceedOnceForEachKey) {
+  constexpr uint64_t kThreads = 4;
+  constexpr uint64_t kKeys = 5000;
+  const auto db = OpenSmall();
+  const auto key = [](uint64_t i) { return "key" + std::to_string(i); };
+  // The thread that put it, plus one.
+  std::array<std::atomic<uint64_t>, kKeys> winners{};
+  std::latch start(kThreads);  // they are to meet at the same keys
+  {
+    const Unrest unrest(db.get());
+    RunThreads(kThreads, [&](uint64_t thread) {
+      start.arrive_and_wait();
+      for (uint64_t i = 0; i < kKeys; ++i) {
+        const auto put = db->PutIfAbsent(key(i), std::to_string(thread + 1));
+        ASSERT_TRUE(put) << put.error().ToString();
+        if (*put) {
+          ASSERT_EQ(winners[i].exchange(thread + 1), 0U) << "it was absent twice";
+        }
+        const auto value = db->Get(key(i));
+        ASSERT_TRUE(value && *value) << "neither put nor there";
+      }
+    });
+  }
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    EXPECT_EQ(Number((*db->Get(key(i)))->view()), winners[i]) << key(i);
+  }
+}
+
+/// Each writer owns some keys and puts ascending numbers, while others delete ranges over all.
+class RangeDeletesUnderLoad : public testing::Test {
+ protected:
+  static constexpr uint64_t kKeys = 32;
+  static constexpr uint64_t kWriters = 3;
+
+  static std::string Key(uint64_t i) { return "key" + std::to_string(100 + i); }
+  /// 0: absent.
+  uint64_t NumberOf(uint64_t i) {
+    const auto value = db_->Get(Key(i));
+    EXPECT_TRUE(value) << value.error().ToString();
+    return value && *value ? Number((*value)->view()) : 0;
+  }
+
+  void Put(uint64_t writer) {
+    base::Random random(writer);
+    for (uint64_t number = 1; number <= 6000; ++number) {
+      const uint64_t i = random.Below(kKeys / kWriters) * kWriters + writer;
+      ASSERT_TRUE(db_->Put(Key(i), std::to_string(number)).ok());
+      acknowledged_[i].store(number, std::memory_order_release);
+      const uint64_t found = NumberOf(i);
+      ASSERT_TRUE(found == number || found == 0) << "found " << found << " after " << number;
+      if (found == 0) {
+        ASSERT_EQ(NumberOf(i), 0U) << "what was deleted came back";
+      }
+    }
+  }
+
+  void DeleteAll() {
+    while (!done_.load(std::memory_order_acquire)) {
+      uint64_t before[kKeys];
+      for (uint64_t i = 0; i < kKeys; ++i) before[i] = acknowledged_[i].load();
+      ASSERT_TRUE(db_->DeleteRange("key", "kez").ok());
+      for (uint64_t i = 0; i < kKeys; ++i) {
+        const uint64_t found = NumberOf(i);
+        ASSERT_TRUE(found == 0 || found > before[i])
+            << "found " << found << ", though " << before[i] << " was deleted";
+      }
+    }
+  }
+
+  void Scan() {
+    uint64_t seen[kKeys] = {};
+    while (!done_.load(std::memory_order_acquire)) {
+      const auto it = db_->NewIterator();
+      for (it->SeekToFirst(); it->Valid(); it->Next()) {
+        const uint64_t i = Number(it->key().substr(3)) - 100;
+        const uint64_t number = Number(it->value());
+        ASSERT_GE(number, seen[i]) << "an older value came back";
+        seen[i] = number;
+      }
+      ASSERT_TRUE(it->status().ok()) << it->status().ToString();
+    }
+  }
+
+  const db::Environment environment_ = SmallEnvironment();
+  std::unique_ptr<DB> db_ = OpenIn(environment_);
+  std::array<std::atomic<uint64_t>, kKeys> acknowledged_{};
+  std::atomic<bool> done_{false};
+};
+
+TEST_F(RangeDeletesUnderLoad, EveryKeyHasOneHistory) {
+  {
+    const Unrest unrest(db_.get());
+    std::vector<std::thread> others;
+    others.emplace_back([this] { DeleteAll(); });
+    others.emplace_back([this] { Scan(); });
+    RunThreads(kWriters, [this](uint64_t writer) { Put(writer); });
+    done_.store(true, std::memory_order_release);
+    for (std::thread& other : others) other.join();
+  }
+  std::vector<uint64_t> last;
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    last.push_back(NumberOf(i));
+    EXPECT_TRUE(last[i] == 0 || last[i] == acknowledged_[i]) << Key(i);
+  }
+  db_.reset();
+  db_ = OpenIn(environment_);
+  for (uint64_t i = 0; i < kKeys; ++i) EXPECT_EQ(NumberOf(i), last[i]) << "after reopening";
+}
+
 TEST(HandleLifetime, IteratorsSnapshotsAndValuesOutliveTheHandle) {
   auto db = OpenSmall();
   const std::string large(1000, 'v');
@@ -173,13 +369,9 @@ TEST(HandleLifetime, IteratorsSnapshotsAndValuesOutliveTheHandle) {
 }
 
 TEST(HandleLifetime, ADatabaseCanBeReopenedAsSoonAsItsHandleIsGone) {
-  auto environment = db::Environment::System(2);
-  ASSERT_TRUE(environment) << environment.error().ToString();
-  environment->owned_fs = io::NewMemoryFileSystem();
-  environment->fs = environment->owned_fs.get();
-  environment->memtable_bytes = 32 << 10;
+  const db::Environment environment = SmallEnvironment();
   for (int round = 0; round < 20; ++round) {
-    auto db = db::OpenDatabase("/db", {.memory_budget = uint64_t{4} << 20}, *environment);
+    auto db = db::OpenDatabase("/db", {.memory_budget = uint64_t{4} << 20}, environment);
     ASSERT_TRUE(db) << "round " << round << ": " << db.error().ToString();
     for (int i = 0; i < 300; ++i) {  // flushes and compactions are under way when it ends
       ASSERT_TRUE((*db)->Put("key" + std::to_string(i), std::string(500, 'v')).ok());

@@ -8,11 +8,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "basalt/db.h"
+#include "base/check.h"
+#include "base/coding.h"
 #include "base/random.h"
 #include "db/environment.h"
 #include "io/manual_executor.h"
@@ -26,13 +29,75 @@ namespace {
 constexpr char kPath[] = "/db";
 constexpr size_t kSteps = 120;
 
+constexpr char kSecondName[] = "second";
+
 /// A write of the workload: besides its records it puts a marker key of its own, which tells later
 /// whether the write is there.
 struct Operation {
   WriteBatch batch;
-  std::vector<std::pair<std::string, std::optional<std::string>>> records;
   bool acknowledged = false;
 };
+
+using Content = std::map<std::string, std::string>;
+
+/// What a record does to a keyspace's content. Merges find numbers, or append.
+void Apply(const WriteBatch::Record& record, Content* content) {
+  const std::string key(record.key);
+  switch (record.kind) {
+    case RecordKind::kPut:
+      (*content)[key] = record.value;
+      return;
+    case RecordKind::kDelete:
+      content->erase(key);
+      return;
+    case RecordKind::kDeleteRange:
+      content->erase(content->lower_bound(key), content->lower_bound(std::string(record.value)));
+      return;
+    default:
+      break;
+  }
+  const auto [at, is_new] = content->try_emplace(key, record.value);
+  if (is_new) return;
+  if (record.merge_operator == MergeOperator::kAppend) {
+    at->second.append(record.value);
+  } else {
+    base::Store(at->second.data(), base::Load<uint64_t>(at->second.data()) +
+                                       base::Load<uint64_t>(record.value.data()));
+  }
+}
+
+/// Both keyspaces of a database.
+struct State {
+  Content content;
+  std::optional<KeyspaceId> second{};  ///< Nothing: there is none.
+  Content second_content{};
+
+  bool operator==(const State&) const = default;
+};
+
+/// What a failed comparison prints.
+void PrintTo(const State& state, std::ostream* out) {
+  *out << state.content.size() << " records, ";
+  if (!state.second) {
+    *out << "no second keyspace";
+    return;
+  }
+  *out << state.second_content.size() << " in the second keyspace, which has id "
+       << static_cast<uint32_t>(*state.second);
+}
+
+Result<State> ReadState(const DB& db) {
+  State state;
+  BASALT_ASSIGN_OR_RETURN(state.content, crash::ReadContent(db));
+  const auto second = db.OpenKeyspace(kSecondName);
+  if (!second) {
+    if (second.error().code() != StatusCode::kNotFound) return second.error();
+    return state;
+  }
+  state.second = *second;
+  BASALT_ASSIGN_OR_RETURN(state.second_content, crash::ReadContent(db, *second));
+  return state;
+}
 
 std::string Marker(size_t number) { return "marker" + std::to_string(1000 + number); }
 
@@ -65,6 +130,8 @@ class Workload {
     auto opened = db::OpenDatabase(kPath, {.memory_budget = uint64_t{2} << 20}, Environment());
     if (!opened) return opened.error();
     db_ = std::move(*opened);
+    const auto second = db_->OpenKeyspace(kSecondName);
+    second_ = second ? std::optional(*second) : std::nullopt;
     return {};
   }
 
@@ -80,8 +147,10 @@ class Workload {
       return;
     }
     const uint64_t draw = random_.Below(100);
-    if (draw < 75) {
+    if (draw < 70) {
       Write(random_.OneIn(4));
+    } else if (draw < 75) {
+      MakeOrDropSecond();
     } else if (draw < 82) {
       executor_.RunOne();
     } else if (draw < 86) {
@@ -89,7 +158,9 @@ class Workload {
     } else if (draw < 90) {
       Expect(db_->Flush());
     } else if (draw < 93) {
-      Expect(db_->CompactRange());
+      const bool in_second = second_ && random_.OneIn(2);
+      Expect(db_->CompactRange(std::nullopt, std::nullopt,
+                               in_second ? *second_ : KeyspaceId::kDefault));
     } else if (draw < 97) {
       const auto it = db_->NewIterator();
       it->SeekToFirst();
@@ -102,46 +173,70 @@ class Workload {
     }
   }
 
+  void MakeOrDropSecond() {
+    if (second_) {
+      const Status dropped = db_->DropKeyspace(*second_);
+      Expect(dropped);
+      if (!dropped.ok()) return;
+      dropped_.insert(*second_);
+      second_.reset();
+    } else {
+      const auto made = db_->CreateKeyspace(kSecondName);
+      Expect(made.status());
+      if (made) second_ = *made;
+    }
+  }
+
+  void AddRecord(WriteBatch* batch) {
+    const KeyspaceId keyspace = second_ && random_.OneIn(3) ? *second_ : KeyspaceId::kDefault;
+    const std::string key = "key" + std::to_string(random_.Below(12));
+    const uint64_t draw = random_.Below(100);
+    if (draw < 20) {
+      batch->Delete(key, keyspace);
+    } else if (draw < 27) {
+      batch->DeleteRange(key, "key" + std::to_string(random_.Below(12)), keyspace);
+    } else if (draw < 40) {
+      std::string operand(sizeof(uint64_t), '\0');
+      base::Store(operand.data(), random_.Next());
+      batch->Merge("number" + std::to_string(random_.Below(4)), MergeOperator::kAdd, operand,
+                   keyspace);
+    } else if (draw < 50) {
+      batch->Merge(key, MergeOperator::kAppend, std::to_string(operations_.size()), keyspace);
+    } else {
+      batch->Put(key, std::string(random_.Below(300), 'v') + std::to_string(operations_.size()), {},
+                 keyspace);
+    }
+  }
+
   void Write(bool power) {
     Operation& operation = operations_.emplace_back();
-    operation.records.emplace_back(Marker(operations_.size()), "x");
-    for (uint64_t i = random_.Below(3) + 1; i > 0; --i) {
-      const std::string key = "key" + std::to_string(random_.Below(12));
-      if (random_.OneIn(4)) {
-        operation.records.emplace_back(key, std::nullopt);
-      } else {
-        operation.records.emplace_back(
-            key, std::string(random_.Below(300), 'v') + std::to_string(operations_.size()));
-      }
-    }
-    for (const auto& [key, value] : operation.records) {
-      if (value) {
-        operation.batch.Put(key, *value);
-      } else {
-        operation.batch.Delete(key);
-      }
-    }
+    operation.batch.Put(Marker(operations_.size()), "x");
+    for (uint64_t i = random_.Below(3) + 1; i > 0; --i) AddRecord(&operation.batch);
     const Status written = db_->Write(
         operation.batch, {.durability = power ? Durability::kPower : Durability::kProcess});
     Expect(written);
     operation.acknowledged = written.ok();
   }
 
-  /// `content` is made of whole writes, in order, and of every acknowledged one.
-  void ExpectWhole(const std::map<std::string, std::string>& content) {
-    std::map<std::string, std::string> expected;
+  /// `state` is made of whole writes, in order, and of every acknowledged one.
+  void ExpectWhole(const State& state) {
+    State expected;
+    expected.second = state.second;
     for (size_t i = 0; i < operations_.size(); ++i) {
-      const bool present = content.contains(Marker(i + 1));
+      const bool present = state.content.contains(Marker(i + 1));
       if (operations_[i].acknowledged) {
         EXPECT_TRUE(present) << "write " << i + 1 << " was acknowledged and is gone";
       }
       if (!present) continue;
-      for (const auto& [key, value] : operations_[i].records) {
-        expected.erase(key);
-        if (value) expected[key] = *value;
-      }
+      const Status visited = operations_[i].batch.ForEach([&](const WriteBatch::Record& record) {
+        if (record.keyspace == KeyspaceId::kDefault) Apply(record, &expected.content);
+        if (record.keyspace == state.second) Apply(record, &expected.second_content);
+        return Status();
+      });
+      EXPECT_TRUE(visited.ok()) << visited.ToString();
     }
-    EXPECT_TRUE(content == expected) << "the content is not that of the writes that are there";
+    EXPECT_EQ(state, expected) << "the content is not that of the writes that are there";
+    EXPECT_FALSE(state.second && dropped_.contains(*state.second)) << "a dropped keyspace is back";
   }
 
   void Verify() {
@@ -151,7 +246,7 @@ class Workload {
     }
     Write(/*power=*/true);
     ASSERT_TRUE(operations_.back().acknowledged) << "writes do not resume";
-    const auto content = crash::ReadContent(*db_);
+    const auto content = ReadState(*db_);
     ASSERT_TRUE(content) << content.error().ToString();
     ExpectWhole(*content);
 
@@ -166,9 +261,9 @@ class Workload {
       environment.executor = &executor;
       auto reopened = db::OpenDatabase(kPath, {.memory_budget = uint64_t{2} << 20}, environment);
       ASSERT_TRUE(reopened) << reopened.error().ToString();
-      const auto after = crash::ReadContent(**reopened);
+      const auto after = ReadState(**reopened);
       ASSERT_TRUE(after) << after.error().ToString();
-      EXPECT_TRUE(*after == *content) << "power cut, mode " << static_cast<int>(mode);
+      EXPECT_EQ(*after, *content) << "power cut, mode " << static_cast<int>(mode);
     }
 
     const Status closed = db_->Close();
@@ -177,9 +272,9 @@ class Workload {
     executor_.RunAll();
     const Status opened = Open();
     ASSERT_TRUE(opened.ok()) << opened.ToString();
-    const auto after = crash::ReadContent(*db_);
+    const auto after = ReadState(*db_);
     ASSERT_TRUE(after) << after.error().ToString();
-    EXPECT_TRUE(*after == *content) << "the content changed by closing and opening";
+    EXPECT_EQ(*after, *content) << "the content changed by closing and opening";
   }
 
   const io::Fault fault_;
@@ -189,6 +284,8 @@ class Workload {
   io::ManualExecutor executor_;
   std::unique_ptr<DB> db_;
   std::vector<Operation> operations_;
+  std::optional<KeyspaceId> second_;
+  std::set<KeyspaceId> dropped_;
 };
 
 struct SweptFault {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -37,13 +38,44 @@ std::string RandomText(base::Random* random, size_t size) {
   return text;
 }
 
-/// Tables in both levels, deletes, a value of several blocks, and records that only the log has.
+void WriteListing(const DB& db, KeyspaceId keyspace, const std::filesystem::path& path) {
+  const auto content = crash::ReadContent(db, keyspace);
+  ASSERT_TRUE(content);
+  std::ofstream listing(path);
+  for (const auto& [key, value] : *content) listing << key << '\t' << value << '\n';
+}
+
+/// Merges, expiry, range deletes (one that tables still need), a keyspace, and one that was
+/// dropped.
+void WriteOperations(DB* db) {
+  const KeyspaceId dropped = db->CreateKeyspace("dropped").value();
+  const KeyspaceId users = db->CreateKeyspace("users").value();
+  ASSERT_TRUE(db->Put("key1", "gone", {.keyspace = dropped}).ok());
+  for (int i = 0; i < 300; ++i) {
+    const std::string key = "user" + std::to_string(i);
+    ASSERT_TRUE(db->Put(key, "name" + std::to_string(i), {.keyspace = users}).ok());
+    ASSERT_TRUE(db->Merge(key, MergeOperator::kAppend, " in table", {.keyspace = users}).ok());
+  }
+  constexpr auto kCentury = std::chrono::hours(24 * 36'500);
+  ASSERT_TRUE(db->Put("expires late", "still here", {.ttl = kCentury}).ok());
+  ASSERT_TRUE(db->Put("expires soon", "gone", {.ttl = std::chrono::milliseconds(1)}).ok());
+  ASSERT_TRUE(db->Flush().ok());
+  ASSERT_TRUE(db->DeleteRange("user1", "user2", {.keyspace = users}).ok());
+  ASSERT_TRUE(db->Flush().ok());
+  ASSERT_TRUE(db->DropKeyspace(dropped).ok());
+  ASSERT_TRUE(db->DeleteRange("key10", "key11").ok());
+  ASSERT_TRUE(db->Merge("user5", MergeOperator::kAppend, " in log", {.keyspace = users}).ok());
+}
+
+/// Tables of several levels, deletes, a value of several blocks, and records that only the log has.
 void WriteGolden(const std::filesystem::path& directory) {
   auto environment = db::Environment::System(0);
   ASSERT_TRUE(environment);
   environment->table_bytes = 16 << 10;
   environment->memtable_bytes = 64 << 10;
-  auto db = db::OpenDatabase((directory / "db").string(), {}, *environment).value();
+  auto db = db::OpenDatabase((directory / "db").string(),
+                             {.compression = Compression::kLz4ThenZstd}, *environment)
+                .value();
   base::Random random(2026);
   for (int i = 0; i < 600; ++i) {
     const std::string key = "key" + std::to_string(random.Below(300));
@@ -63,10 +95,9 @@ void WriteGolden(const std::filesystem::path& directory) {
     }
   }
   ASSERT_TRUE(db->Put("", "the empty key", {.durability = Durability::kPower}).ok());
-  const auto content = crash::ReadContent(*db);
-  ASSERT_TRUE(content);
-  std::ofstream listing(directory / "content.txt");
-  for (const auto& [key, value] : *content) listing << key << '\t' << value << '\n';
+  WriteOperations(db.get());
+  WriteListing(*db, KeyspaceId::kDefault, directory / "content.txt");
+  WriteListing(*db, db->OpenKeyspace("users").value(), directory / "users.txt");
   ASSERT_TRUE(db->Close().ok());
 }
 
@@ -92,6 +123,17 @@ TEST(Golden, DatabasesOfEarlierVersionsOpenWithAllTheyHeld) {
     ASSERT_TRUE(content) << content.error().ToString();
     EXPECT_TRUE(*content == ReadListing(entry.path() / "content.txt")) << entry.path();
     EXPECT_GT(content->size(), 100U);
+    size_t keyspaces = 1;
+    for (const auto& listing : std::filesystem::directory_iterator(entry.path())) {
+      const std::string name = listing.path().stem();
+      if (listing.is_directory() || name == "content") continue;
+      const auto keyspace = (*db)->OpenKeyspace(name);
+      ASSERT_TRUE(keyspace) << keyspace.error().ToString();
+      EXPECT_TRUE(crash::ReadContent(**db, *keyspace).value() == ReadListing(listing.path()))
+          << listing.path();
+      ++keyspaces;
+    }
+    EXPECT_EQ((*db)->ListKeyspaces()->size(), keyspaces);
     ++opened;
   }
   EXPECT_GT(opened, 0U);

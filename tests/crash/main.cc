@@ -1,9 +1,11 @@
-// Power cuts, on a simulated file system. A random workload (puts, deletes, batches, both
-// durability levels, syncs, flushes, compactions, clean reopenings; memtables of a few KiB) is
-// stopped at random file system calls. Each of these moments is cut several times, in every way
-// that the model of io/sim_file_system.h allows; after each cut the database is reopened and read
-// whole: what it holds must be a prefix of what was written, and contain every write that was
-// acknowledged at kPower. From one of the cuts the workload then goes on.
+// Power cuts, on a simulated file system. A random workload (puts, some with a time to live,
+// deletes, range deletes, merges, batches over two keyspaces, both durability levels, syncs,
+// flushes, compactions, clean reopenings; memtables of a few KiB) is stopped at random file system
+// calls. Each of these moments is cut several times, in every way that the model of
+// io/sim_file_system.h allows; after each cut the database is reopened and read whole: what both
+// keyspaces hold together must be a prefix of what was written, and contain every write that was
+// acknowledged at kPower. A third keyspace has no log: it may hold any value that was ever put
+// there, and nothing else. From one of the cuts the workload then goes on.
 //
 //   basalt_crash [--minutes N | --rounds N] [--seed S] [--threads N]
 //
@@ -14,16 +16,20 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "basalt/db.h"
+#include "base/check.h"
+#include "base/coding.h"
 #include "base/random.h"
 #include "db/environment.h"
 #include "io/manual_executor.h"
@@ -38,6 +44,37 @@ constexpr char kPath[] = "/db";
 constexpr size_t kMaxOperations = 1000;
 constexpr size_t kCutsPerMoment = 6;
 constexpr size_t kCallsBetweenMoments = 60;
+constexpr std::string_view kSecondName = "second";
+constexpr std::string_view kUnloggedName = "unlogged";
+/// Before the second keyspace's keys in the history; no key of the default one begins so.
+constexpr std::string_view kSecondMark = "second/";
+
+using Content = std::map<std::string, std::string>;
+
+/// 8 bytes, as merges of numbers have them.
+std::string NumberBytes(uint64_t number) {
+  std::string bytes(sizeof(number), '\0');
+  base::Store(bytes.data(), number);
+  return bytes;
+}
+
+/// A keyspace that is not there holds nothing.
+Result<Content> ReadNamed(const DB& db, std::string_view name) {
+  const auto keyspace = db.OpenKeyspace(name);
+  if (keyspace) return ReadContent(db, *keyspace);
+  if (keyspace.error().code() == StatusCode::kNotFound) return Content();
+  return keyspace.error();
+}
+
+/// All that is logged, as the history has it.
+Result<Content> ReadLogged(const DB& db) {
+  auto content = ReadContent(db);
+  if (!content) return content.error();
+  const auto second = ReadNamed(db, kSecondName);
+  if (!second) return second.error();
+  for (const auto& [key, value] : *second) (*content)[std::string(kSecondMark) + key] = value;
+  return content;
+}
 
 /// A moment at which the power may be cut: the disk, and what must be found on it afterwards.
 struct Moment {
@@ -106,7 +143,16 @@ class Round {
     auto opened = db::OpenDatabase(kPath, Options(), EnvironmentOn(disk_.get(), &executor_));
     if (!opened) return opened.error();
     db_ = std::move(*opened);
+    BASALT_ASSIGN_OR_RETURN(second_, OpenOrCreate(kSecondName, {}));
+    BASALT_ASSIGN_OR_RETURN(unlogged_,
+                            OpenOrCreate(kUnloggedName, {.durability = Durability::kMemory}));
     return {};
+  }
+
+  Result<KeyspaceId> OpenOrCreate(std::string_view name, const KeyspaceOptions& options) {
+    auto opened = db_->OpenKeyspace(name);
+    if (opened || opened.error().code() != StatusCode::kNotFound) return opened;
+    return db_->CreateKeyspace(name, options);
   }
 
   std::string RandomKey() { return "key" + std::to_string(random_.Below(key_count_)); }
@@ -124,8 +170,12 @@ class Round {
     clock_.Advance(random_.Below(10'000));
     const uint64_t draw = random_.Below(100);
     Status done;
-    if (draw < 80) {
+    if (draw < 73) {
       done = WriteSomething();
+    } else if (draw < 79) {
+      done = WriteUnlogged();
+    } else if (draw < 80) {
+      done = random_.OneIn(4) ? RenewSecond() : Status();
     } else if (draw < 88) {
       executor_.RunOne();
     } else if (draw < 91) {
@@ -134,42 +184,132 @@ class Round {
     } else if (draw < 94) {
       done = db_->Flush();
     } else if (draw < 95) {
-      done = db_->CompactRange();
+      done = db_->CompactRange(std::nullopt, std::nullopt,
+                               random_.OneIn(2) ? second_ : KeyspaceId::kDefault);
     } else if (draw < 97) {
-      if (random_.OneIn(2)) done = db_->Close();
-      if (done.ok()) {
-        db_.reset();
-        executor_.RunAll();
-        done = Open();
-      }
+      done = Reopen();
     } else {
-      const auto content = ReadContent(*db_);
-      if (!content) {
-        done = content.error();
-      } else if (*content != history_.content()) {
-        done = Status(StatusCode::kCorruption, "the open database is not what was written");
-      }
+      done = CheckOpen();
     }
     return done.ok() ? done : Failed(done.ToString());
   }
 
+  Status Reopen() {
+    const bool is_closed = random_.OneIn(2);
+    if (is_closed) BASALT_RETURN_IF_ERROR(db_->Close());
+    db_.reset();
+    executor_.RunAll();
+    BASALT_RETURN_IF_ERROR(Open());
+    return is_closed ? CheckOpen() : TakeUnlogged();
+  }
+
+  Status CheckOpen() {
+    const auto content = ReadLogged(*db_);
+    if (!content) return content.error();
+    if (*content != history_.ContentAt(clock_.WallMillis())) {
+      return Status(StatusCode::kCorruption, "the open database is not what was written");
+    }
+    const auto unlogged = ReadNamed(*db_, kUnloggedName);
+    if (!unlogged) return unlogged.error();
+    if (*unlogged == unlogged_content_) return {};
+    return Status(StatusCode::kCorruption, "the keyspace without a log is not what was written");
+  }
+
+  /// What is left of the keyspace without a log is its content from now on.
+  Status TakeUnlogged() {
+    auto content = ReadNamed(*db_, kUnloggedName);
+    if (!content) return content.error();
+    BASALT_RETURN_IF_ERROR(CheckUnlogged(*content));
+    unlogged_content_ = std::move(*content);
+    return {};
+  }
+
+  Status CheckUnlogged(const Content& content) const {
+    for (const auto& [key, value] : content) {
+      if (unlogged_written_.contains(WriteHistory::RecordHash(key, value))) continue;
+      return Status(StatusCode::kCorruption,
+                    "the keyspace without a log has a value that was never put: " + key);
+    }
+    return {};
+  }
+
+  Status WriteUnlogged() {
+    const std::string key = RandomKey();
+    if (random_.OneIn(5)) {
+      unlogged_content_.erase(key);
+      return db_->Delete(key, {.keyspace = unlogged_});
+    }
+    const std::string value = RandomValue();
+    unlogged_written_.insert(WriteHistory::RecordHash(key, value));
+    unlogged_content_[key] = value;
+    return db_->Put(key, value, {.keyspace = unlogged_});
+  }
+
+  Status RenewSecond() {
+    history_.Begin();
+    history_.DeleteRange(std::string(kSecondMark), std::string(kSecondMark) + '\xFF');
+    BASALT_RETURN_IF_ERROR(db_->DropKeyspace(second_));
+    history_.AcknowledgeDurable();
+    BASALT_ASSIGN_OR_RETURN(second_, db_->CreateKeyspace(kSecondName));
+    return {};
+  }
+
+  /// Adds one record to the batch, and what it does to the history.
+  void AddSomething(WriteBatch* batch) {
+    const bool in_second = random_.OneIn(3);
+    const KeyspaceId keyspace = in_second ? second_ : KeyspaceId::kDefault;
+    const std::string mark(in_second ? kSecondMark : std::string_view());
+    std::string key = RandomKey();
+    const uint64_t draw = random_.Below(100);
+    if (draw < 20) {
+      batch->Delete(key, keyspace);
+      history_.Set(mark + key, std::nullopt);
+    } else if (draw < 25) {
+      std::string end = random_.OneIn(4) ? RandomKey() : key + '~';
+      if (end < key) std::swap(key, end);
+      batch->DeleteRange(key, end, keyspace);
+      history_.DeleteRange(mark + key, mark + end);
+    } else if (draw < 40) {
+      AddMerge(batch, keyspace, mark);
+    } else if (draw < 55) {
+      const uint64_t ttl_ms = random_.Between(1, random_.OneIn(3) ? 3'000 : 100);
+      const std::string value = "expires" + std::to_string(++expiring_values_) + RandomValue();
+      batch->Put(key, value, std::chrono::milliseconds(ttl_ms), keyspace);
+      history_.Set(mark + key, value, clock_.WallMillis() + ttl_ms);
+    } else {
+      const std::string value = RandomValue();
+      batch->Put(key, value, {}, keyspace);
+      history_.Set(mark + key, value);
+    }
+  }
+
+  void AddMerge(WriteBatch* batch, KeyspaceId keyspace, const std::string& mark) {
+    const uint64_t now_ms = clock_.WallMillis();
+    if (random_.OneIn(2)) {
+      const std::string key = "count" + std::to_string(random_.Below(8));
+      const uint64_t operand = random_.Next() >> random_.Below(64);
+      const WriteHistory::Present* const present = history_.Find(mark + key, now_ms);
+      const uint64_t sum = operand + (present ? base::Load<uint64_t>(present->value.data()) : 0);
+      batch->Merge(key, MergeOperator::kAdd, NumberBytes(operand), keyspace);
+      history_.Set(mark + key, NumberBytes(sum));
+      return;
+    }
+    const std::string key = RandomKey();
+    const std::string operand = "+" + std::to_string(random_.Below(1000));
+    const WriteHistory::Present* const present = history_.Find(mark + key, now_ms);
+    const std::string value = (present ? present->value : std::string()) + operand;
+    const uint64_t expiry_ms = present ? present->expiry_ms : 0;
+    batch->Merge(key, MergeOperator::kAppend, operand, keyspace);
+    history_.Set(mark + key, value, expiry_ms);
+  }
+
   Status WriteSomething() {
-    std::vector<std::pair<std::string, std::optional<std::string>>> records;
     WriteBatch batch;
-    const size_t count = random_.OneIn(4) ? random_.Between(2, 8) : 1;
-    for (size_t i = 0; i < count; ++i) {
-      std::string key = RandomKey();
-      if (random_.OneIn(4)) {
-        batch.Delete(key);
-        records.emplace_back(std::move(key), std::nullopt);
-      } else {
-        std::string value = RandomValue();
-        batch.Put(key, value);
-        records.emplace_back(std::move(key), std::move(value));
-      }
+    history_.Begin();
+    for (uint64_t i = random_.OneIn(4) ? random_.Between(2, 8) : 1; i > 0; --i) {
+      AddSomething(&batch);
     }
     const bool power = random_.OneIn(5);
-    history_.Begin(records);
     Status written =
         db_->Write(batch, {.durability = power ? Durability::kPower : Durability::kProcess});
     if (written.ok() && power) history_.AcknowledgeDurable();
@@ -187,10 +327,16 @@ class Round {
           "call " + std::to_string(moment.call) + ", cut seed " + std::to_string(crash_seed) + ": ";
       if (!opened) return Failed(where + "reopening: " + opened.error().ToString());
       if (random_.OneIn(2)) executor.RunAll();
-      const auto content = ReadContent(**opened);
+      const auto content = ReadLogged(**opened);
       if (!content) return Failed(where + "reading: " + content.error().ToString());
-      const auto found = history_.Find(ContentHash(*content), moment.durable, moment.begun);
-      if (!found) return Failed(where + Explain(ContentHash(*content), moment));
+      const uint64_t hash = ContentHash(*content);
+      const auto found = history_.Find(hash, moment.durable, moment.begun, clock_.WallMillis());
+      if (!found) return Failed(where + Explain(hash, moment));
+      const auto unlogged = ReadNamed(**opened, kUnloggedName);
+      if (!unlogged) return Failed(where + "reading: " + unlogged.error().ToString());
+      if (Status known = CheckUnlogged(*unlogged); !known.ok()) {
+        return Failed(where + known.ToString());
+      }
       ++states_;
       if (random_.OneIn(8)) {
         if (Status usable = WriteAndCheck(std::move(*opened), disk.get(), &executor);
@@ -229,18 +375,20 @@ class Round {
     Observe();
     const size_t durable = moment.durable;
     if (Status opened = Open(); !opened.ok()) return Failed("reopening: " + opened.ToString());
-    const auto content = ReadContent(*db_);
+    const auto content = ReadLogged(*db_);
     if (!content) return Failed("reading: " + content.error().ToString());
-    if (!history_.Find(ContentHash(*content), durable, moment.begun)) {
-      return Failed("going on: " + Explain(ContentHash(*content), moment));
+    const uint64_t hash = ContentHash(*content);
+    if (!history_.Find(hash, durable, moment.begun, clock_.WallMillis())) {
+      return Failed("going on: " + Explain(hash, moment));
     }
     history_.Restart(*content);
+    if (Status taken = TakeUnlogged(); !taken.ok()) return Failed("going on: " + taken.ToString());
     moments_.clear();  // those seen while reopening belong to the history before
     return {};
   }
 
-  std::string Explain(uint64_t hash, const Moment& moment) const {
-    if (const auto earlier = history_.Find(hash, 0, moment.begun); earlier) {
+  std::string Explain(uint64_t hash, const Moment& moment) {
+    if (const auto earlier = history_.Find(hash, 0, moment.begun, clock_.WallMillis()); earlier) {
       return "the state after write " + std::to_string(*earlier) + " was found, but write " +
              std::to_string(moment.durable) + " had been acknowledged at kPower";
     }
@@ -254,7 +402,12 @@ class Round {
   io::ManualExecutor executor_;
   std::unique_ptr<io::SimFileSystem> disk_;
   std::unique_ptr<DB> db_;
+  KeyspaceId second_ = KeyspaceId::kDefault;
+  KeyspaceId unlogged_ = KeyspaceId::kDefault;
   WriteHistory history_;
+  uint64_t expiring_values_ = 0;
+  Content unlogged_content_;
+  std::unordered_set<uint64_t> unlogged_written_;  // RecordHash of all that was ever put
   std::vector<Moment> moments_;
   uint64_t next_moment_ = 1;
   uint64_t memtable_bytes_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace {
 /// A batch may fill at most an eighth of the memory budget, which is 128 KiB in the smallest case.
 constexpr size_t kBatchBytesMax = 100'000;
 constexpr uint64_t kLargeValueBytesMax = 20'000;
+constexpr uint32_t kAppendedBytesMax = 400;
+constexpr std::string_view kNumberPrefix = "count/";
 
 /// How often each kind comes, in the order of OperationKind.
 constexpr std::array<uint64_t, kOperationKinds> kUsualFrequencies = {
@@ -21,6 +24,9 @@ constexpr std::array<uint64_t, kOperationKinds> kUsualFrequencies = {
     80,   // delete
     60,   // batch
     60,   // update
+    30,   // put_if_absent
+    12,   // delete_range
+    80,   // merge
     200,  // get
     40,   // multiget
     4,    // scan
@@ -37,9 +43,11 @@ constexpr std::array<uint64_t, kOperationKinds> kUsualFrequencies = {
     1,    // drop
     2,    // crash
     2,    // cut
+    10,   // wait
+    1,    // renew
 };
 
-constexpr bool IsWrite(OperationKind kind) { return kind <= OperationKind::kUpdate; }
+constexpr bool IsWrite(OperationKind kind) { return kind <= OperationKind::kMerge; }
 
 class Generator {
  public:
@@ -64,11 +72,15 @@ class Generator {
   void ChooseSettings() {
     Settings& settings = list_.settings;
     settings.memtable_bytes =
-        OneOf(std::array<uint64_t, 4>{8 << 10, 16 << 10, 64 << 10, 256 << 10});
-    settings.table_bytes = OneOf(std::array<uint64_t, 3>{4 << 10, 16 << 10, 64 << 10});
+        OneOf(std::array<uint64_t, 5>{1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10});
+    settings.table_bytes = OneOf(std::array<uint64_t, 4>{1 << 10, 4 << 10, 16 << 10, 64 << 10});
     settings.memory_budget = OneOf(std::array<uint64_t, 2>{1 << 20, 8 << 20});
     settings.compression = OneOf(std::array{Compression::kLz4, Compression::kNone});
     settings.durability = random_.OneIn(4) ? Durability::kPower : Durability::kProcess;
+    if (random_.OneIn(8)) settings.default_ttl_ms = random_.Between(1, 500);
+    ttl_one_in_ = OneOf(std::array<uint64_t, 4>{3, 10, 50, 100'000});
+    second_one_in_ = OneOf(std::array<uint64_t, 4>{2, 5, 5, 100'000});
+    misfit_one_in_ = OneOf(std::array<uint64_t, 3>{50, 100'000, 100'000});
     large_value_one_in_ = OneOf(std::array<uint64_t, 3>{30, 200, 100'000});
   }
 
@@ -102,6 +114,9 @@ class Generator {
     }
     const uint64_t numbered = random_.OneIn(3) ? random_.Between(100, 400) : random_.Below(20);
     for (uint64_t i = 0; i < numbered; ++i) keys_.push_back("n" + std::to_string(10'000 + 7 * i));
+    merged_keys_ = random_.Between(1, 12);
+    for (uint64_t i = 0; i < merged_keys_; ++i) keys_.push_back(NumberKey(i));
+    for (uint64_t i = 0; i < merged_keys_; ++i) keys_.push_back("text/" + std::to_string(i));
   }
 
   void ChooseFrequencies() {
@@ -121,6 +136,13 @@ class Generator {
     while (draw >= frequencies_[kind]) draw -= frequencies_[kind++];
     return static_cast<OperationKind>(kind);
   }
+
+  /// Keys whose values are numbers, but for a misfit now and then.
+  static std::string NumberKey(uint64_t i) {
+    return std::string(kNumberPrefix) + std::to_string(i);
+  }
+
+  Space SomeSpace() { return random_.OneIn(second_one_in_) ? Space::kSecond : Space::kDefault; }
 
   /// Mostly a key of the list's; now and then one beside it.
   std::string Key() {
@@ -158,13 +180,66 @@ class Generator {
     return OneOf(std::array{kRandom, kNone, kAll, kPrefix, kTornTail, kSubset});
   }
 
+  Record RecordOf(RecordKind kind) {
+    Record record{.kind = kind, .space = SomeSpace(), .key = Key()};
+    switch (kind) {
+      case RecordKind::kPut:
+        FillPut(&record);
+        break;
+      case RecordKind::kDeleteRange:
+        FillRange(&record);
+        break;
+      case RecordKind::kMerge:
+        FillMerge(&record);
+        break;
+      default:
+        break;
+    }
+    return record;
+  }
+
+  void FillPut(Record* record) {
+    record->value = Value();
+    const bool is_number = record->key.starts_with(kNumberPrefix);
+    if (is_number && !random_.OneIn(misfit_one_in_)) record->value.size = sizeof(int64_t);
+    if (random_.OneIn(ttl_one_in_))
+      record->ttl_ms = random_.Between(1, random_.OneIn(4) ? 800 : 40);
+  }
+
+  /// Mostly short; a few are empty, and a few go over much.
+  void FillRange(Record* record) {
+    record->end = Key();
+    if (!random_.OneIn(20)) {
+      if (record->end < record->key) std::swap(record->key, record->end);
+      if (random_.OneIn(2)) record->end = record->key.substr(0, 20) + '~';
+    }
+  }
+
+  void FillMerge(Record* record) {
+    if (random_.OneIn(4 * misfit_one_in_)) {
+      record->merge_operator = MergeOperator::kAdd;
+    } else if (random_.OneIn(3)) {
+      if (random_.OneIn(2)) record->key = "text/" + std::to_string(random_.Below(merged_keys_));
+      if (record->key.starts_with(kNumberPrefix)) record->key.insert(0, "text/");
+      record->value = Value();
+      record->value.size %= kAppendedBytesMax;
+      return;
+    } else {
+      record->key = NumberKey(random_.Below(merged_keys_));
+      using enum MergeOperator;
+      record->merge_operator = OneOf(std::array{kAdd, kAdd, kMin, kMax});
+    }
+    record->number = static_cast<int64_t>(random_.Next()) >> random_.Below(64);
+  }
+
   void FillBatch(Operation* operation) {
+    using enum RecordKind;
+    constexpr std::array kKinds = {kPut, kPut, kPut, kPut, kDelete, kDelete, kMerge, kMerge};
     const uint64_t records = random_.OneIn(10) ? random_.Below(60) : random_.Below(8);
     size_t bytes = 0;
     for (uint64_t i = 0; i < records; ++i) {
-      Record record{random_.OneIn(4), Key(), {}};
-      if (!record.is_delete) record.value = Value();
-      bytes += record.key.size() + record.value.size + 16;
+      Record record = RecordOf(random_.OneIn(30) ? kDeleteRange : OneOf(kKinds));
+      bytes += record.key.size() + record.end.size() + record.value.size + 32;
       if (bytes > kBatchBytesMax) break;
       operation->records.push_back(std::move(record));
     }
@@ -211,6 +286,17 @@ class Generator {
     }
     switch (operation.kind) {
       case OperationKind::kGet:
+      case OperationKind::kMultiGet:
+      case OperationKind::kScan:
+      case OperationKind::kIterator:
+      case OperationKind::kCompact:
+        operation.space = SomeSpace();
+        break;
+      default:
+        break;
+    }
+    switch (operation.kind) {
+      case OperationKind::kGet:
         operation.keys = {Key()};
         operation.snapshot = Snapshot();
         break;
@@ -245,6 +331,9 @@ class Generator {
       case OperationKind::kJobs:
         operation.count = random_.Between(1, 3);
         break;
+      case OperationKind::kWait:
+        operation.count = random_.Between(1, random_.OneIn(4) ? 500 : 30);
+        break;
       case OperationKind::kCut:
         operation.count = random_.Between(1, random_.OneIn(4) ? 600 : 60);
         [[fallthrough]];
@@ -264,20 +353,27 @@ class Generator {
       FillBatch(operation);
       return;
     }
-    Record record{operation->kind == OperationKind::kDelete, Key(), {}};
+    Record record = RecordOf(RecordKindOf(operation->kind));
     if (operation->kind == OperationKind::kUpdate) {
       using enum UpdateAction;
       operation->action =
           OneOf(std::array{kSet, kSet, kAppend, kAppend, kAppend, kRemove, kRefuse, kThrow});
+      // An appended number is none any more.
+      const bool is_number = record.key.starts_with(kNumberPrefix);
+      if (operation->action == kAppend && is_number) operation->action = kSet;
+      record.ttl_ms = 0;
     }
-    if (!record.is_delete) record.value = Value();
     operation->records.push_back(std::move(record));
   }
 
   base::Random random_;
   OperationList list_;
   std::vector<std::string> keys_;
+  uint64_t merged_keys_ = 0;  ///< So many of numbers, and so many of texts.
   uint64_t large_value_one_in_ = 1;
+  uint64_t ttl_one_in_ = 1;
+  uint64_t second_one_in_ = 1;
+  uint64_t misfit_one_in_ = 1;  ///< What a merge cannot change.
   std::array<uint64_t, kOperationKinds> frequencies_{};
   uint64_t total_frequency_ = 0;
 };

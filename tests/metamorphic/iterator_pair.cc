@@ -2,6 +2,7 @@
 
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 namespace basalt::metamorphic {
 namespace {
@@ -30,6 +31,7 @@ IteratorPair::IteratorPair(std::unique_ptr<Iterator> iterator, std::shared_ptr<c
     if (options.upper) end_ = view_->lower_bound(*options.upper);
   }
   at_ = end_;
+  unreadable_ = end_;
 }
 
 void IteratorPair::MoveTwin(const Move& move) {
@@ -79,10 +81,21 @@ void IteratorPair::MoveIterator(const Move& move) {
   }
 }
 
-Outcome IteratorPair::Compare(const Move& move) const {
-  if (!iterator_->status().ok()) return {.error = iterator_->status()};
+Outcome IteratorPair::Compare(const Move& move) {
+  const Status status = iterator_->status();
   const std::string after = "an iterator after " + ToText(move) + " ";
   const auto wrong = [&](std::string what) { return Outcome{.problem = after + std::move(what)}; };
+  const bool is_told = status.code() == StatusCode::kFailedPrecondition;
+  if (at_ != end_ && at_->second.is_unreadable) {
+    if (!status.ok() && !is_told) return {.error = status};
+    if (status.ok() || iterator_->Valid()) {
+      return wrong("does not tell of the merge that does not fit " + Quoted(at_->first));
+    }
+    unreadable_ = std::exchange(at_, end_);
+    return {};
+  }
+  if (is_told) return wrong("answers " + status.ToString());
+  if (!status.ok()) return {.error = status};
   if (at_ == end_) {
     if (!iterator_->Valid()) return {};
     return wrong("stands at " + Quoted(iterator_->key()) + ", but there is nothing");
@@ -92,14 +105,17 @@ Outcome IteratorPair::Compare(const Move& move) const {
     return wrong("stands at " + Quoted(iterator_->key()) + " instead of " + Quoted(at_->first));
   }
   const std::string_view expected =
-      keys_only_ ? std::string_view() : std::string_view(*at_->second);
+      keys_only_ ? std::string_view() : std::string_view(*at_->second.value);
   if (iterator_->value() != expected) {
-    return wrong("shows at " + Quoted(at_->first) + " another value than was written");
+    return wrong("shows at " + Quoted(at_->first) +
+                 " another value than was written: " + Quoted(iterator_->value().substr(0, 24)) +
+                 " instead of " + Quoted(expected.substr(0, 24)));
   }
   return {};
 }
 
 Outcome IteratorPair::Apply(const Move& move) {
+  unreadable_ = end_;
   MoveTwin(move);
   MoveIterator(move);
   return Compare(move);
@@ -122,7 +138,12 @@ Outcome IteratorPair::CompareAll() {
       Outcome outcome = Apply(move);
       if (!outcome.error.ok() || outcome.problem) return outcome;
       move.kind = forward ? Move::Kind::kNext : Move::Kind::kPrev;
-    } while (at_ != end_);
+      if (unreadable_ == end_) continue;
+      // The error has ended the iteration; it begins again behind that key.
+      if (!forward && unreadable_ == begin_) break;
+      move = forward ? Move{Move::Kind::kSeek, unreadable_->first + '\0'}
+                     : Move{Move::Kind::kSeekForPrev, std::prev(unreadable_)->first};
+    } while (at_ != end_ || unreadable_ != end_);
   }
   return {};
 }

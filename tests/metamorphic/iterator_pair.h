@@ -14,7 +14,7 @@
 
 namespace basalt::metamorphic {
 
-/// What came of a comparison: an error that the database reported, or something wrong, or neither.
+/// What came of a comparison: an error that nobody expects, or something wrong, or neither.
 struct Outcome {
   Status error{};
   std::optional<std::string> problem{};
@@ -24,6 +24,7 @@ struct Outcome {
 /// compared after each move. Lives through later writes, flushes and compactions.
 class IteratorPair {
  public:
+  /// `view`: what the iterator sees, by the moment of its creation.
   IteratorPair(std::unique_ptr<Iterator> iterator, std::shared_ptr<const Contents> view,
                const ScanOptions& options);
 
@@ -42,13 +43,15 @@ class IteratorPair {
   Position Clamped(Position position, std::string_view target) const;
   void MoveIterator(const Move& move);
   Outcome Apply(const Move& move);
-  Outcome Compare(const Move& move) const;
+  /// At a merge that does not fit, an iterator tells so and is not valid.
+  Outcome Compare(const Move& move);
 
   std::unique_ptr<Iterator> iterator_;
   std::shared_ptr<const Contents> view_;
   Position begin_;  ///< The range that the bounds or the prefix leave, [begin_, end_).
   Position end_;
-  Position at_;  ///< end_: not valid.
+  Position at_;          ///< end_: not valid.
+  Position unreadable_;  ///< The key at which the last move ended in an error; end_: none.
   bool keys_only_;
 };
 

@@ -7,15 +7,20 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/coding.h"
 #include "base/random.h"
 
 namespace basalt::metamorphic {
 namespace {
 
 constexpr std::array<std::string_view, kOperationKinds> kKindNames = {
-    "put",      "delete", "batch",  "update",   "get",     "multiget", "scan",
-    "iterator", "move",   "end",    "snapshot", "release", "flush",    "sync",
-    "compact",  "jobs",   "reopen", "drop",     "crash",   "cut"};
+    "put",     "delete",   "batch", "update",   "put_if_absent", "delete_range", "merge",
+    "get",     "multiget", "scan",  "iterator", "move",          "end",          "snapshot",
+    "release", "flush",    "sync",  "compact",  "jobs",          "reopen",       "drop",
+    "crash",   "cut",      "wait",  "renew"};
+/// In the order of RecordKind, which counts from 1; likewise MergeOperator.
+constexpr std::array<std::string_view, 4> kRecordNames = {"put", "delete", "delete_range", "merge"};
+constexpr std::array<std::string_view, 4> kOperatorNames = {"add", "min", "max", "append"};
 constexpr std::array<std::string_view, 6> kMoveNames = {"first", "last", "next",
                                                         "prev",  "seek", "seek_for_prev"};
 constexpr std::array<std::string_view, 5> kActionNames = {"set", "append", "remove", "refuse",
@@ -55,6 +60,7 @@ class Line {
   Line& Slot(char letter, const std::optional<size_t>& slot) {
     return slot ? Word(letter + std::to_string(*slot)) : *this;
   }
+  Line& InSpace(Space space) { return space == Space::kSecond ? Word("second") : *this; }
   Line& Level(const std::optional<Durability>& level) {
     return level ? Word(LevelName(*level)) : *this;
   }
@@ -153,6 +159,7 @@ class LineReader {
     }
     return false;
   }
+  Space TakeSpace() { return Take("second") ? Space::kSecond : Space::kDefault; }
   void TakeLevel(std::optional<Durability>* level) {
     if (Take("process")) *level = Durability::kProcess;
     if (Take("power")) *level = Durability::kPower;
@@ -166,10 +173,11 @@ class LineReader {
     if (!AtKey()) return Wrong("a quoted key");
     return tokens_[next_++].text;
   }
-  Result<uint64_t> Number() {
+  template <class Integer = uint64_t>
+  Result<Integer> Number() {
     if (done() || tokens_[next_].quoted) return Wrong("a number");
     const std::string& text = tokens_[next_].text;
-    uint64_t number = 0;
+    Integer number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size()) return Wrong("a number");
     ++next_;
@@ -193,6 +201,9 @@ class LineReader {
     if (!Take(name)) return {};
     BASALT_ASSIGN_OR_RETURN(*key, Key());
     return {};
+  }
+  bool AtSetting(std::string_view name) const {
+    return !done() && tokens_[next_].text.starts_with(std::string(name) + "=");
   }
   /// The number of a word "name=number".
   Result<std::string> Setting(std::string_view name) {
@@ -228,15 +239,38 @@ Result<Settings> ParseSettings(LineReader& line) {
   settings.compression = static_cast<Compression>(compression);
   BASALT_ASSIGN_OR_RETURN(const std::string level, line.Setting("durability"));
   settings.durability = level == "power" ? Durability::kPower : Durability::kProcess;
+  if (line.AtSetting("default_ttl")) {
+    BASALT_ASSIGN_OR_RETURN(settings.default_ttl_ms, NumericSetting(line, "default_ttl"));
+  }
   return settings;
 }
 
-Status ParseRecord(LineReader& line, bool is_delete, Operation* operation) {
+Status ParseMerge(LineReader& line, Record* record) {
+  size_t name = 0;
+  if (!line.TakeName(kOperatorNames, &name)) return line.Wrong("a merge's operator");
+  record->merge_operator = static_cast<MergeOperator>(name + 1);
+  if (record->merge_operator == MergeOperator::kAppend) {
+    BASALT_ASSIGN_OR_RETURN(record->value, line.Value());
+  } else {
+    BASALT_ASSIGN_OR_RETURN(record->number, line.Number<int64_t>());
+  }
+  return {};
+}
+
+Status ParseRecord(LineReader& line, RecordKind kind, Operation* operation) {
   Record record;
-  record.is_delete = is_delete;
+  record.kind = kind;
+  record.space = line.TakeSpace();
   BASALT_ASSIGN_OR_RETURN(record.key, line.Key());
-  if (!is_delete) {
+  if (kind == RecordKind::kPut) {
     BASALT_ASSIGN_OR_RETURN(record.value, line.Value());
+    if (line.Take("ttl")) {
+      BASALT_ASSIGN_OR_RETURN(record.ttl_ms, line.Number());
+    }
+  } else if (kind == RecordKind::kDeleteRange) {
+    BASALT_ASSIGN_OR_RETURN(record.end, line.Key());
+  } else if (kind == RecordKind::kMerge) {
+    BASALT_RETURN_IF_ERROR(ParseMerge(line, &record));
   }
   operation->records.push_back(std::move(record));
   return {};
@@ -245,15 +279,18 @@ Status ParseRecord(LineReader& line, bool is_delete, Operation* operation) {
 Status ParseBatch(LineReader& line, Operation* operation) {
   line.TakeLevel(&operation->durability);
   while (!line.done()) {
-    const bool is_delete = line.Take("delete");
-    if (!is_delete && !line.Take("put")) return line.Wrong("put or delete");
-    BASALT_RETURN_IF_ERROR(ParseRecord(line, is_delete, operation));
+    size_t name = 0;
+    if (!line.TakeName(kRecordNames, &name)) {
+      return line.Wrong("put, delete, delete_range or merge");
+    }
+    BASALT_RETURN_IF_ERROR(ParseRecord(line, static_cast<RecordKind>(name + 1), operation));
   }
   return {};
 }
 
 Status ParseUpdate(LineReader& line, Operation* operation) {
   Record record;
+  record.space = line.TakeSpace();
   BASALT_ASSIGN_OR_RETURN(record.key, line.Key());
   if (!line.TakeName(kActionNames, &operation->action)) return line.Wrong("what the update does");
   if (HasValue(operation->action)) {
@@ -288,9 +325,11 @@ Status ParseCrash(LineReader& line, Operation* operation) {
 Status ParseArguments(LineReader& line, Operation* operation) {
   switch (operation->kind) {
     case OperationKind::kPut:
+    case OperationKind::kPutIfAbsent:
     case OperationKind::kDelete:
-      BASALT_RETURN_IF_ERROR(
-          ParseRecord(line, operation->kind == OperationKind::kDelete, operation));
+    case OperationKind::kDeleteRange:
+    case OperationKind::kMerge:
+      BASALT_RETURN_IF_ERROR(ParseRecord(line, RecordKindOf(operation->kind), operation));
       line.TakeLevel(&operation->durability);
       return {};
     case OperationKind::kBatch:
@@ -302,14 +341,16 @@ Status ParseArguments(LineReader& line, Operation* operation) {
     case OperationKind::kCrash:
     case OperationKind::kCut:
       return ParseCrash(line, operation);
-    case OperationKind::kJobs: {
+    case OperationKind::kJobs:
+    case OperationKind::kWait: {
       BASALT_ASSIGN_OR_RETURN(operation->count, line.Number());
       return {};
     }
     default:
       break;
   }
-  // What is left takes only slots, keys and bounds.
+  // What is left takes only a keyspace, slots, keys and bounds.
+  operation->space = line.TakeSpace();
   line.TakeSlot('i', &operation->iterator);
   line.TakeSlot('s', &operation->snapshot);
   while (line.AtKey()) {
@@ -325,8 +366,20 @@ Status ParseArguments(LineReader& line, Operation* operation) {
 }
 
 Line& AppendRecord(Line& line, const Record& record) {
-  line.Key(record.key);
-  return record.is_delete ? line : line.Value(record.value);
+  line.InSpace(record.space).Key(record.key);
+  switch (record.kind) {
+    case RecordKind::kPut:
+      line.Value(record.value);
+      return record.ttl_ms == 0 ? line : line.Word("ttl").Number(record.ttl_ms);
+    case RecordKind::kDeleteRange:
+      return line.Key(record.end);
+    case RecordKind::kMerge:
+      line.Word(kOperatorNames[static_cast<size_t>(record.merge_operator) - 1]);
+      if (record.merge_operator == MergeOperator::kAppend) return line.Value(record.value);
+      return line.Word(std::to_string(record.number));
+    default:
+      return line;
+  }
 }
 
 }  // namespace
@@ -341,6 +394,26 @@ std::string ValueRecipe::Bytes() const {
     while (at < end) bytes[at++] = static_cast<char>('a' + (word >> 32) % 26);
   }
   return bytes;
+}
+
+std::string Record::Operand() const {
+  if (merge_operator == MergeOperator::kAppend) return value.Bytes();
+  std::string bytes(sizeof(number), '\0');
+  base::Store(bytes.data(), static_cast<uint64_t>(number));
+  return bytes;
+}
+
+RecordKind RecordKindOf(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::kDelete:
+      return RecordKind::kDelete;
+    case OperationKind::kDeleteRange:
+      return RecordKind::kDeleteRange;
+    case OperationKind::kMerge:
+      return RecordKind::kMerge;
+    default:
+      return RecordKind::kPut;
+  }
 }
 
 std::string Quoted(std::string_view key) {
@@ -368,17 +441,21 @@ std::string ToText(const Operation& operation) {
   Line line(NameOf(kKindNames, operation.kind));
   switch (operation.kind) {
     case OperationKind::kPut:
+    case OperationKind::kPutIfAbsent:
     case OperationKind::kDelete:
+    case OperationKind::kDeleteRange:
+    case OperationKind::kMerge:
       AppendRecord(line, operation.records[0]).Level(operation.durability);
       break;
     case OperationKind::kBatch:
       line.Level(operation.durability);
       for (const Record& record : operation.records) {
-        AppendRecord(line.Word(record.is_delete ? "delete" : "put"), record);
+        AppendRecord(line.Word(kRecordNames[static_cast<size_t>(record.kind) - 1]), record);
       }
       break;
     case OperationKind::kUpdate:
-      line.Key(operation.records[0].key).Word(NameOf(kActionNames, operation.action));
+      line.InSpace(operation.records[0].space).Key(operation.records[0].key);
+      line.Word(NameOf(kActionNames, operation.action));
       if (HasValue(operation.action)) line.Value(operation.records[0].value);
       break;
     case OperationKind::kMove:
@@ -392,9 +469,11 @@ std::string ToText(const Operation& operation) {
       line.Number(operation.count).Word(NameOf(kModeNames, operation.mode)).Number(operation.seed);
       break;
     case OperationKind::kJobs:
+    case OperationKind::kWait:
       line.Number(operation.count);
       break;
     default:
+      line.InSpace(operation.space);
       line.Slot('i', operation.iterator).Slot('s', operation.snapshot);
       for (const std::string& key : operation.keys) line.Key(key);
       line.NamedKey("lower", operation.lower).NamedKey("upper", operation.upper);
@@ -411,7 +490,11 @@ std::string ToText(const OperationList& list) {
                      " table_bytes=" + std::to_string(settings.table_bytes) +
                      " memory_budget=" + std::to_string(settings.memory_budget) +
                      " compression=" + std::to_string(static_cast<int>(settings.compression)) +
-                     " durability=" + std::string(LevelName(settings.durability)) + "\n";
+                     " durability=" + std::string(LevelName(settings.durability));
+  if (settings.default_ttl_ms != 0) {
+    text += " default_ttl=" + std::to_string(settings.default_ttl_ms);
+  }
+  text += "\n";
   for (const Operation& operation : list.operations) text += ToText(operation) + "\n";
   return text;
 }

@@ -9,6 +9,7 @@
 
 #include "basalt/options.h"
 #include "basalt/status.h"
+#include "basalt/write_batch.h"
 #include "io/sim_file_system.h"
 
 // What a test does to a database: a list of operations as plain values, which can be generated, cut
@@ -16,29 +17,35 @@
 // nothing, so that any part of a list is a list.
 //
 // The text form has one operation a line; `#` begins a comment line. Keys stand in double quotes,
-// with
-// \" \\ and \xHH; values as <size>@<seed>. Optional parts are in brackets:
+// with the escapes \" \\ and \xHH; values as <size>@<seed>. Optional parts are in brackets.
+// `second` names the second keyspace; without it the default one is meant:
 //
 //   settings memtable_bytes=N table_bytes=N memory_budget=N compression=N durability=process|power
-//   put KEY VALUE [process|power]
-//   delete KEY [process|power]
-//   batch [process|power] { put KEY VALUE | delete KEY } ...
-//   update KEY set VALUE | append VALUE | remove | refuse | throw
-//   get KEY [sN]                      sN: snapshot slot; iN: iterator slot
-//   multiget [sN] KEY ...
-//   scan [sN]                         everything, forwards and backwards
-//   iterator iN [sN] [lower KEY] [upper KEY] [prefix KEY] [keys_only]
+//            [default_ttl=MILLIS]
+//   put [second] KEY VALUE [ttl MILLIS] [process|power]
+//   put_if_absent [second] KEY VALUE [ttl MILLIS] [process|power]
+//   delete [second] KEY [process|power]
+//   delete_range [second] KEY KEY [process|power]
+//   merge [second] KEY { add|min|max NUMBER | append VALUE } [process|power]
+//   batch [process|power] { put .. | delete .. | delete_range .. | merge .. } ...
+//   update [second] KEY set VALUE | append VALUE | remove | refuse | throw
+//   get [second] KEY [sN]             sN: snapshot slot; iN: iterator slot
+//   multiget [second] [sN] KEY ...
+//   scan [second] [sN]                everything, forwards and backwards
+//   iterator [second] iN [sN] [lower KEY] [upper KEY] [prefix KEY] [keys_only]
 //   move iN { first | last | next | prev | seek KEY | seek_for_prev KEY } ...
 //   end iN
 //   snapshot sN
 //   release sN
 //   flush | sync
-//   compact [lower KEY] [upper KEY]
+//   compact [second] [lower KEY] [upper KEY]
 //   jobs N                            runs up to N background jobs
 //   reopen                            closes, checks every byte, opens
 //   drop                              destroys the handle without closing, opens
 //   crash MODE SEED                   cuts the power, opens
 //   cut CALLS MODE SEED               cuts the power at that call of the file system from now on
+//   wait MILLIS                       lets time pass; each other operation takes half of one
+//   renew                             drops the second keyspace, and makes it again
 
 namespace basalt::metamorphic {
 
@@ -49,10 +56,22 @@ struct ValueRecipe {
   std::string Bytes() const;
 };
 
+/// Which keyspace; also the index of its contents in the model.
+enum class Space : uint8_t { kDefault, kSecond };
+inline constexpr size_t kSpaces = 2;
+
 struct Record {
-  bool is_delete = false;
+  RecordKind kind = RecordKind::kPut;
+  Space space = Space::kDefault;
   std::string key;
-  ValueRecipe value;
+  std::string end{};    ///< Of a range.
+  ValueRecipe value{};  ///< Of a put, and what a merge appends.
+  uint64_t ttl_ms = 0;  ///< Of a put; 0: none is named.
+  MergeOperator merge_operator = MergeOperator::kAppend;
+  int64_t number = 0;  ///< The operand of the other merges.
+
+  /// What a merge combines the value with.
+  std::string Operand() const;
 };
 
 struct Move {
@@ -69,6 +88,9 @@ enum class OperationKind : uint8_t {
   kDelete,
   kBatch,
   kUpdate,
+  kPutIfAbsent,
+  kDeleteRange,
+  kMerge,
   kGet,
   kMultiGet,
   kScan,
@@ -85,17 +107,23 @@ enum class OperationKind : uint8_t {
   kDrop,
   kCrash,
   kCut,
+  kWait,
+  kRenew,
 };
-inline constexpr size_t kOperationKinds = 20;
+inline constexpr size_t kOperationKinds = 25;
+
+/// What the record of a put, put_if_absent, delete, delete_range or merge does.
+RecordKind RecordKindOf(OperationKind kind);
 
 /// Slots for snapshots and for iterators.
 inline constexpr size_t kSlots = 4;
 
 struct Operation {
   OperationKind kind = OperationKind::kGet;
-  std::optional<Durability> durability{};  ///< Of put, delete, batch.
-  std::vector<Record> records{};           ///< Of put, delete, update (one), batch.
+  std::optional<Durability> durability{};  ///< Of writes but update.
+  std::vector<Record> records{};           ///< Of writes: one, but for batch.
   UpdateAction action = UpdateAction::kSet;
+  Space space = Space::kDefault;    ///< Of reads and compact.
   std::vector<std::string> keys{};  ///< Of get (one) and multiget.
   std::optional<size_t> snapshot{};
   std::optional<size_t> iterator{};
@@ -104,7 +132,7 @@ struct Operation {
   std::optional<std::string> prefix{};
   bool keys_only = false;
   std::vector<Move> moves{};
-  uint64_t count = 0;  ///< Of jobs and cut.
+  uint64_t count = 0;  ///< Of jobs, cut and wait.
   io::CrashMode mode = io::CrashMode::kRandom;
   uint64_t seed = 0;  ///< Of crash and cut.
 };
@@ -115,6 +143,7 @@ struct Settings {
   uint64_t memory_budget = 1 << 20;
   Compression compression = Compression::kLz4;
   Durability durability = Durability::kProcess;
+  uint64_t default_ttl_ms = 0;
 };
 
 struct OperationList {

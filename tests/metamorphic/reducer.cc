@@ -20,6 +20,7 @@ class Reducer {
         smaller |= RemovePartsOf(i, &Operation::moves);
         smaller |= RemovePartsOf(i, &Operation::keys);
         smaller |= ShrinkValues(i);
+        smaller |= TakeTimesAway(i);
       }
     }
     return std::move(list_);
@@ -59,9 +60,8 @@ class Reducer {
   bool RemovePartsOf(size_t operation, std::vector<T> Operation::* part) {
     bool smaller = false;
     const OperationKind kind = list_.operations[operation].kind;
-    const bool fixed = kind == OperationKind::kPut || kind == OperationKind::kDelete ||
-                       kind == OperationKind::kUpdate || kind == OperationKind::kGet;
-    if (fixed) return false;
+    const bool is_single = kind <= OperationKind::kMerge && kind != OperationKind::kBatch;
+    if (is_single || kind == OperationKind::kGet) return false;
     for (size_t chunk = (list_.operations[operation].*part).size(); chunk > 0; chunk /= 2) {
       for (size_t at = 0; at < (list_.operations[operation].*part).size();) {
         OperationList candidate = list_;
@@ -87,6 +87,17 @@ class Reducer {
         candidate.operations[operation].records[i].value.size = next;
         smaller |= Accept(std::move(candidate));
       }
+    }
+    return smaller;
+  }
+
+  bool TakeTimesAway(size_t operation) {
+    bool smaller = false;
+    for (size_t i = 0; i < list_.operations[operation].records.size(); ++i) {
+      if (list_.operations[operation].records[i].ttl_ms == 0) continue;
+      OperationList candidate = list_;
+      candidate.operations[operation].records[i].ttl_ms = 0;
+      smaller |= Accept(std::move(candidate));
     }
     return smaller;
   }
