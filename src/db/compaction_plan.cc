@@ -544,6 +544,14 @@ bool IsDueAtLast(const Planning& planning, const TableFile& table, CompactionRea
   return false;
 }
 
+uint64_t RecordsOf(const CompactionJob& job) {
+  uint64_t records = 0;
+  for (const TableFiles& level : job.inputs) {
+    for (const auto& table : level) records += table->properties().records;
+  }
+  return records;
+}
+
 std::optional<CompactionJob> PickDueLevel0(const Planning& planning, CompactionReason reason) {
   const TableFiles& tables = planning.tree.levels[0];
   if (tables.empty()) return {};
@@ -551,21 +559,20 @@ std::optional<CompactionJob> PickDueLevel0(const Planning& planning, CompactionR
     if (!IsOlder(*tables.back(), kAgeMs, planning.limits.now_ms)) return {};
     return MergeLevel0(planning, reason);
   }
-  uint64_t records = 0;
-  uint64_t dead = 0;
+  uint64_t dead = 0;  // in tables that are mostly that
   for (const auto& table : tables) {
     const table::TableProperties& properties = table->properties();
-    records += properties.records;
+    uint64_t dead_here = properties.deletes;
     if (reason == CompactionReason::kExpired) {
-      dead += IsExpired(*table, planning.limits.now_ms) ? properties.expiring : 0;
-    } else {
-      dead +=
-          PartUnderRangeDeletes(planning, *table) > 0.5 ? properties.records : properties.deletes;
+      dead_here = IsExpired(*table, planning.limits.now_ms) ? properties.expiring : 0;
+    } else if (PartUnderRangeDeletes(planning, *table) > 0.5) {
+      dead_here = properties.records;
     }
+    if (2 * dead_here > properties.records) dead += dead_here;
   }
-  if (dead < kDenseDeletesMin || dead <= records / 2) return {};
+  if (dead < kDenseDeletesMin) return {};
   std::optional<CompactionJob> job = MergeLevel0(planning, reason);
-  if (job && job->input_bytes() > (1 + kFanout) * BytesOf(tables)) return {};
+  if (job && RecordsOf(*job) > (1 + kFanout) * dead) return {};
   return job;
 }
 

@@ -458,16 +458,17 @@ TEST(CompactionPlan, Level0IsPushedForItsDeletesIfThatIsNotTooExpensive) {
   Tree tree;
   tree.levels[0] = {Make({.smallest = "a", .largest = "d", .deletes = 400}),
                     Make({.smallest = "a", .largest = "d", .deletes = 601})};
-  tree.levels[kLast] = {Make({.smallest = "a", .largest = "d", .bytes = 2000})};
+  // Of the first table less than half is deletes: the other one's pay for eleven times as many.
+  tree.levels[kLast] = {Make({.smallest = "a", .largest = "d", .records = 11 * 601 - 2000})};
   auto job = Pick(tree, Limits());
   ASSERT_TRUE(job);
   EXPECT_EQ(job->reason, CompactionReason::kTombstones);
   EXPECT_EQ(job->inputs[0].size(), 2U);
 
-  tree.levels[kLast] = {Make({.smallest = "a", .largest = "d", .bytes = 2001})};
+  tree.levels[kLast] = {Make({.smallest = "a", .largest = "d", .records = 11 * 601 - 1999})};
   EXPECT_FALSE(Pick(tree, Limits()));
 
-  tree.levels[0][1] = Make({.smallest = "a", .largest = "d", .deletes = 600});
+  tree.levels[0][1] = Make({.smallest = "a", .largest = "d", .deletes = 500});
   tree.levels[kLast] = {};
   EXPECT_FALSE(Pick(tree, Limits()));
 }
@@ -660,12 +661,12 @@ TEST(CompactionPlan, AnExpiredTableOfTheLastLevelIsRewrittenAlone) {
 TEST(CompactionPlan, Level0IsPushedForWhatExpired) {
   Tree tree;
   tree.levels[0] = {
-      Make({.smallest = "a", .largest = "b", .expiring = 1000, .latest_expiry_ms = 7000}),
-      Make({.smallest = "a", .largest = "b", .expiring = 100, .latest_expiry_ms = 7000})};
+      Make({.smallest = "a", .largest = "b", .expiring = 1000, .latest_expiry_ms = 7001}),
+      Make({.smallest = "a", .largest = "b", .expiring = 500, .latest_expiry_ms = 7000})};
   CompactionLimits limits = Limits();
   limits.now_ms = 7000;
   EXPECT_FALSE(Pick(tree, limits));
-  tree.levels[0].pop_back();
+  limits.now_ms = 7001;
   const auto job = Pick(tree, limits);
   ASSERT_TRUE(job);
   EXPECT_EQ(job->reason, CompactionReason::kExpired);

@@ -10,6 +10,9 @@
 namespace basalt::db {
 namespace {
 
+/// What Close leaves to the log: some milliseconds of replay.
+constexpr uint64_t kReplayedBytesMax = uint64_t{2} << 20;
+
 /// Whose job this thread is running.
 thread_local const Core* job_of = nullptr;
 
@@ -124,9 +127,15 @@ Result<base::SequenceNumber> Core::SnapshotSequence(const Snapshot& snapshot) co
 }
 
 Status Core::Close() {
-  // What has no log is kept by tables alone.
+  // What has no log is kept by tables alone. What has one would be replayed by the next opening: of
+  // more than a little, a table is opened sooner.
   Status kept;
-  if (CheckUsable().ok() && has_unlogged_.load(std::memory_order_relaxed)) kept = Flush();
+  if (mode_ == Mode::kWrite && CheckUsable().ok()) {
+    const bool has_unlogged = has_unlogged_.load(std::memory_order_relaxed);
+    const bool is_large = State()->active->table->memory_bytes() > kReplayedBytesMax;
+    if (has_unlogged || is_large) kept = Flush();
+    if (!has_unlogged) kept = Status();  // the log has it
+  }
   {
     const std::scoped_lock commit(commit_mutex_);
     if (fork_generation_ != base::ForkGeneration()) return CheckUsable();

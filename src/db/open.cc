@@ -25,6 +25,7 @@ constexpr uint64_t kDefaultTableBytes = uint64_t{16} << 20;
 constexpr uint64_t kMetadataShare = 4;
 /// What a flush on a full disk may need: both memtables as tables, and a manifest.
 constexpr uint64_t kReservedMemtables = 3;
+constexpr uint64_t kMaxReservedBytes = uint64_t{16} << 20;
 constexpr uint64_t kMaxPreallocateBytes = uint64_t{4} << 20;
 
 uint64_t DerivedBudget(const DBOptions& options) {
@@ -97,9 +98,10 @@ Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& opti
                           Cache::Create({.capacity_bytes = core->memory_budget_ -
                                                            MemtablesBytes(core->memory_budget_)}));
   core->metadata_ = std::make_shared<table::MetadataBudget>(core->memory_budget_ / kMetadataShare);
-  core->reserve_ = std::make_unique<ReserveFile>(
-      environment.fs, io::JoinPath(core->path_, kReserveName),
-      environment.owned_fs == nullptr ? kReservedMemtables * core->memtable_bytes_ : 0);
+  const uint64_t reserved = std::min(kReservedMemtables * core->memtable_bytes_, kMaxReservedBytes);
+  core->reserve_ =
+      std::make_unique<ReserveFile>(environment.fs, io::JoinPath(core->path_, kReserveName),
+                                    environment.owned_fs == nullptr ? reserved : 0);
   if (mode == Mode::kReadOnly) {
     BASALT_RETURN_IF_ERROR(core->LoadForReading());
     return core;

@@ -47,15 +47,14 @@ Shard::Position Shard::Place(const RecordSource& source, uint64_t prefix,
   if (position == 0) return 0;
   char* const place = records_.At(position);
   FetchNext(place + bytes, bytes);
-  new (place)
-      Record{.tag = 0,
-             .previous = 0,
-             .value_size = static_cast<uint32_t>(source.value.size()),
-             .key_size = static_cast<uint16_t>(source.key.size()),
-             .kind = static_cast<uint8_t>(source.kind),
-             .flags = static_cast<uint8_t>((source.time_ms != 0 ? Record::kFlagTime : 0) |
-                                           (source.is_of_several ? Record::kFlagBatch : 0)),
-             .keyspace = source.keyspace};
+  new (place) Record{.tag = 0,
+                     .previous = 0,
+                     .value_size = static_cast<uint32_t>(source.value.size()),
+                     .key_size = static_cast<uint16_t>(source.key.size()),
+                     .kind = static_cast<uint8_t>(source.kind),
+                     .flags = static_cast<uint8_t>((source.time_ms != 0 ? Record::kFlagTime : 0) |
+                                                   (source.is_of_several ? Record::kFlagBatch : 0)),
+                     .keyspace = source.keyspace};
   const uint32_t order = order_count_.load(std::memory_order_relaxed);
   const Position order_position = order_.Allocate(sizeof(OrderEntry), within_limit);
   BASALT_CHECK(order_position == base::Arena::kFirstPosition + order);

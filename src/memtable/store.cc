@@ -302,11 +302,12 @@ std::unique_ptr<Iterator> StoreCore::NewIterator(const ScanOptions& options) con
   };
   add(seen.active);
   for (const auto& generation : seen.sealed) add(generation);
-  return base::NewVisibleIterator({.ranges = ranges.empty() ? nullptr : std::make_shared<const base::RangeCover>(ranges),
-                                   .at = at,
-                                   .source = base::NewMergingIterator(std::move(children)),
-                                   .records_stay = true},
-                                  options);
+  return base::NewVisibleIterator(
+      {.ranges = ranges.empty() ? nullptr : std::make_shared<const base::RangeCover>(ranges),
+       .at = at,
+       .source = base::NewMergingIterator(std::move(children)),
+       .records_stay = true},
+      options);
 }
 
 Result<Snapshot> StoreCore::TakeSnapshot() const {
