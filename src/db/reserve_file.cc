@@ -24,7 +24,8 @@ bool ReserveFile::Fill() noexcept {
 }
 
 ReserveFile::Made ReserveFile::Make() {
-  static_cast<void>(fs_->RemoveFile(path_));  // of an earlier run
+  if (const auto size = fs_->FileSize(path_); size && *size == bytes_) return Made::kYes;
+  static_cast<void>(fs_->RemoveFile(path_));  // of a run with another budget
   const auto file = fs_->Open(path_, io::OpenMode::kCreate);
   // Twice the size at first: what is left of the disk must not be taken away from the log.
   if (!file || !(*file)->Allocate(2 * bytes_).ok()) return Made::kNoRoom;
