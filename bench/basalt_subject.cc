@@ -41,6 +41,7 @@ class BasaltSubject final : public Subject {
     for (const Record& record : records) batch_.Put(record.key, record.value);
     Check(db_->Write(batch_), "write to basalt");
   }
+  void Delete(std::string_view key) override { Check(db_->Delete(key), "delete in basalt"); }
   bool Get(std::string_view key) override {
     const auto value = db_->Get(key);
     if (!value) Fail("get from basalt", value.error().ToString());
@@ -68,7 +69,16 @@ class BasaltSubject final : public Subject {
     Check(iterator->status(), "seek in basalt");
     return records;
   }
+  void Flush() override { Check(db_->Flush(), "flush basalt"); }
   void CompactAll() override { Check(db_->CompactRange(), "compact basalt"); }
+
+  std::optional<uint64_t> CompactionDebt() const override {
+    return db_->GetStats().compaction_debt;
+  }
+  std::optional<uint64_t> BytesWritten() const override {
+    const DBStats stats = db_->GetStats();
+    return stats.log_bytes_written + stats.flush_bytes + stats.compaction_bytes_written;
+  }
 
  private:
   std::unique_ptr<DB> db_;

@@ -1,27 +1,20 @@
 // Measures Basalt against LevelDB, RocksDB and LMDB: the same keys, values and order of operations
-// for each, one thread, in alternating order over several rounds. bench/README.md says what each
+// for each, in alternating order over several rounds. bench/README.md says what each
 // figure means.
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "base/histogram.h"
-#include "base/random.h"
-#include "bench/idle.h"
+#include "bench/gates.h"
 #include "bench/report.h"
+#include "bench/round.h"
 #include "bench/subject.h"
 #include "bench/text.h"
-#include "bench/workload.h"
 
 namespace basalt::bench {
 
@@ -36,214 +29,9 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// In the order in which they run. Those up to seekrandom share the store that fillrandom fills.
-const std::vector<std::string> kBenchmarks = {
-    "fillrandom", "overwrite",  "compact", "readrandom", "readmissing",
-    "readseq",    "seekrandom", "fillseq", "fillbatch",  "fillsync"};
-
-struct Settings {
-  std::string output = "build/bench/db.json";
-  std::string directory = "build/bench/scratch";
-  std::set<std::string> subjects;
-  std::set<std::string> benchmarks;
-  uint32_t keys = 1'000'000;
-  uint32_t synced_writes = 2'000;
-  int runs = 5;
-  bool quick = false;
-};
-
-constexpr uint64_t kValueSeed = 1;
-constexpr uint64_t kFillSeed = 2;
-constexpr uint64_t kOverwriteSeed = 3;
-constexpr uint64_t kReadSeed = 4;
-constexpr uint32_t kBatchRecords = 100;
-constexpr int kNexts = 10;
-
 double SecondsSince(steady_clock::time_point start) {
   return std::chrono::duration<double>(steady_clock::now() - start).count();
 }
-
-uint64_t BytesIn(const std::string& directory) {
-  uint64_t bytes = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
-    if (entry.is_regular_file()) bytes += entry.file_size();
-  }
-  return bytes;
-}
-
-/// All benchmarks of one subject in one round, each on stores of its own under one directory.
-class Round {
- public:
-  Round(const Settings& settings, Subject* subject, Report* report)
-      : settings_(settings), subject_(subject), report_(report) {}
-
-  void Run() {
-    if (AnyWanted({"fillrandom", "overwrite", "compact", "readrandom", "readmissing", "readseq",
-                   "seekrandom"})) {
-      RunOnFilledStore();
-    }
-    if (Wanted("fillseq")) RunFillSeq();
-    if (Wanted("fillbatch")) RunFillBatch();
-    if (Wanted("fillsync")) RunFillSync();
-  }
-
- private:
-  bool Wanted(const std::string& benchmark) const {
-    return settings_.benchmarks.contains(benchmark);
-  }
-  bool AnyWanted(const std::vector<std::string>& benchmarks) const {
-    return std::any_of(benchmarks.begin(), benchmarks.end(),
-                       [this](const std::string& benchmark) { return Wanted(benchmark); });
-  }
-
-  void OpenFresh(Level level) {
-    std::filesystem::remove_all(settings_.directory);
-    std::filesystem::create_directories(settings_.directory);
-    sync();  // What the previous subject left to be written back is not this one's cost.
-    level_ = level;
-    subject_->Open(settings_.directory, level);
-  }
-  void CloseAndRemove() {
-    subject_->Close();
-    std::filesystem::remove_all(settings_.directory);
-  }
-
-  void Add(std::string_view benchmark, std::string_view metric, std::string_view unit,
-           double value) {
-    if (Wanted(std::string(benchmark))) {
-      report_->Add(benchmark, subject_->name(), level_, metric, unit, value);
-    }
-  }
-
-  /// Calls `operation` with 0 .. calls - 1, each worth `operations_per_call`; reports throughput,
-  /// and of every 16th call (every call of a short benchmark) the time.
-  void Measure(std::string_view benchmark, uint32_t calls, uint32_t operations_per_call,
-               const std::function<void(uint32_t)>& operation) {
-    const uint32_t every = calls >= 100'000 ? 16 : 1;
-    base::Histogram samples_ns;
-    const auto start = steady_clock::now();
-    for (uint32_t i = 0; i < calls; ++i) {
-      if (i % every != 0) {
-        operation(i);
-        continue;
-      }
-      const auto before = steady_clock::now();
-      operation(i);
-      samples_ns.Record(static_cast<uint64_t>((steady_clock::now() - before).count()));
-    }
-    const double seconds = SecondsSince(start);
-    Add(benchmark, "throughput", "ops/s",
-        static_cast<double>(calls) * operations_per_call / seconds);
-    Add(benchmark, "p50", "us", static_cast<double>(samples_ns.Percentile(50)) / 1e3);
-    Add(benchmark, "p99", "us", static_cast<double>(samples_ns.Percentile(99)) / 1e3);
-  }
-
-  void Expect(const char* benchmark, uint64_t found, uint64_t expected) const {
-    if (found != expected) {
-      Fail(Format("%s of %s", benchmark, subject_->name().c_str()),
-           "gave " + std::to_string(found) + " records instead of " + std::to_string(expected));
-    }
-  }
-
-  void RunOnFilledStore() {
-    OpenFresh(Level::kProcess);
-    Values values(kValueSeed);
-    const std::vector<uint32_t> order = Permutation(settings_.keys, kFillSeed);
-    Measure("fillrandom", settings_.keys, 1,
-            [&](uint32_t i) { subject_->Put(PresentKey(order[i]).view(), values.Next()); });
-    Add("fillrandom", "settle", "s", WaitUntilIdle());
-    if (Wanted("overwrite")) {
-      const std::vector<uint32_t> again = Permutation(settings_.keys, kOverwriteSeed);
-      Measure("overwrite", settings_.keys, 1,
-              [&](uint32_t i) { subject_->Put(PresentKey(again[i]).view(), values.Next()); });
-      Add("overwrite", "settle", "s", WaitUntilIdle());
-    }
-    if (AnyWanted({"compact", "readrandom", "readmissing", "readseq", "seekrandom"})) {
-      const auto start = steady_clock::now();
-      subject_->CompactAll();
-      Add("compact", "time", "s", SecondsSince(start));
-      WaitUntilIdle();
-      Add("compact", "size", "bytes", static_cast<double>(BytesIn(settings_.directory)));
-      RunReads();
-    }
-    CloseAndRemove();
-  }
-
-  void RunReads() {
-    Expect("warm-up scan", subject_->ScanAll(), settings_.keys);
-    if (Wanted("readrandom")) {
-      base::Random random(kReadSeed);
-      uint64_t found = 0;
-      Measure("readrandom", settings_.keys, 1, [&](uint32_t) {
-        found += subject_->Get(PresentKey(random.Below(settings_.keys)).view()) ? 1 : 0;
-      });
-      Expect("readrandom", found, settings_.keys);
-    }
-    if (Wanted("readmissing")) {
-      base::Random random(kReadSeed);
-      uint64_t found = 0;
-      Measure("readmissing", settings_.keys, 1, [&](uint32_t) {
-        found += subject_->Get(MissingKey(random.Below(settings_.keys)).view()) ? 1 : 0;
-      });
-      Expect("readmissing", found, 0);
-    }
-    if (Wanted("readseq")) {
-      const auto start = steady_clock::now();
-      Expect("readseq", subject_->ScanAll(), settings_.keys);
-      Add("readseq", "throughput", "ops/s", settings_.keys / SecondsSince(start));
-    }
-    if (Wanted("seekrandom")) {
-      base::Random random(kReadSeed);
-      const uint32_t last = settings_.keys - kNexts;
-      const uint32_t seeks = settings_.keys / 10;
-      uint64_t read = 0;
-      Measure("seekrandom", seeks, 1, [&](uint32_t) {
-        read += subject_->SeekAndNext(PresentKey(random.Below(last)).view(), kNexts);
-      });
-      Expect("seekrandom", read, uint64_t{seeks} * (kNexts + 1));
-    }
-  }
-
-  void RunFillSeq() {
-    OpenFresh(Level::kProcess);
-    Values values(kValueSeed);
-    Measure("fillseq", settings_.keys, 1,
-            [&](uint32_t i) { subject_->Put(PresentKey(i).view(), values.Next()); });
-    Add("fillseq", "settle", "s", WaitUntilIdle());
-    CloseAndRemove();
-  }
-
-  void RunFillBatch() {
-    OpenFresh(Level::kProcess);
-    Values values(kValueSeed);
-    const std::vector<uint32_t> order = Permutation(settings_.keys, kFillSeed);
-    std::vector<Key> keys(kBatchRecords, Key(0));
-    std::vector<Record> batch(kBatchRecords);
-    Measure("fillbatch", settings_.keys / kBatchRecords, kBatchRecords, [&](uint32_t i) {
-      for (uint32_t j = 0; j < kBatchRecords; ++j) {
-        keys[j] = PresentKey(order[i * kBatchRecords + j]);
-        batch[j] = {keys[j].view(), values.Next()};
-      }
-      subject_->PutBatch(batch);
-    });
-    Add("fillbatch", "settle", "s", WaitUntilIdle());
-    CloseAndRemove();
-  }
-
-  void RunFillSync() {
-    OpenFresh(Level::kPower);
-    Values values(kValueSeed);
-    const std::vector<uint32_t> order = Permutation(settings_.keys, kFillSeed);
-    Measure("fillsync", std::min(settings_.synced_writes, settings_.keys), 1,
-            [&](uint32_t i) { subject_->Put(PresentKey(order[i]).view(), values.Next()); });
-    CloseAndRemove();
-  }
-
-  const Settings& settings_;
-  Subject* subject_;
-  Report* report_;
-  Level level_ = Level::kProcess;
-};
 
 std::string Header(const Settings& settings, const std::vector<const Subject*>& subjects) {
   std::string header =
@@ -256,28 +44,53 @@ std::string Header(const Settings& settings, const std::vector<const Subject*>& 
   return header;
 }
 
-int Run(const Settings& settings) {
-  std::vector<std::unique_ptr<Subject>> subjects;
+using Subjects = std::vector<std::unique_ptr<Subject>>;
+
+Subjects MakeSubjects(const Settings& settings) {
+  Subjects subjects;
   for (const auto& make : {MakeBasalt, MakeLevelDb, MakeRocksDb, MakeLmdb}) {
     std::unique_ptr<Subject> subject = make();
     if (settings.subjects.contains(subject->name())) subjects.push_back(std::move(subject));
   }
-  std::vector<const Subject*> columns;
-  for (const auto& subject : subjects) columns.push_back(subject.get());
-  const std::string header = Header(settings, columns);
-  std::printf("%s\n", header.c_str());
+  return subjects;
+}
 
+/// Every subject runs on one kind of store before anyone goes on to the next, so that what is
+/// compared was measured within seconds; each round begins with another subject.
+Report RunRounds(const Settings& settings, const Subjects& subjects) {
+  struct Store {
+    const char* name;
+    void (Round::*run)();
+  };
+  constexpr Store kStores[] = {{"fillrandom", &Round::RunFillRandom},
+                               {"fillseq", &Round::RunFillSeq},
+                               {"fillbatch", &Round::RunFillBatch},
+                               {"fillsync", &Round::RunFillSync},
+                               {"ycsb", &Round::RunYcsb}};
   Report report;
+  AgreedCounts agreed;
   for (int round = 0; round < settings.runs; ++round) {
-    for (size_t i = 0; i < subjects.size(); ++i) {
-      Subject* subject = subjects[(i + static_cast<size_t>(round)) % subjects.size()].get();
+    for (const Store& store : kStores) {
       const auto start = steady_clock::now();
-      Round(settings, subject, &report).Run();
-      std::printf("round %d of %d, %-8s %6.1f s\n", round + 1, settings.runs,
-                  subject->name().c_str(), SecondsSince(start));
+      for (size_t i = 0; i < subjects.size(); ++i) {
+        Subject* subject = subjects[(i + static_cast<size_t>(round)) % subjects.size()].get();
+        (Round(settings, subject, &report, &agreed).*store.run)();
+      }
+      std::printf("round %d of %d, stores of %-10s %6.1f s\n", round + 1, settings.runs, store.name,
+                  SecondsSince(start));
       std::fflush(stdout);
     }
   }
+  return report;
+}
+
+int Run(const Settings& settings) {
+  const Subjects subjects = MakeSubjects(settings);
+  std::vector<const Subject*> columns;
+  for (const auto& subject : subjects) columns.push_back(subject.get());
+  std::printf("%s\n", Header(settings, columns).c_str());
+  std::fflush(stdout);
+  const Report report = RunRounds(settings, subjects);
 
   const std::filesystem::path output(settings.output);
   if (output.has_parent_path()) std::filesystem::create_directories(output.parent_path());
@@ -285,8 +98,10 @@ int Run(const Settings& settings) {
   file << report.ToJson();
   file.close();
   if (!file) Fail("write " + settings.output, "the file could not be written");
-  std::printf("\n%s\nMedians; a ratio above 1 says that basalt is faster. All figures: %s\n",
-              report.ToTable(columns).c_str(), settings.output.c_str());
+  std::printf(
+      "\n%s\nMedians; ~: half of the way from the least to the greatest, in percent of the median. "
+      "A ratio above 1\nsays that basalt is faster. All figures: %s\n\n%s",
+      report.ToTable(columns).c_str(), settings.output.c_str(), GateLines(report, columns).c_str());
   return 0;
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <thread>
 
+#include "bench/process_io.h"
+
 namespace basalt::bench {
 namespace {
 
@@ -18,7 +20,7 @@ using std::chrono::steady_clock;
 /// What the process has done so far.
 struct Activity {
   int64_t cpu_us = 0;
-  uint64_t written_bytes = 0;
+  ProcessIo written;
 };
 
 Activity ReadActivity() {
@@ -27,13 +29,7 @@ Activity ReadActivity() {
   Activity activity;
   activity.cpu_us = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1'000'000 +
                     usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
-  std::ifstream io("/proc/self/io");
-  for (std::string field; io >> field;) {
-    if (field == "wchar:") {
-      io >> activity.written_bytes;
-      break;
-    }
-  }
+  activity.written = ReadProcessIo();
   return activity;
 }
 
@@ -65,7 +61,9 @@ double WaitUntilIdle() {
     std::this_thread::sleep_for(kWindow);
     const Activity now = ReadActivity();
     const bool active = now.cpu_us - before.cpu_us > kQuietCpuUs ||
-                        now.written_bytes != before.written_bytes || AnotherThreadIsBusy();
+                        now.written.call_bytes != before.written.call_bytes ||
+                        now.written.page_bytes != before.written.page_bytes ||
+                        AnotherThreadIsBusy();
     quiet = active ? 0 : quiet + 1;
     if (active) last_active = steady_clock::now();
     before = now;

@@ -54,6 +54,9 @@ class LevelDbSubject final : public Subject {
     for (const Record& record : records) batch_.Put(ToSlice(record.key), ToSlice(record.value));
     Check(db_->Write(write_, &batch_), "write to leveldb");
   }
+  void Delete(std::string_view key) override {
+    Check(db_->Delete(write_, ToSlice(key)), "delete in leveldb");
+  }
   bool Get(std::string_view key) override {
     const leveldb::Status status = db_->Get({}, ToSlice(key), &value_);
     if (status.IsNotFound()) return false;
@@ -80,6 +83,10 @@ class LevelDbSubject final : public Subject {
     }
     Check(iterator->status(), "seek in leveldb");
     return records;
+  }
+  void Flush() override {
+    const leveldb::Slice behind_all_keys("\xff");
+    db_->CompactRange(&behind_all_keys, &behind_all_keys);  // It flushes first; nothing to merge.
   }
   void CompactAll() override { db_->CompactRange(nullptr, nullptr); }
 

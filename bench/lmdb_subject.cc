@@ -65,6 +65,13 @@ class LmdbSubject final : public Subject {
     }
     Check(mdb_txn_commit(transaction), "commit to lmdb");
   }
+  void Delete(std::string_view key) override {
+    MDB_txn* transaction = nullptr;
+    Check(mdb_txn_begin(environment_, nullptr, 0, &transaction), "begin in lmdb");
+    MDB_val wanted = ToVal(key);
+    Check(mdb_del(transaction, table_, &wanted, nullptr), "delete in lmdb");
+    Check(mdb_txn_commit(transaction), "commit to lmdb");
+  }
   bool Get(std::string_view key) override {
     Check(mdb_txn_renew(reader_), "renew a read in lmdb");
     MDB_val wanted = ToVal(key);
@@ -82,6 +89,7 @@ class LmdbSubject final : public Subject {
   uint64_t SeekAndNext(std::string_view key, int nexts) override {
     return Walk(key, MDB_SET_RANGE, static_cast<uint64_t>(nexts) + 1);
   }
+  void Flush() override {}
   void CompactAll() override {}
 
  private:

@@ -25,9 +25,20 @@ std::string Readable(double value, const std::string& unit) {
   return Format("%.2f %s", value, unit.c_str());
 }
 
-std::string Ratio(const Figure* ours, const Figure* theirs) {
-  if (ours == nullptr || theirs == nullptr) return "";
-  return Format("%.2fx", ours->Median() / theirs->Median());
+/// The median, and half of the way from the least to the greatest in percent of it.
+std::string Cell(const Figure* figure) {
+  if (figure == nullptr) return "";
+  const double median = figure->Median();
+  std::string cell = Readable(median, figure->unit);
+  if (figure->values.size() > 1 && median > 0) {
+    cell += Format(" ~%.0f%%", 50 * (figure->Max() - figure->Min()) / median);
+  }
+  return cell;
+}
+
+std::string Ratio(const Figure* ours, const std::vector<const Figure*>& theirs) {
+  const Figure ratio = RatioToBest(ours, theirs);
+  return ratio.values.empty() ? "" : Format("%.2fx", ratio.Median());
 }
 
 }  // namespace
@@ -42,7 +53,7 @@ double Figure::Min() const { return *std::min_element(values.begin(), values.end
 double Figure::Max() const { return *std::max_element(values.begin(), values.end()); }
 
 void Report::Add(std::string_view benchmark, std::string_view subject, Level level,
-                 std::string_view metric, std::string_view unit, double value) {
+                 std::string_view metric, std::string_view unit, double value, int threads) {
   for (Figure& figure : figures_) {
     if (figure.benchmark == benchmark && figure.subject == subject && figure.metric == metric) {
       figure.values.push_back(value);
@@ -54,7 +65,8 @@ void Report::Add(std::string_view benchmark, std::string_view subject, Level lev
                       level,
                       std::string(metric),
                       std::string(unit),
-                      {value}});
+                      {value},
+                      threads});
 }
 
 std::string Report::ToJson() const {
@@ -62,19 +74,19 @@ std::string Report::ToJson() const {
   for (const Figure& figure : figures_) {
     json += json.size() == 1 ? "\n" : ",\n";
     json += Format(
-        R"(  {"benchmark": "%s", "subject": "%s", "threads": 1, "durability": "%s", )"
+        R"(  {"benchmark": "%s", "subject": "%s", "threads": %d, "durability": "%s", )"
         R"("metric": "%s", "unit": "%s", "median": %.6g, "min": %.6g, "max": %.6g, "runs": %zu})",
-        figure.benchmark.c_str(), figure.subject.c_str(), LevelName(figure.level),
+        figure.benchmark.c_str(), figure.subject.c_str(), figure.threads, LevelName(figure.level),
         figure.metric.c_str(), figure.unit.c_str(), figure.Median(), figure.Min(), figure.Max(),
         figure.values.size());
   }
   return json + "\n]\n";
 }
 
-const Figure* Report::Find(const Figure& like, std::string_view subject) const {
+const Figure* Report::Find(std::string_view benchmark, std::string_view subject,
+                           std::string_view metric) const {
   for (const Figure& figure : figures_) {
-    if (figure.benchmark == like.benchmark && figure.metric == like.metric &&
-        figure.subject == subject) {
+    if (figure.benchmark == benchmark && figure.subject == subject && figure.metric == metric) {
       return &figure;
     }
   }
@@ -82,8 +94,8 @@ const Figure* Report::Find(const Figure& like, std::string_view subject) const {
 }
 
 std::string Report::ToTable(const std::vector<const Subject*>& subjects) const {
-  std::string table = Format("%-12s %-11s", "benchmark", "metric");
-  for (const Subject* subject : subjects) table += Format("%14s", subject->name().c_str());
+  std::string table = Format("%-20s %-11s", "benchmark", "metric");
+  for (const Subject* subject : subjects) table += Format("%18s", subject->name().c_str());
   for (const Subject* subject : subjects) {
     if (subject->name() != kOurs) table += Format("%11s", ("/" + subject->name()).c_str());
   }
@@ -92,25 +104,36 @@ std::string Report::ToTable(const std::vector<const Subject*>& subjects) const {
   std::set<std::tuple<std::string, std::string>> printed;
   for (const Figure& row : figures_) {
     if (!printed.emplace(row.benchmark, row.metric).second) continue;
-    std::string line = Format("%-12s %-11s", row.benchmark.c_str(), row.metric.c_str());
+    std::string line = Format("%-20s %-11s", row.benchmark.c_str(), row.metric.c_str());
     std::string ratios;
-    const Figure* ours = row.metric == "throughput" ? Find(row, kOurs) : nullptr;
-    const Figure* best = nullptr;
+    const Figure* ours = row.unit == "ops/s" ? Find(row.benchmark, kOurs, row.metric) : nullptr;
+    std::vector<const Figure*> lsm_peers;
     for (const Subject* subject : subjects) {
-      const Figure* figure = Find(row, subject->name());
-      line += Format("%14s", figure == nullptr ? "" : Readable(figure->Median(), row.unit).c_str());
+      const Figure* figure = Find(row.benchmark, subject->name(), row.metric);
+      line += Format("%18s", Cell(figure).c_str());
       if (subject->name() == kOurs) continue;
-      ratios += Format("%11s", Ratio(ours, figure).c_str());
-      if (subject->is_lsm_peer() && figure != nullptr &&
-          (best == nullptr || figure->Median() > best->Median())) {
-        best = figure;
-      }
+      ratios += Format("%11s", Ratio(ours, {figure}).c_str());
+      if (subject->is_lsm_peer()) lsm_peers.push_back(figure);
     }
-    line += ratios + Format("%11s", Ratio(ours, best).c_str());
+    line += ratios + Format("%11s", Ratio(ours, lsm_peers).c_str());
     line.erase(line.find_last_not_of(' ') + 1);
     table += line + "\n";
   }
   return table;
+}
+
+Figure RatioToBest(const Figure* ours, const std::vector<const Figure*>& theirs) {
+  Figure ratio;
+  if (ours == nullptr || theirs.empty()) return ratio;
+  for (size_t round = 0; round < ours->values.size(); ++round) {
+    double best = 0;
+    for (const Figure* peer : theirs) {
+      if (peer == nullptr || round >= peer->values.size()) return {};
+      best = std::max(best, peer->values[round]);
+    }
+    ratio.values.push_back(ours->values[round] / best);
+  }
+  return ratio;
 }
 
 std::string MachineDescription() {

@@ -64,6 +64,9 @@ class RocksDbSubject final : public Subject {
     }
     Check(db_->Write(write_, &batch_), "write to rocksdb");
   }
+  void Delete(std::string_view key) override {
+    Check(db_->Delete(write_, ToSlice(key)), "delete in rocksdb");
+  }
   bool Get(std::string_view key) override {
     value_.Reset();
     const rocksdb::Status status =
@@ -93,10 +96,18 @@ class RocksDbSubject final : public Subject {
     Check(iterator->status(), "seek in rocksdb");
     return records;
   }
+  void Flush() override { Check(db_->Flush({}), "flush rocksdb"); }
   void CompactAll() override {
     rocksdb::CompactRangeOptions options;
     options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
     Check(db_->CompactRange(options, nullptr, nullptr), "compact rocksdb");
+  }
+  std::optional<uint64_t> CompactionDebt() const override {
+    uint64_t bytes = 0;
+    if (!db_->GetIntProperty(rocksdb::DB::Properties::kEstimatePendingCompactionBytes, &bytes)) {
+      Fail("read rocksdb's compaction debt", "it has no such property");
+    }
+    return bytes;
   }
 
  private:

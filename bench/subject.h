@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 // One store under measurement. Each subject uses its engine's fastest ordinary calls for a program
 // that wants the newest state on every read, and reads the first and last byte of what it is given.
+// Many threads may call Put; everything else is for one thread at a time.
 //
 // An error ends the program with the engine's message: a figure of a run that failed says nothing.
 
@@ -41,21 +43,30 @@ class Subject {
   /// Whether "the best LSM" may be this one.
   virtual bool is_lsm_peer() const = 0;
 
-  /// Makes a new store in an existing, empty directory.
+  /// Makes a store in an existing, empty directory, or opens the one that is there.
   virtual void Open(const std::string& directory, Level level) = 0;
   virtual void Close() = 0;
 
   virtual void Put(std::string_view key, std::string_view value) = 0;
   /// All of them as one atomic write.
   virtual void PutBatch(std::span<const Record> records) = 0;
+  virtual void Delete(std::string_view key) = 0;
   /// Whether the key is present.
   virtual bool Get(std::string_view key) = 0;
   /// Reads every record in order; their number.
   virtual uint64_t ScanAll() = 0;
   /// Opens a fresh view, goes to the first key >= `key` and on by `nexts` records; records read.
   virtual uint64_t SeekAndNext(std::string_view key, int nexts) = 0;
+  /// Brings what lies in memory to tables, and waits for it. A store without tables has nothing to
+  /// do.
+  virtual void Flush() = 0;
   /// Brings all records to the last level.
   virtual void CompactAll() = 0;
+
+  /// Bytes that compaction has yet to rewrite, by the engine's own estimate, if it has one.
+  virtual std::optional<uint64_t> CompactionDebt() const { return std::nullopt; }
+  /// Bytes written to files since the store was opened, by the engine's own count, if it has one.
+  virtual std::optional<uint64_t> BytesWritten() const { return std::nullopt; }
 
   /// What the bytes read add up to, so that no read can be optimised away.
   uint64_t touched() const noexcept { return touched_; }

@@ -6,6 +6,11 @@
 #include "base/random.h"
 
 namespace basalt::bench {
+namespace {
+
+constexpr size_t kTextBytes = (size_t{1} << 20) / kValueBytes * kValueBytes;
+
+}  // namespace
 
 Key::Key(uint64_t number) noexcept {
   for (size_t i = kKeyBytes; i-- > 0; number /= 10)
@@ -13,10 +18,9 @@ Key::Key(uint64_t number) noexcept {
 }
 
 Values::Values(uint64_t seed) {
-  constexpr size_t kTextBytes = 1 << 20;
   constexpr size_t kRandomBytes = kValueBytes / 2;
   base::Random random(seed);
-  text_.reserve(kTextBytes + kValueBytes);
+  text_.reserve(kTextBytes);
   while (text_.size() < kTextBytes) {
     char piece[kRandomBytes];
     for (char& byte : piece) byte = static_cast<char>(' ' + random.Below(95));
@@ -24,11 +28,8 @@ Values::Values(uint64_t seed) {
   }
 }
 
-std::string_view Values::Next() noexcept {
-  if (position_ + kValueBytes > text_.size()) position_ = 0;
-  const std::string_view value(text_.data() + position_, kValueBytes);
-  position_ += kValueBytes;
-  return value;
+std::string_view Values::At(uint64_t index) const noexcept {
+  return {text_.data() + index % (kTextBytes / kValueBytes) * kValueBytes, kValueBytes};
 }
 
 std::vector<uint32_t> Permutation(uint32_t count, uint64_t seed) {

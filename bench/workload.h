@@ -31,16 +31,16 @@ class Key {
 inline Key PresentKey(uint64_t index) noexcept { return Key(2 * index); }
 inline Key MissingKey(uint64_t index) noexcept { return Key(2 * index + 1); }
 
-/// Slices of 1 MiB of text in which every 50 random bytes stand twice.
+/// Slices of 1 MiB of text in which every 50 random bytes stand twice. Immutable, so thread-safe.
 class Values {
  public:
   explicit Values(uint64_t seed);
-  /// Lasts as long as this object.
-  std::string_view Next() noexcept;
+  /// The value of the `index`th put; a slice, which comes again after some 10,000. Lasts as long as
+  /// this object.
+  std::string_view At(uint64_t index) const noexcept;
 
  private:
   std::string text_;
-  size_t position_ = 0;
 };
 
 /// The indices 0 .. count - 1 in random order.
