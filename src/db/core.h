@@ -121,8 +121,9 @@ class Core : public std::enable_shared_from_this<Core> {
 
   std::shared_ptr<const ReadState> State() const;
   /// A scan has passed a great many records that it does not show. Where that is the memtable's
-  /// deletes, they are flushed, so that compaction can drop them with what they hide. Never blocks.
-  void FlushDeletes() noexcept;
+  /// deletes, they are flushed, so that compaction can drop them with what they hide. Does not
+  /// wait.
+  void FlushDeletes();
   base::SequenceNumber visible() const noexcept { return queue_->visible(); }
 
   // keyspace_changes.cc
@@ -337,7 +338,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   std::atomic<wal::Lsn> flushed_lsn_{0};
   std::mutex install_mutex_;
-  Manifest manifest_;   // as last written, without tables and range deletes
+  Manifest manifest_;  // as last written, without tables and range deletes
   /// The manifest on disk may be that of a change of the keyspaces that failed: no write is
   /// acknowledged until one has been written again.
   std::atomic<bool> manifest_is_unsure_{false};

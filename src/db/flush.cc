@@ -52,20 +52,17 @@ void Core::Seal() {
   Retire(std::move(old));
 }
 
-void Core::FlushDeletes() noexcept {
+void Core::FlushDeletes() {
   constexpr uint64_t kDeletesMin = base::View::kManyHidden / 4;
-  try {
-    if (!CheckWritable().ok()) return;
-    const std::unique_lock commit(commit_mutex_, std::try_to_lock);
-    if (!commit) return;
-    const std::shared_ptr<const ReadState> state = State();
-    if (state->active->deletes.load(std::memory_order_relaxed) < kDeletesMin) return;
-    if (!CanSeal(*state)) return;
-    Seal();
-    const std::scoped_lock lock(mutex_);
-    ScheduleFlush();
-  } catch (const std::bad_alloc&) {  // the next scan may try again
-  }
+  if (!CheckWritable().ok()) return;
+  const std::unique_lock commit(commit_mutex_, std::try_to_lock);
+  if (!commit) return;
+  const std::shared_ptr<const ReadState> state = State();
+  if (state->active->deletes.load(std::memory_order_relaxed) < kDeletesMin) return;
+  if (!CanSeal(*state)) return;
+  Seal();
+  const std::scoped_lock lock(mutex_);
+  ScheduleFlush();
 }
 
 void Core::ScheduleFlush() {

@@ -23,7 +23,7 @@ bool SameCounts(const TableProperties& a, const TableProperties& b) {
 }  // namespace
 
 Status TableVerifier::Run() {
-  const Status cancelled(StatusCode::kCancelled, "verify " + file_.path() + ": cancelled");
+  Status cancelled(StatusCode::kCancelled, "verify " + file_.path() + ": cancelled");
   lookups_ = &ReadMetadata();
   const uint64_t block_bytes = metadata_.data_end - sizeof(FileHeader);
   if (!GoesOn(metadata_.properties.file_bytes - block_bytes)) return cancelled;

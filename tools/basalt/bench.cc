@@ -97,7 +97,7 @@ Result<WorkloadResult> RunWorkload(const Workload& workload, const BenchOptions&
     Progress progress(ProgressStyleForStderr(options.progress), "", 0);
     if (Status status = threads.Run(progress); !status.ok()) return status;
   }
-  result.counts = std::move(threads.counts());
+  result.counts = threads.counts();
   return result;
 }
 
@@ -128,7 +128,7 @@ Status RunAll(const BenchOptions& options, BenchDatabase& database, Output& out)
   bool has_begun = false;
   for (const std::string& name : options.workloads) {
     const Workload& workload = *FindWorkload(name);
-    const Status opened = workload.begins_empty ? database.OpenEmpty() : database.Open();
+    Status opened = workload.begins_empty ? database.OpenEmpty() : database.Open();
     if (!opened.ok()) return opened;
     if (workload.begins_empty) ycsb_records = options.num;
     if (!std::exchange(has_begun, true)) report.Begin();

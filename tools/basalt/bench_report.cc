@@ -1,5 +1,7 @@
 #include "tools/basalt/bench_report.h"
 
+#include <cmath>
+
 #include "tools/basalt/document.h"
 #include "tools/basalt/figures.h"
 
@@ -67,7 +69,7 @@ std::string Heading(const BenchOptions& options) {
 std::string Short(const boost::json::value& value) {
   const double number = value.to_number<double>();
   return number < 1000 ? FormatDecimal(number, number < 100 ? 2 : 1)
-                       : FormatCount(static_cast<uint64_t>(number + 0.5));
+                       : FormatCount(static_cast<uint64_t>(std::llround(number)));
 }
 
 std::string TableLine(const Document& document) {

@@ -73,7 +73,7 @@ std::optional<wal::FileHeader> InspectHeader(std::string_view bytes, Inspection&
                       inspection.path() +
                           ": one of the two copies of the header is damaged; the other is sound");
     }
-    return **decoded;
+    return *decoded;
   }
   if (bytes.size() >= sizeof(wal::FileHeader)) {
     wal::FileHeader raw;
