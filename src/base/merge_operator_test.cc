@@ -1,0 +1,90 @@
+#include "base/merge_operator.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/coding.h"
+
+namespace basalt::base {
+namespace {
+
+std::string Number(int64_t number) {
+  std::string bytes(kMergeNumberBytes, '\0');
+  Store(bytes.data(), static_cast<uint64_t>(number));
+  return bytes;
+}
+PendingMerge Merge(MergeOperator op, const std::string& operand, uint64_t time_ms = 50) {
+  return {std::string(1, static_cast<char>(op)) + operand, time_ms};
+}
+/// `oldest_first` over `base`, at 1000 ms.
+Result<MergedValue> Apply(std::vector<PendingMerge> oldest_first,
+                          std::optional<std::string_view> base, uint64_t base_expiry_ms = 0) {
+  std::vector<PendingMerge> merges(oldest_first.rbegin(), oldest_first.rend());
+  return ApplyMerges(merges, base, base_expiry_ms, 1000);
+}
+
+TEST(MergeOperator, NumbersCombineOldestFirst) {
+  const auto merged =
+      Apply({Merge(MergeOperator::kAdd, Number(5)), Merge(MergeOperator::kMin, Number(7)),
+             Merge(MergeOperator::kMax, Number(6)), Merge(MergeOperator::kAdd, Number(-10))},
+            Number(3));
+  ASSERT_TRUE(merged);
+  EXPECT_EQ(merged->value, Number(-3));
+}
+
+TEST(MergeOperator, AdditionWrapsRound) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  const auto merged = Apply({Merge(MergeOperator::kAdd, Number(1))}, Number(kMax));
+  ASSERT_TRUE(merged);
+  EXPECT_EQ(merged->value, Number(std::numeric_limits<int64_t>::min()));
+}
+
+TEST(MergeOperator, OnNothingEachSetsTheOperand) {
+  for (const MergeOperator op :
+       {MergeOperator::kAdd, MergeOperator::kMin, MergeOperator::kMax, MergeOperator::kAppend}) {
+    EXPECT_EQ(Apply({Merge(op, Number(-4))}, std::nullopt)->value, Number(-4));
+  }
+}
+
+TEST(MergeOperator, WhatIsNoNumberIsNamed) {
+  const auto merged = Apply({Merge(MergeOperator::kAdd, Number(1))}, "text");
+  ASSERT_FALSE(merged);
+  EXPECT_EQ(merged.error().code(), StatusCode::kFailedPrecondition);
+  EXPECT_NE(merged.error().message().find("4 bytes"), std::string_view::npos);
+}
+
+TEST(MergeOperator, TheExpiryIsThatOfTheBase) {
+  const auto alive = Apply({Merge(MergeOperator::kAppend, "b")}, "a", 1001);
+  ASSERT_TRUE(alive);
+  EXPECT_EQ(alive->value, "ab");
+  EXPECT_EQ(alive->expiry_ms, 1001U);
+
+  const auto expired = Apply({Merge(MergeOperator::kAppend, "b", 899)}, "a", 900);
+  ASSERT_TRUE(expired);
+  EXPECT_EQ(expired->expiry_ms, 900U);
+
+  const auto anew = Apply(
+      {Merge(MergeOperator::kAppend, "b", 899), Merge(MergeOperator::kAppend, "c", 900)}, "a", 900);
+  ASSERT_TRUE(anew);
+  EXPECT_EQ(anew->value, "c");
+  EXPECT_EQ(anew->expiry_ms, 0U);
+}
+
+TEST(MergeOperator, OperandsAreChecked) {
+  EXPECT_TRUE(CheckMergeOperand(MergeOperator::kAdd, Number(1)).ok());
+  EXPECT_EQ(CheckMergeOperand(MergeOperator::kMin, "1").code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CheckMergeOperand(static_cast<MergeOperator>(9), "").code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_TRUE(CheckMergeOperand(MergeOperator::kAppend, "").ok());
+  EXPECT_FALSE(IsMergeValue(""));
+  EXPECT_FALSE(IsMergeValue(std::string(1, '\5')));
+  EXPECT_FALSE(IsMergeValue("\1short"));
+  EXPECT_TRUE(IsMergeValue("\4"));
+}
+
+}  // namespace
+}  // namespace basalt::base
