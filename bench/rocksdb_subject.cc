@@ -50,6 +50,7 @@ class RocksDbSubject final : public Subject {
     db_.reset(db);
   }
   void Close() override {
+    value_.Reset();  // it may pin a block of this store's cache
     Check(db_->Close(), "close rocksdb");
     db_.reset();
   }
