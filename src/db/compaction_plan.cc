@@ -749,59 +749,6 @@ std::optional<CompactionJob> PickRange(const Tree& tree, std::optional<std::stri
   return job;
 }
 
-std::vector<std::string> SplitKeys(const CompactionJob& job, size_t parts) {
-  // Levels that are in order say how keys are spread; level 0 does only when there is nothing else.
-  std::vector<std::string_view> cuts;
-  const auto add_cuts = [&](const TableFiles& tables) {
-    for (const auto& table : tables) cuts.push_back(table->properties().smallest_key);
-  };
-  for (size_t level = 1; level < Tree::kLevels; ++level) add_cuts(job.inputs[level]);
-  if (cuts.size() < 2) add_cuts(job.inputs[0]);
-  if (cuts.empty() || parts < 2) return {};
-  std::ranges::sort(cuts);
-  const auto repeated = std::ranges::unique(cuts);
-  cuts.erase(repeated.begin(), repeated.end());
-  if (cuts.front() == job.smallest_key()) cuts.erase(cuts.begin());
-
-  // A table's bytes are spread evenly over the pieces between cuts that it touches.
-  std::vector<double> bytes(cuts.size() + 1, 0);
-  double total = 0;
-  for (const TableFiles& tables : job.inputs) {
-    for (const auto& table : tables) {
-      const KeyRange keys(*table);
-      const auto piece_of = [&](std::string_view key) {
-        return static_cast<size_t>(std::ranges::upper_bound(cuts, key) - cuts.begin());
-      };
-      const size_t first = piece_of(keys.smallest);
-      const size_t last = piece_of(keys.largest);
-      const double share =
-          static_cast<double>(BytesOf(*table)) / static_cast<double>(last - first + 1);
-      for (size_t i = first; i <= last; ++i) bytes[i] += share;
-      total += static_cast<double>(BytesOf(*table));
-    }
-  }
-
-  // Cut i lies behind piece i: one each time where the bytes so far are nearest to what is due.
-  const auto due = [&](size_t part) {
-    return total * static_cast<double>(part) / static_cast<double>(parts);
-  };
-  std::vector<std::string> keys;
-  double before = 0;
-  size_t part = 1;
-  for (size_t i = 0; i < cuts.size() && part < parts; ++i) {
-    const double after = before + bytes[i];
-    const double next = after + bytes[i + 1];
-    if (after >= due(part) || due(part) - after <= next - due(part)) {
-      keys.emplace_back(cuts[i]);
-      do {
-        ++part;
-      } while (part < parts && due(part) <= after);
-    }
-    before = after;
-  }
-  return keys;
-}
-
 uint64_t CompactionDebt(const Version& version, const CompactionLimits& limits) {
   double debt = 0;
   for (const auto& tree : version.trees()) debt += DebtOf(*tree, limits);

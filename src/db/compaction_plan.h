@@ -84,10 +84,6 @@ std::optional<CompactionJob> PickRange(const Tree& tree, std::optional<std::stri
                                        const CompactionLimits& limits = {},
                                        RunningJobs running = {});
 
-/// Keys that cut a job into at most `parts` ranges of about equal bytes, each beginning with one of
-/// them: ascending, fewer than `parts`, possibly none.
-std::vector<std::string> SplitKeys(const CompactionJob& job, size_t parts);
-
 /// Bytes that compaction would have to rewrite for every level to be at its aim.
 uint64_t CompactionDebt(const Version& version, const CompactionLimits& limits);
 

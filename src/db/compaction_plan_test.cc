@@ -805,37 +805,6 @@ TEST(CompactionPlan, ANeighbourBehindARunningJobStaysWhereItIs) {
   EXPECT_EQ(Pointers(job->inputs[kLast - 1]), Pointers({tree.levels[kLast - 1][0]}));
 }
 
-// Parts
-
-TEST(CompactionPlan, AJobIsCutWhereItsTablesBegin) {
-  CompactionJob job;
-  job.output_level = kLast;
-  EXPECT_TRUE(SplitKeys(job, 4).empty());
-  for (uint64_t i = 0; i < 8; ++i) {
-    job.inputs[kLast].push_back(Make({.smallest = Key(i * 10), .largest = Key(i * 10 + 9)}));
-  }
-  job.inputs[0] = {Make({.smallest = Key(5), .largest = Key(75), .bytes = 800})};
-  EXPECT_TRUE(SplitKeys(job, 0).empty());
-  EXPECT_TRUE(SplitKeys(job, 1).empty());
-  EXPECT_EQ(SplitKeys(job, 2), std::vector<std::string>{Key(40)});
-  EXPECT_EQ(SplitKeys(job, 4), (std::vector<std::string>{Key(20), Key(40), Key(60)}));
-  EXPECT_EQ(SplitKeys(job, 100).size(), 7U);
-
-  // Weighed by bytes: the last table has as much as all others.
-  job.inputs[0].clear();
-  job.inputs[kLast].back() = Make({.smallest = Key(70), .largest = Key(79), .bytes = 700});
-  EXPECT_EQ(SplitKeys(job, 2), std::vector<std::string>{Key(70)});
-}
-
-TEST(CompactionPlan, Level0AloneIsCutWhereItsTablesBegin) {
-  CompactionJob job;
-  job.inputs[0] = {Make({.smallest = "c", .largest = "d"}),
-                   Make({.smallest = "a", .largest = "b"})};
-  EXPECT_EQ(SplitKeys(job, 2), std::vector<std::string>{"c"});
-  job.inputs[0].pop_back();
-  EXPECT_TRUE(SplitKeys(job, 2).empty());
-}
-
 // Debt
 
 TEST(CompactionPlan, DebtIsWhatIsTooMuchAndWhatItMeets) {
@@ -998,11 +967,6 @@ TEST(CompactionPlan, JobsOfRandomTreesAreClosedAndDisjoint) {
         if (other->keyspace != job->keyspace || other->output_level != job->output_level) continue;
         ASSERT_TRUE(other->largest_key() < job->smallest_key() ||
                     job->largest_key() < other->smallest_key());
-      }
-      const std::vector<std::string> cuts = SplitKeys(*job, 1 + random.Below(6));
-      for (size_t i = 0; i < cuts.size(); ++i) {
-        ASSERT_GT(cuts[i], i == 0 ? job->smallest_key() : std::string_view(cuts[i - 1]));
-        ASSERT_LE(cuts[i], job->largest_key());
       }
       for (const TableFiles& tables : job->inputs) {
         for (const auto& table : tables) table->busy = true;

@@ -203,7 +203,7 @@ void CommandLine::AddDemoVerbs() {
   const auto demo =
       verbs_.Add<DemoOptions>("demo", "Load real input, show what a store can do, crash it", Demo,
                               R"(  basalt demo
-  basalt demo /var/tmp/demo --input /usr/share/dict/words
+  basalt demo ./demo --input /usr/share/dict/words
 Loads what `apt-cache dumpavail` prints, or a file: package paragraphs, or the
 lines of any text. An older demo in DIRECTORY is replaced; anything else there is
 left alone and refused.
