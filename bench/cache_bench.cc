@@ -6,9 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,17 +15,10 @@
 #include "bench/cache_targets.h"
 #include "bench/cache_ticks.h"
 #include "bench/cache_workloads.h"
+#include "bench/report.h"
 #include "bench/text.h"
 
 namespace basalt::bench {
-
-void Fail(std::string_view what, std::string_view why) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "cache_bench: %.*s: %.*s\n", static_cast<int>(what.size()), what.data(),
-               static_cast<int>(why.size()), why.data());
-  std::exit(1);
-}
-
 namespace {
 
 using std::chrono::steady_clock;
@@ -94,15 +84,6 @@ void RunRounds(const CacheSettings& settings, const Subjects& subjects, CacheRep
                    group.name.c_str(), SecondsSince(start));
     }
   }
-}
-
-void WriteFile(const std::string& path, const std::string& text) {
-  const std::filesystem::path output(path);
-  if (output.has_parent_path()) std::filesystem::create_directories(output.parent_path());
-  std::ofstream file(output);
-  file << text;
-  file.close();
-  if (!file) Fail("write " + path, "the file could not be written");
 }
 
 int Run(const CacheSettings& settings) {

@@ -49,11 +49,11 @@ CacheRequests ZipfRequests(size_t count, uint32_t keys, uint64_t seed) {
   return requests;
 }
 
-std::vector<uint32_t> TimesToLive(uint32_t keys, uint64_t seed) {
+std::vector<uint32_t> TimesToLive(uint32_t count, uint64_t seed) {
   constexpr double kShortestMs = 1e3;
   constexpr double kLongestMs = 3.6e6;
   base::Random random(seed);
-  std::vector<uint32_t> times(keys);
+  std::vector<uint32_t> times(count);
   for (uint32_t& time : times) {
     time = static_cast<uint32_t>(kShortestMs *
                                  std::pow(kLongestMs / kShortestMs, random.NextDouble()));

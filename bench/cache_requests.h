@@ -47,8 +47,8 @@ CacheRequests UniformRequests(size_t count, uint32_t keys, uint32_t put_percent,
 /// `count` gets of `keys` keys, key k with a probability proportional to (k + 1)^-0.99.
 CacheRequests ZipfRequests(size_t count, uint32_t keys, uint64_t seed);
 
-/// Times to live in milliseconds, from a second to an hour, log-uniform, one for each key.
-std::vector<uint32_t> TimesToLive(uint32_t keys, uint64_t seed);
+/// Times to live in milliseconds, from a second to an hour, log-uniform.
+std::vector<uint32_t> TimesToLive(uint32_t count, uint64_t seed);
 
 /// Bytes of the keys 0 .. keys - 1, together.
 uint64_t KeyBytes(uint32_t keys);

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "bench/cache_requests.h"
+#include "bench/text.h"
 
 // One cache or map under measurement. Each subject uses its library's fastest ordinary calls,
 // looks up by string_view where it can, and reads the first and last byte of a value that it is
@@ -90,9 +91,6 @@ std::unique_ptr<CacheSubject> MakeCuckooMap();
 std::unique_ptr<CacheSubject> MakeHyperClockCache();
 std::unique_ptr<CacheSubject> MakeLruCache();
 std::unique_ptr<CacheSubject> MakeNoopCache();
-
-/// Prints "cache_bench: <what>: <why>" and ends the program.
-[[noreturn]] void Fail(std::string_view what, std::string_view why);
 
 /// Hashes keys for the maps that take a hash function: the one that Basalt itself uses.
 ///

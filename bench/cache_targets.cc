@@ -12,6 +12,7 @@ namespace basalt::bench {
 namespace {
 
 constexpr std::string_view kOurs = "basalt";
+constexpr double kGrowthMicros = 20;  // of a put that may have to split what it grows
 
 enum class Bound : uint8_t { kAtLeast, kAtMost };
 
@@ -98,7 +99,7 @@ std::string Memory(const CacheReport& report) {
 /// A time to live may cost no more than what lies between the median and the slowest round without.
 std::string Expiry(const CacheReport& report, int threads) {
   std::string lines;
-  for (const char* benchmark : {"put", "get", "r90w10"}) {
+  for (const char* benchmark : {"fill", "put", "get", "r90w10"}) {
     const std::string with = Format("ttl_%s", benchmark);
     const std::string without = "no_" + with;
     const auto speed = report.Find(without, threads, kOurs, "throughput");
@@ -106,7 +107,7 @@ std::string Expiry(const CacheReport& report, int threads) {
     lines += SpeedLine(report, with + " over " + without, {with, kOurs}, {without, kOurs}, threads,
                        speed->min / speed->median);
     lines += Line("P99.9 of " + with + On(threads), report.Find(with, threads, kOurs, "p99.9"),
-                  Bound::kAtMost, 5, "us");
+                  Bound::kAtMost, std::string_view(benchmark) == "fill" ? kGrowthMicros : 5, "us");
   }
   return lines;
 }
@@ -126,7 +127,7 @@ std::string TargetLines(const CacheReport& report) {
   lines += Line("sweeping a million keys with times to live, of a processor",
                 report.Find("ttl_sweep", 1, kOurs, "share"), Bound::kAtMost, 1, "%");
   lines += Line("P99.9 of a put while growing to all entries",
-                report.Find("growth", 1, kOurs, "p99.9"), Bound::kAtMost, 20, "us");
+                report.Find("growth", 1, kOurs, "p99.9"), Bound::kAtMost, kGrowthMicros, "us");
   return lines;
 }
 

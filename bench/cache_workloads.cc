@@ -41,6 +41,8 @@ constexpr uint64_t kZipfSeed = 3;
 constexpr uint64_t kReadThroughSeed = 4;
 constexpr uint64_t kShardSeed = 5;
 constexpr uint64_t kTtlSeed = 6;
+// Few: to look one up is no cache miss, which puts without would not have.
+constexpr uint32_t kTimesToLive = 4096;
 
 /// A subject's cache, open for as long as this lives. What it leaves behind in malloc goes back to
 /// the system, so that the next subject finds the same heap.
@@ -146,7 +148,10 @@ CacheWorkloads::CacheWorkloads(const CacheSettings& settings, CacheReport* repor
   hits_r90w10_ = UniformRequests(operations, kKeys, 10, kHitSeed);
   if (Wanted("zipf")) zipf_ = ZipfRequests(operations, kKeys, kZipfSeed);
   if (Wanted("shards")) shards_ = UniformRequests(operations, kShardKeys, 70, kShardSeed);
-  if (Wanted("ttl")) ttls_ms_ = TimesToLive(kKeys, kTtlSeed);
+  if (Wanted("ttl")) {
+    ttls_ms_ = TimesToLive(kTimesToLive, kTtlSeed);
+    puts_ = UniformRequests(operations, kKeys, 100, kHitSeed);
+  }
   if (Wanted("read_through")) {
     MakeReadThrough("read_through_100", kKeys, 100, operations);
     MakeReadThrough("read_through_4k", kKeys / 4, 4096, operations / 2);
@@ -374,8 +379,9 @@ void CacheWorkloads::MeasureTtl(bool with_ttl, int threads, CacheSubject* subjec
           const CacheRequest& request = group.front();
           if (!request.is_put) return subject->Get(request.key) ? 1 : 0;
           if (with_ttl) {
-            subject->PutExpiring(request.key, kValue,
-                                 std::chrono::milliseconds(ttls_ms_[request.number]));
+            subject->PutExpiring(
+                request.key, kValue,
+                std::chrono::milliseconds(ttls_ms_[request.number % kTimesToLive]));
           } else {
             subject->Put(request.key, kValue);
           }
@@ -383,8 +389,9 @@ void CacheWorkloads::MeasureTtl(bool with_ttl, int threads, CacheSubject* subjec
         });
     AddSpeed(Format("%s_%s", with_ttl ? "ttl" : "no_ttl", benchmark), threads, *subject, result);
   };
-  serve("put", std::span(every_key_).first(kKeys));
+  serve("fill", std::span(every_key_).first(kKeys));
   serve("get", hits_);
+  serve("put", puts_);
   serve("r90w10", hits_r90w10_);
 }
 

@@ -87,6 +87,7 @@ class CacheWorkloads {
   CacheRequests every_key_;
   CacheRequests hits_;
   CacheRequests hits_r90w10_;
+  CacheRequests puts_;
   CacheRequests zipf_;
   CacheRequests shards_;
   std::vector<CacheRequests> kv_;  ///< One for each of kReadPercents.

@@ -5,8 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -17,14 +15,6 @@
 #include "bench/text.h"
 
 namespace basalt::bench {
-
-void Fail(std::string_view what, std::string_view why) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "db_bench: %.*s: %.*s\n", static_cast<int>(what.size()), what.data(),
-               static_cast<int>(why.size()), why.data());
-  std::exit(1);
-}
-
 namespace {
 
 using std::chrono::steady_clock;
@@ -92,12 +82,7 @@ int Run(const Settings& settings) {
   std::fflush(stdout);
   const Report report = RunRounds(settings, subjects);
 
-  const std::filesystem::path output(settings.output);
-  if (output.has_parent_path()) std::filesystem::create_directories(output.parent_path());
-  std::ofstream file(output);
-  file << report.ToJson();
-  file.close();
-  if (!file) Fail("write " + settings.output, "the file could not be written");
+  WriteFile(settings.output, report.ToJson());
   std::printf(
       "\n%s\nMedians; ~: half of the way from the least to the greatest, in percent of the median. "
       "A ratio above 1\nsays that basalt is faster. All figures: %s\n\n%s",

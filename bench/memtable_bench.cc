@@ -6,9 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,17 +16,8 @@
 #include "bench/memtable_subject.h"
 #include "bench/memtable_workloads.h"
 #include "bench/report.h"
-#include "bench/text.h"
 
 namespace basalt::bench {
-
-void Fail(std::string_view what, std::string_view why) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "memtable_bench: %.*s: %.*s\n", static_cast<int>(what.size()), what.data(),
-               static_cast<int>(why.size()), why.data());
-  std::exit(1);
-}
-
 namespace {
 
 using Subjects = std::vector<std::unique_ptr<MemTableSubject>>;
@@ -76,15 +64,6 @@ void RunRounds(const MemTableSettings& settings, const Subjects& subjects, bool 
                    std::chrono::duration<double>(steady_clock::now() - start).count());
     }
   }
-}
-
-void WriteFile(const std::string& path, const std::string& text) {
-  const std::filesystem::path output(path);
-  if (output.has_parent_path()) std::filesystem::create_directories(output.parent_path());
-  std::ofstream file(output);
-  file << text;
-  file.close();
-  if (!file) Fail("write " + path, "the file could not be written");
 }
 
 int Run(const MemTableSettings& settings) {

@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,14 +21,6 @@
 #include "bench/text.h"
 
 namespace basalt::bench {
-
-void Fail(std::string_view what, std::string_view why) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "phash_bench: %.*s: %.*s\n", static_cast<int>(what.size()), what.data(),
-               static_cast<int>(why.size()), why.data());
-  std::exit(1);
-}
-
 namespace {
 
 struct Subject {
@@ -307,12 +297,7 @@ int Run(const Settings& settings, const std::string& self) {
     std::fprintf(stderr, "round %d of %d\n", round + 1, settings.runs);
   }
 
-  const std::filesystem::path output(settings.output);
-  if (output.has_parent_path()) std::filesystem::create_directories(output.parent_path());
-  std::ofstream file(output);
-  file << ToJson(cases);
-  file.close();
-  if (!file) Fail("write " + settings.output, "the file could not be written");
+  WriteFile(settings.output, ToJson(cases));
   std::printf(
       "%s%s\nThe peer's over ours, median (least - most) of the rounds; above 1, ours takes "
       "less:\n%s\nWhat it is to reach:\n%s\nAll figures: %s\n",

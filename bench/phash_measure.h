@@ -27,7 +27,4 @@ PhashFigures MeasureSet(std::string_view subject, uint64_t keys, uint64_t seed);
 std::string ToLine(const PhashFigures& figures);
 PhashFigures FromLine(std::string_view line);
 
-/// Ends the program with a message.
-[[noreturn]] void Fail(std::string_view what, std::string_view why);
-
 }  // namespace basalt::bench

@@ -3,6 +3,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -149,6 +150,15 @@ std::string MachineDescription() {
   uname(&system);
   return Format("%s, %u cores, %s %s", model.c_str(), std::thread::hardware_concurrency(),
                 system.sysname, system.release);
+}
+
+void WriteFile(const std::string& path, const std::string& text) {
+  const std::filesystem::path output(path);
+  if (output.has_parent_path()) std::filesystem::create_directories(output.parent_path());
+  std::ofstream file(output);
+  file << text;
+  file.close();
+  if (!file) Fail("write " + path, "the file could not be written");
 }
 
 }  // namespace basalt::bench

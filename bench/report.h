@@ -52,4 +52,8 @@ Figure RatioToBest(const Figure* ours, const std::vector<const Figure*>& theirs)
 /// The processor's name and the number of its cores, as this process sees them.
 std::string MachineDescription();
 
+/// Makes the file, and its directory where there is none. Ends the program when it cannot be
+/// written.
+void WriteFile(const std::string& path, const std::string& text);
+
 }  // namespace basalt::bench

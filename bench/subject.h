@@ -88,7 +88,4 @@ std::unique_ptr<Subject> MakeLevelDb();
 std::unique_ptr<Subject> MakeRocksDb();
 std::unique_ptr<Subject> MakeLmdb();
 
-/// Prints "db_bench: <what>: <why>" and ends the program.
-[[noreturn]] void Fail(std::string_view what, std::string_view why);
-
 }  // namespace basalt::bench

@@ -1,7 +1,9 @@
 #include "bench/text.h"
 
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 
 namespace basalt::bench {
 
@@ -16,6 +18,14 @@ std::string Format(const char* format, ...) {
   std::vsnprintf(text.data(), text.size() + 1, format, again);
   va_end(again);
   return text;
+}
+
+void Fail(std::string_view what, std::string_view why) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s: %.*s: %.*s\n", program_invocation_short_name,
+               static_cast<int>(what.size()), what.data(), static_cast<int>(why.size()),
+               why.data());
+  std::exit(1);
 }
 
 }  // namespace basalt::bench

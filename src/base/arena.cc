@@ -97,13 +97,15 @@ ChunkPool::~ChunkPool() {
 }
 
 const std::shared_ptr<ChunkPool>& ChunkPool::Process() {
-  static const auto* const kPool = new std::shared_ptr<ChunkPool>(std::make_shared<ChunkPool>());
+  // Who takes much says how much is worth keeping.
+  static const auto* const kPool =
+      new std::shared_ptr<ChunkPool>(std::make_shared<ChunkPool>(2 * kSlabBytes));
   return *kPool;
 }
 
 char* ChunkPool::Take(size_t bytes) noexcept {
-  BASALT_CHECK(std::has_single_bit(bytes) && bytes >= kBlockBytesMin);
   if (bytes > kSlabBytes) return MapAligned(bytes);
+  BASALT_CHECK(std::has_single_bit(bytes) && bytes >= kBlockBytesMin);
   const std::lock_guard lock(mutex_);
   char* const block = TakeOrder(OrderOf(bytes));
   if (block != nullptr) ASAN_UNPOISON_MEMORY_REGION(block, bytes);

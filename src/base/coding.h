@@ -41,6 +41,43 @@ inline uint64_t KeyPrefix(std::string_view key, size_t offset = 0) noexcept {
   return std::byteswap(value);
 }
 
+/// Equality without a call for keys of usual length.
+inline bool SameBytes(std::string_view a, std::string_view b) noexcept {
+  if (a.size() != b.size()) return false;
+  const auto difference = [&]<class Number>(size_t at, Number) {
+    return Load<Number>(a.data() + at) ^ Load<Number>(b.data() + at);
+  };
+  // From both ends, the middle twice where the size is no multiple.
+  if (a.size() - 8 <= 8) {
+    return (difference(0, uint64_t{}) | difference(a.size() - 8, uint64_t{})) == 0;
+  }
+  if (a.size() - 4 < 4) {
+    return (difference(0, uint32_t{}) | difference(a.size() - 4, uint32_t{})) == 0;
+  }
+  if (a.size() - 16 <= 16) {
+    return (difference(0, uint64_t{}) | difference(8, uint64_t{}) |
+            difference(a.size() - 16, uint64_t{}) | difference(a.size() - 8, uint64_t{})) == 0;
+  }
+  return a == b;
+}
+
+/// < 0, 0, > 0: bytewise order. Keys of usual length that differ early are compared without a call.
+inline int CompareKeys(std::string_view a, std::string_view b) noexcept {
+  constexpr size_t kHere = 32;
+  const size_t both = a.size() < b.size() ? a.size() : b.size();
+  size_t at = 0;
+  for (; at + 8 <= both && at < kHere; at += 8) {
+    const auto of_a = Load<uint64_t>(a.data() + at);
+    const auto of_b = Load<uint64_t>(b.data() + at);
+    if (of_a != of_b) return std::byteswap(of_a) < std::byteswap(of_b) ? -1 : 1;
+  }
+  if (at < both) {
+    const int order = std::memcmp(a.data() + at, b.data() + at, both - at);
+    if (order != 0) return order;
+  }
+  return a.size() == b.size() ? 0 : (a.size() < b.size() ? -1 : 1);
+}
+
 constexpr uint64_t RoundUp(uint64_t value, uint64_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
 }

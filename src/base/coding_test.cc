@@ -92,6 +92,21 @@ TEST(InternalKey, TagHoldsSequenceAndKind) {
   EXPECT_EQ(TagKind(tag), RecordKind::kDelete);
 }
 
+TEST(Coding, KeysAreComparedAsStringsAre) {
+  const uint64_t seed = 3;
+  SCOPED_TRACE(seed);
+  Random random(seed);
+  const auto sign = [](int order) { return order < 0 ? -1 : (order > 0 ? 1 : 0); };
+  for (int i = 0; i < 200'000; ++i) {
+    // Often alike for longer than what is compared without a call.
+    const std::string both(random.Below(2) == 0 ? 0 : random.Below(45), 'x');
+    const std::string a = both + RandomKey(&random);
+    const std::string b = random.Below(4) == 0 ? a : both + RandomKey(&random);
+    ASSERT_EQ(sign(CompareKeys(a, b)), sign(a.compare(b))) << a.size() << " and " << b.size();
+    ASSERT_EQ(SameBytes(a, b), a == b) << a.size() << " and " << b.size();
+  }
+}
+
 TEST(InternalKey, NewerVersionsComeFirst) {
   EXPECT_LT(CompareInternal("a", MakeTag(1, RecordKind::kPut), "b", MakeTag(9, RecordKind::kPut)),
             0);

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "basalt/write_batch.h"
+#include "base/coding.h"
 
 // How versions of keys are ordered everywhere below the public API: by user key, bytewise; for one
 // key, newest first, which is by descending tag.
@@ -28,7 +29,7 @@ inline constexpr Tag kNewestTag = SeekTag(kMaxSequence);
 /// < 0, 0, > 0: the internal order.
 inline int CompareInternal(std::string_view key_a, Tag tag_a, std::string_view key_b,
                            Tag tag_b) noexcept {
-  if (const int order = key_a.compare(key_b); order != 0) return order;
+  if (const int order = CompareKeys(key_a, key_b); order != 0) return order;
   return tag_a > tag_b ? -1 : (tag_a < tag_b ? 1 : 0);
 }
 

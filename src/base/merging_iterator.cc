@@ -32,7 +32,8 @@ class MergingIterator final : public base::RecordIterator {
   }
   void Seek(std::string_view key, base::Tag tag) override {
     target_ = key;
-    Start(true, [&](base::RecordIterator& child) { child.Seek(target_, tag); });
+    for (const auto& child : children_) child->BeginSeek(target_, tag);
+    Start(true, [&](base::RecordIterator& child) { child.FinishSeek(target_, tag); });
   }
   void SeekForPrev(std::string_view key, base::Tag tag) override {
     target_ = key;

@@ -32,6 +32,11 @@ class RecordIterator {
   virtual void Seek(std::string_view key, Tag tag) = 0;
   /// To the last record at or before (key, tag) in internal order.
   virtual void SeekForPrev(std::string_view key, Tag tag) = 0;
+  /// Seek in two steps, so that of many iterators all take the first one before any takes the
+  /// second: BeginSeek starts to load what FinishSeek, with the same target, will wait for. Between
+  /// them the iterator is unpositioned; another seek may take FinishSeek's place.
+  virtual void BeginSeek([[maybe_unused]] std::string_view key, [[maybe_unused]] Tag tag) {}
+  virtual void FinishSeek(std::string_view key, Tag tag) { Seek(key, tag); }
   virtual void Next() = 0;
   virtual void Prev() = 0;
 

@@ -95,7 +95,8 @@ Result<ThreadPool*> ThreadPool::Shared(size_t threads) {
   static constinit std::mutex mutex;
   static constinit ThreadPool* shared = nullptr;
   const std::lock_guard lock(mutex);
-  if (shared == nullptr) {
+  // The threads of a parent are not those of its child.
+  if (shared == nullptr || shared->fork_generation_ != ForkGeneration()) {
     BASALT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool, Create(threads));
     shared = pool.release();
   }

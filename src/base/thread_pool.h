@@ -35,7 +35,8 @@ class ThreadPool final : public Executor {
 
   /// The one pool of this process. The first call makes it, with `threads` threads; later calls
   /// give the same pool, whatever they ask for. It is never destroyed, so that databases that are
-  /// closed by static destructors still have it. It has no threads in a forked child.
+  /// closed by static destructors still have it. In a forked child the first call makes one anew:
+  /// the parent's has no threads there.
   static Result<ThreadPool*> Shared(size_t threads);
 
  private:

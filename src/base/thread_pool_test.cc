@@ -1,6 +1,8 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -120,6 +122,19 @@ TEST(ThreadPool, TheSharedPoolIsMadeOnceAndKeepsItsSize) {
   std::promise<void> ran;
   first->Schedule([&ran] { ran.set_value(); });
   ran.get_future().wait();
+}
+
+TEST(ThreadPool, AForkedChildHasASharedPoolOfItsOwn) {
+  static_cast<void>(ThreadPool::Shared(1).value());
+  const pid_t child = fork();
+  if (child == 0) {
+    std::promise<void> ran;
+    ThreadPool::Shared(1).value()->Schedule([&ran] { ran.set_value(); });
+    _exit(ran.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(ThreadPool, HasNoThreadToLendToAWaiter) {

@@ -256,11 +256,11 @@ Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<May
       for (size_t i = 0; i < count; ++i) {
         hashes[i] = HashOf(keys[first + i]);
         homes[i] = &ShardOf(hashes[i]).index().Home(hashes[i]);
-        __builtin_prefetch(homes[i]);
+        __builtin_prefetch(homes[i], 0, 2);
       }
       for (size_t i = 0; i < count; ++i) {
         glances[i] = Index::GlanceAt(*homes[i], hashes[i]);
-        __builtin_prefetch(glances[i].candidate);
+        __builtin_prefetch(glances[i].candidate, 0, 2);
       }
       uint64_t hits = 0;
       for (size_t i = 0; i < count; ++i) {

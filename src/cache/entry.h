@@ -14,7 +14,8 @@
 //   offset  size
 //        0     4  value bytes
 //        4     2  key bytes
-//        6     1  size class, 1 to 63, or 0: memory of its own; and 0x80 with a pin part
+//        6     1  size class, 1 to 40, or 0: memory of its own; and 0x80 with a pin part, 0x40 in
+//                 an extent
 //        7     1  marks, for writers under the shard's lock only
 //        8     8  state: deadline or link 48 bits | orphan 1 | pins 15
 //       16    24  pin part, where a handle may hold the value: above Value::kInlineBytes, or
@@ -111,7 +112,9 @@ struct BasicEntry {
   static constexpr uint8_t kFiled = 1;    ///< The timing wheel has a record of it.
   static constexpr uint8_t kInQueue = 2;  ///< S3-FIFO: it is still in the small queue.
 
-  static constexpr uint8_t kHasPinPart = 0x80;  ///< In `size_class`, beside the class.
+  // In `size_class`, beside the class.
+  static constexpr uint8_t kHasPinPart = 0x80;
+  static constexpr uint8_t kIsExtent = 0x40;  ///< Of class 0: see SlabAllocator.
 
   uint32_t value_bytes;
   uint16_t key_bytes;
@@ -128,7 +131,10 @@ struct BasicEntry {
   }
 
   bool has_pin_part() const noexcept { return (size_class & kHasPinPart) != 0; }
-  uint8_t slab_class() const noexcept { return size_class & ~kHasPinPart; }
+  bool is_extent() const noexcept { return (size_class & kIsExtent) != 0; }
+  uint8_t slab_class() const noexcept {
+    return size_class & static_cast<uint8_t>(~(kHasPinPart | kIsExtent));
+  }
   size_t bytes() const noexcept { return ValueOffset(key_bytes, has_pin_part()) + value_bytes; }
   std::string_view key() const noexcept { return {at(KeyOffset(has_pin_part())), key_bytes}; }
   char* value() noexcept { return const_cast<char*>(std::as_const(*this).value()); }

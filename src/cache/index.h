@@ -19,7 +19,7 @@
 #include "base/arena.h"
 #include "base/coding.h"
 #include "base/epoch.h"
-#include "cache/key_hash.h"
+#include "base/short_hash.h"
 #include "cache/memory_budget.h"
 
 // The index of one shard: an extendible hash table of tagged pointers, read without locks.
@@ -79,25 +79,7 @@ struct Word {
   }
 };
 
-/// Equality without a call for keys of usual length.
-inline bool SameBytes(std::string_view a, std::string_view b) noexcept {
-  if (a.size() != b.size()) return false;
-  const auto difference = [&]<class Number>(size_t at, Number) {
-    return base::Load<Number>(a.data() + at) ^ base::Load<Number>(b.data() + at);
-  };
-  // From both ends, the middle twice where the size is no multiple.
-  if (a.size() - 8 <= 8) {
-    return (difference(0, uint64_t{}) | difference(a.size() - 8, uint64_t{})) == 0;
-  }
-  if (a.size() - 4 < 4) {
-    return (difference(0, uint32_t{}) | difference(a.size() - 4, uint32_t{})) == 0;
-  }
-  if (a.size() - 16 <= 16) {
-    return (difference(0, uint64_t{}) | difference(8, uint64_t{}) |
-            difference(a.size() - 16, uint64_t{}) | difference(a.size() - 8, uint64_t{})) == 0;
-  }
-  return a == b;
-}
+using base::SameBytes;
 
 template <template <class> class Atomic, class Entry>
 class BasicIndex {
@@ -149,7 +131,7 @@ class BasicIndex {
   /// Makes the first segment. False: no memory.
   bool Start() noexcept;
 
-  uint64_t HashOf(std::string_view key) const noexcept { return HashOfKey(key, hash_seed_); }
+  uint64_t HashOf(std::string_view key) const noexcept { return base::HashShort(key, hash_seed_); }
 
   // Of readers, inside an epoch, or under the lock.
 

@@ -64,7 +64,8 @@ uint64_t Shard::WeightOf(const Entry* entry) const noexcept {
 }
 
 uint64_t Shard::ChargedBytes(const Entry* entry) const noexcept {
-  return SlabAllocator::ChargedBytes(entry, entry->slab_class()) + WeightOf(entry);
+  return SlabAllocator::ChargedBytes(entry, entry->slab_class(), entry->is_extent()) +
+         WeightOf(entry);
 }
 
 Entry* Shard::Allocate(std::string_view key, size_t value_bytes, bool within_budget) noexcept {
@@ -75,7 +76,8 @@ Entry* Shard::Allocate(std::string_view key, size_t value_bytes, bool within_bud
   auto* const entry = new (memory) Entry{};
   entry->value_bytes = static_cast<uint32_t>(value_bytes);
   entry->key_bytes = static_cast<uint16_t>(key.size());
-  entry->size_class = SlabAllocator::ClassOf(bytes) | (has_pin_part ? Entry::kHasPinPart : 0);
+  entry->size_class = SlabAllocator::ClassOf(bytes) | (has_pin_part ? Entry::kHasPinPart : 0) |
+                      (SlabAllocator::IsExtent(bytes) ? Entry::kIsExtent : 0);
   char* const key_at = const_cast<char*>(entry->key().data());
   if (!key.empty()) std::memcpy(key_at, key.data(), key.size());
   if (has_pin_part) {
@@ -119,7 +121,7 @@ void Shard::Free(Entry* entry) noexcept {
 
 void Shard::FreeUnconstructed(Entry* entry) noexcept {
   common_.budget->Refund(WeightOf(entry));
-  if (entry->slab_class() == 0) return slabs_.FreeOwn(entry);
+  if (entry->slab_class() == 0) return slabs_.FreeOwn(entry, entry->is_extent());
   const std::lock_guard guard(lock_);
   slabs_.Free(entry, entry->slab_class());
 }
@@ -149,10 +151,10 @@ void Shard::FreeOrDefer(Entry* entry, Aftermath* after) noexcept {
     if (entry->slab_class() != 0) {
       slabs_.Free(entry, entry->slab_class());
     } else if (common_.budget->IsWithin(common_.headroom_bytes)) {
-      slabs_.FreeToSpare(entry);
+      slabs_.FreeToSpare(entry, entry->is_extent());
     } else {
       slabs_.ReleaseSpares();
-      slabs_.FreeOwn(entry);
+      slabs_.FreeOwn(entry, entry->is_extent());
     }
     return;
   }
@@ -362,7 +364,7 @@ std::optional<bool> Shard::PutAtOnce(uint64_t hash, std::string_view key, std::s
   if (!value.empty()) std::memcpy(entry->value(), value.data(), value.size());
   if (Link(entry, hash, condition, nullptr, after)) return true;
   if (entry->slab_class() == 0) {
-    slabs_.FreeOwn(entry);
+    slabs_.FreeOwn(entry, entry->is_extent());
   } else {
     slabs_.Free(entry, entry->slab_class());
   }
@@ -588,7 +590,7 @@ void Shard::MakeHeadroom(size_t bytes, Aftermath* after) noexcept {
   if (wheel_.records() != 0 && SweepExpired(common_.clock->CoarseMillis(), after)) return;
   // What is evicted comes back when nobody reads it any more. So much is kept on its way that one
   // look at all readers serves many, and not much more.
-  const uint64_t on_its_way_bytes = std::max<uint64_t>(common_.retired_bytes_max / 64, 2 * bytes);
+  const uint64_t on_its_way_bytes = std::max<uint64_t>(common_.retired_bytes_max / 16, 2 * bytes);
   const bool is_enough = retired_bytes_ >= on_its_way_bytes;
   if (!slabs_.HasSpareFor(bytes)) {
     retired_.CollectSome([&](Entry* entry) { FreeOrDefer(entry, after); }, /*count_max=*/1,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/coding.h"
+#include "base/extent_pool.h"
 
 namespace basalt::cache {
 namespace {
@@ -14,8 +15,26 @@ namespace {
 /// What malloc keeps in front of an object.
 constexpr uint64_t kMallocHeaderBytes = 8;
 
-uint64_t SystemBytes(void* object) noexcept {
-  return malloc_usable_size(object) + kMallocHeaderBytes;
+// Of objects with memory of their own.
+
+void* AllocateOwn(size_t bytes) noexcept {
+  if (!SlabAllocator::IsExtent(bytes)) return std::malloc(bytes);
+  return base::ExtentPool::Process()->Take(bytes);
+}
+
+void GiveOwn(void* object, bool is_extent) noexcept {
+  if (!is_extent) return std::free(object);
+  base::ExtentPool::Process()->Give(static_cast<char*>(object));
+}
+
+size_t UsableBytes(void* object, bool is_extent) noexcept {
+  if (!is_extent) return malloc_usable_size(object);
+  return base::ExtentPool::UsableBytes(static_cast<const char*>(object));
+}
+
+uint64_t OwnBytes(void* object, bool is_extent) noexcept {
+  if (!is_extent) return malloc_usable_size(object) + kMallocHeaderBytes;
+  return base::ExtentPool::TakenBytes(static_cast<const char*>(object));
 }
 
 void* NextFree(const void* object) noexcept {
@@ -29,8 +48,9 @@ SlabAllocator::SlabAllocator(MemoryBudget* budget)
 
 SlabAllocator::~SlabAllocator() { ReleaseEmptySlabs(); }
 
-uint64_t SlabAllocator::ChargedBytes(const void* object, uint8_t size_class) noexcept {
-  return size_class == 0 ? SystemBytes(const_cast<void*>(object)) : ClassBytes(size_class);
+uint64_t SlabAllocator::ChargedBytes(const void* object, uint8_t size_class,
+                                     bool is_extent) noexcept {
+  return size_class == 0 ? OwnBytes(const_cast<void*>(object), is_extent) : ClassBytes(size_class);
 }
 
 auto SlabAllocator::SlabOf(void* object) noexcept -> Slab* {
@@ -103,13 +123,13 @@ void* SlabAllocator::Allocate(size_t bytes, bool within_budget) noexcept {
     }
     // The system may round up: what passes the budget by that is given back again.
     if (within_budget && budget_->IsWithin(bytes)) return nullptr;
-    void* const object = std::malloc(bytes);
+    void* const object = AllocateOwn(bytes);
     if (object == nullptr) return nullptr;
-    const uint64_t charge = SystemBytes(object);
+    const uint64_t charge = OwnBytes(object, IsExtent(bytes));
     if (!within_budget) {
       budget_->Charge(charge);
     } else if (!budget_->TryCharge(charge)) {
-      std::free(object);
+      GiveOwn(object, IsExtent(bytes));
       return nullptr;
     }
     bytes_.fetch_add(charge, std::memory_order_relaxed);
@@ -140,8 +160,8 @@ void* SlabAllocator::Allocate(size_t bytes, bool within_budget) noexcept {
   return object;
 }
 
-void SlabAllocator::Free(void* object, uint8_t size_class) noexcept {
-  if (size_class == 0) return FreeOwn(object);
+void SlabAllocator::Free(void* object, uint8_t size_class, bool is_extent) noexcept {
+  if (size_class == 0) return FreeOwn(object, is_extent);
   Slab* const slab = SlabOf(object);
   base::Store(static_cast<char*>(object), reinterpret_cast<uintptr_t>(slab->free));
   slab->free = object;
@@ -158,30 +178,38 @@ void SlabAllocator::Free(void* object, uint8_t size_class) noexcept {
 size_t SlabAllocator::FindSpare(size_t bytes) const noexcept {
   // What is larger by more than an eighth would waste as much of the budget.
   for (size_t i = spare_count_; i-- != 0;) {
-    if (spares_[i].bytes >= bytes && spares_[i].bytes <= bytes + bytes / 8) return i;
+    const Spare& spare = spares_[i];
+    if (spare.bytes >= bytes && spare.bytes <= bytes + bytes / 8 &&
+        spare.is_extent == IsExtent(bytes)) {
+      return i;
+    }
   }
   return kSparesMax;
 }
 
-void SlabAllocator::FreeToSpare(void* object) noexcept {
+void SlabAllocator::FreeToSpare(void* object, bool is_extent) noexcept {
   // The oldest makes way: sizes that nobody asks for any more do not stay.
   if (spare_count_ == kSparesMax) {
-    FreeOwn(spares_[0].object);
+    FreeOwn(spares_[0].object, spares_[0].is_extent);
     std::move(spares_.begin() + 1, spares_.end(), spares_.begin());
     --spare_count_;
   }
-  spares_[spare_count_++] = {.object = object, .bytes = malloc_usable_size(object)};
+  spares_[spare_count_++] = {
+      .object = object, .bytes = UsableBytes(object, is_extent), .is_extent = is_extent};
 }
 
 bool SlabAllocator::ReleaseSpares() noexcept {
   const bool released = spare_count_ != 0;
-  while (spare_count_ != 0) FreeOwn(spares_[--spare_count_].object);
+  while (spare_count_ != 0) {
+    const Spare& spare = spares_[--spare_count_];
+    FreeOwn(spare.object, spare.is_extent);
+  }
   return released;
 }
 
-void SlabAllocator::FreeOwn(void* object) noexcept {
-  const uint64_t charge = SystemBytes(object);
-  std::free(object);
+void SlabAllocator::FreeOwn(void* object, bool is_extent) noexcept {
+  const uint64_t charge = OwnBytes(object, is_extent);
+  GiveOwn(object, is_extent);
   bytes_.fetch_sub(charge, std::memory_order_relaxed);
   budget_->Refund(charge);
 }

@@ -80,8 +80,8 @@ class SlabModel {
     objects_.emplace(at, Object{at, bytes, fill});
     picks_.push_back(at);
     if (size_class == 0) {
-      own_bytes_ += SlabAllocator::ChargedBytes(at, 0);
-      EXPECT_GE(SlabAllocator::ChargedBytes(at, 0), bytes);
+      own_bytes_ += SlabAllocator::ChargedBytes(at, 0, SlabAllocator::IsExtent(bytes));
+      EXPECT_GE(SlabAllocator::ChargedBytes(at, 0, SlabAllocator::IsExtent(bytes)), bytes);
       return;
     }
     auto& slabs = slabs_[size_class];
@@ -98,7 +98,8 @@ class SlabModel {
     }
     const uint8_t size_class = SlabAllocator::ClassOf(object.bytes);
     if (size_class == 0) {
-      own_bytes_ -= SlabAllocator::ChargedBytes(object.at, 0);
+      own_bytes_ -=
+          SlabAllocator::ChargedBytes(object.at, 0, SlabAllocator::IsExtent(object.bytes));
     } else {
       auto& slabs = slabs_[size_class];
       const uintptr_t slab = SlabAddress(object.at);
@@ -194,7 +195,8 @@ TEST_P(RandomAllocations, KeepTheirBytesApartAndAreChargedExactly) {
     const auto free_one = [&] {
       const SlabModel::Object object = model.Pick(&random);
       model.Drop(object);
-      slabs.Free(object.at, SlabAllocator::ClassOf(object.bytes));
+      slabs.Free(object.at, SlabAllocator::ClassOf(object.bytes),
+                 SlabAllocator::IsExtent(object.bytes));
     };
     for (int step = 0; step < 30'000 && !HasFailure(); ++step) {
       // Grows and shrinks by turns.
@@ -272,7 +274,8 @@ TEST(SlabAllocator, BeyondTheBudgetIsGivenWhatIsAskedForSoAndCharged) {
   char* const large = static_cast<char*>(slabs.Allocate(5'000, /*within_budget=*/false));
   ASSERT_NE(small, nullptr);
   ASSERT_NE(large, nullptr);
-  EXPECT_EQ(budget.used_bytes(), SlabAllocator::kSlabBytes + SlabAllocator::ChargedBytes(large, 0));
+  EXPECT_EQ(budget.used_bytes(),
+            SlabAllocator::kSlabBytes + SlabAllocator::ChargedBytes(large, 0, false));
   slabs.Free(small, SlabAllocator::ClassOf(100));
   slabs.Free(large, 0);
   slabs.ReleaseEmptySlabs();
@@ -340,7 +343,7 @@ TEST(SlabAllocator, ASpareServesWhoAsksForAboutItsSizeAndStaysChargedMeanwhile) 
   SlabAllocator slabs(&budget);
   void* const object = slabs.Allocate(4'000);
   const uint64_t charged = budget.used_bytes();
-  slabs.FreeToSpare(object);
+  slabs.FreeToSpare(object, /*is_extent=*/false);
   EXPECT_EQ(budget.used_bytes(), charged);
   EXPECT_FALSE(slabs.HasSpareFor(4'200)) << "too small";
   EXPECT_FALSE(slabs.HasSpareFor(3'000)) << "a quarter would be wasted";
@@ -348,7 +351,21 @@ TEST(SlabAllocator, ASpareServesWhoAsksForAboutItsSizeAndStaysChargedMeanwhile) 
   EXPECT_EQ(slabs.Allocate(3'900), object);
   EXPECT_EQ(budget.used_bytes(), charged);
   EXPECT_FALSE(slabs.HasSpareFor(3'900)) << "it is taken";
-  slabs.FreeOwn(object);
+  slabs.FreeOwn(object, /*is_extent=*/false);
+  EXPECT_EQ(budget.used_bytes(), 0u);
+}
+
+TEST(SlabAllocator, ASpareServesOnlyWhoseMemoryIsOfItsKind) {
+  MemoryBudget budget(kPlenty);
+  SlabAllocator slabs(&budget);
+  constexpr size_t kBytes = SlabAllocator::kExtentBytesMin;
+  void* const extent = slabs.Allocate(kBytes);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(extent) % 64, 0u);
+  slabs.FreeToSpare(extent, /*is_extent=*/true);
+  EXPECT_FALSE(slabs.HasSpareFor(kBytes - 1));
+  EXPECT_TRUE(slabs.HasSpareFor(kBytes));
+  EXPECT_EQ(slabs.Allocate(kBytes), extent);
+  slabs.FreeOwn(extent, /*is_extent=*/true);
   EXPECT_EQ(budget.used_bytes(), 0u);
 }
 
@@ -358,9 +375,11 @@ TEST(SlabAllocator, SparesAreFewAndTheOldestMakesWay) {
   constexpr size_t kObjects = 20;
   uint64_t charged = 0;
   for (size_t i = 0; i < kObjects; ++i) {
-    void* const object = slabs.Allocate(1'000 << (i % 10));
-    charged = std::max(charged, SlabAllocator::ChargedBytes(object, 0));
-    slabs.FreeToSpare(object);
+    const size_t bytes = size_t{1'000} << (i % 10);
+    const bool is_extent = SlabAllocator::IsExtent(bytes);
+    void* const object = slabs.Allocate(bytes);
+    charged = std::max(charged, SlabAllocator::ChargedBytes(object, 0, is_extent));
+    slabs.FreeToSpare(object, is_extent);
     ASSERT_TRUE(slabs.HasSpareFor(1'000 << (i % 10)));
     ASSERT_LE(budget.used_bytes(), 4 * charged);
   }
@@ -373,12 +392,14 @@ TEST(SlabAllocator, SparesAreFewAndTheOldestMakesWay) {
 TEST(SlabAllocator, LargeObjectsAreFreedWithoutTheLockAndRefundedExactly) {
   MemoryBudget budget(kPlenty);
   SlabAllocator slabs(&budget);
+  // The first thread frees what the system gave, the other extents.
   std::array<std::vector<void*>, 2> objects;
-  for (size_t i = 0; i < 2'000; ++i) objects[i % 2].push_back(slabs.Allocate(600 + i));
+  for (size_t i = 0; i < 2'000; ++i)
+    objects[i % 2].push_back(slabs.Allocate(600 + i + i % 2 * 10'000));
   std::vector<std::thread> threads;
   for (const std::vector<void*>& own : objects) {
-    threads.emplace_back([&slabs, &own] {
-      for (void* object : own) slabs.FreeOwn(object);
+    threads.emplace_back([&slabs, &own, is_extent = &own == &objects[1]] {
+      for (void* object : own) slabs.FreeOwn(object, is_extent);
     });
   }
   for (std::thread& thread : threads) thread.join();

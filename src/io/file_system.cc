@@ -202,6 +202,33 @@ Result<std::unique_ptr<Mapping>> File::Map(uint64_t size) const {
   return mapping;
 }
 
+Result<std::unique_ptr<WritableMapping>> File::MapForWriting(uint64_t size) {
+  BASALT_ASSIGN_OR_RETURN(const uint64_t present, Size());
+  if (size > present || size == 0) {
+    return Status(StatusCode::kCorruption, path_ + ": has " + std::to_string(present) +
+                                               " bytes, and " + std::to_string(size) +
+                                               " are to be mapped; the file is cut short");
+  }
+  std::unique_ptr<WritableMapping> mapping;
+  const int error = RetryInterrupted([&] { return DoMapForWriting(size, &mapping); });
+  if (error != 0) {
+    return ErrnoStatus(error, "map " + std::to_string(size) + " bytes to be written", path_);
+  }
+  return mapping;
+}
+
+Status File::MarkInUse() {
+  const int error = RetryInterrupted([&] { return DoMarkInUse(); });
+  return error == 0 ? Status() : ErrnoStatus(error, "mark as in use", path_);
+}
+
+Result<bool> File::IsInUse() const {
+  bool in_use = false;
+  const int error = RetryInterrupted([&] { return DoIsInUse(&in_use); });
+  if (error != 0) return ErrnoStatus(error, "ask for users", path_);
+  return in_use;
+}
+
 Result<std::unique_ptr<File>> FileSystem::Open(std::string_view path, OpenMode mode) {
   std::unique_ptr<File> file;
   BASALT_RETURN_IF_ERROR(

@@ -34,6 +34,19 @@ class Mapping {
   std::string_view bytes_;
 };
 
+/// A mapping of a file's first bytes that can be written, seen by every other mapping of them at
+/// once; unmapped on destruction. The kernel may write them to the disk in any order, or never.
+class WritableMapping {
+ public:
+  virtual ~WritableMapping() = default;
+  char* data() const noexcept { return data_; }
+  uint64_t size() const noexcept { return size_; }
+
+ protected:
+  char* data_ = nullptr;
+  uint64_t size_ = 0;
+};
+
 /// An open file; closed on destruction. Reads may run concurrently; so may writes to disjoint
 /// ranges.
 class File {
@@ -66,6 +79,15 @@ class File {
   Status Allocate(uint64_t size);
   Result<uint64_t> Size() const;
   Result<std::unique_ptr<Mapping>> Map(uint64_t size) const;
+  /// As Map, of a file that was opened to be written. Its space must be allocated: a store that
+  /// finds none is a signal, not an error.
+  Result<std::unique_ptr<WritableMapping>> MapForWriting(uint64_t size);
+
+  /// Marks the file as in use until this object is destroyed, for IsInUse of other open files of
+  /// it, also of other processes. Needs only the right to read it.
+  Status MarkInUse();
+  /// Whether MarkInUse was called on another open file of this one.
+  Result<bool> IsInUse() const;
 
  protected:
   explicit File(std::string path) : path_(std::move(path)) {}
@@ -79,6 +101,9 @@ class File {
   virtual int DoAllocate(uint64_t size) = 0;
   virtual int DoSize(uint64_t* size) const = 0;
   virtual int DoMap(uint64_t size, std::unique_ptr<Mapping>* mapping) const = 0;
+  virtual int DoMapForWriting(uint64_t size, std::unique_ptr<WritableMapping>* mapping) = 0;
+  virtual int DoMarkInUse() = 0;
+  virtual int DoIsInUse(bool* in_use) const = 0;
 
   std::string path_;
 };

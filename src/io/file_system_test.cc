@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <string>
@@ -211,6 +212,37 @@ TEST_P(FileSystemContract, AnEmptyMappingIsFineAndATooLongOneIsCorruption) {
   const auto mapping = file->Map(6);
   EXPECT_EQ(mapping.status().code(), StatusCode::kCorruption);
   EXPECT_TRUE(Contains(mapping.status(), "ends at 5, needed 6"));
+}
+
+TEST_P(FileSystemContract, StoresToAMappingAreSeenByOthers) {
+  auto file = fs_->Open(Path("f"), OpenMode::kCreate).value();
+  ASSERT_TRUE(file->Allocate(8192).ok());
+  auto written = file->MapForWriting(8192).value();
+  const auto reader = fs_->Open(Path("f"), OpenMode::kRead).value();
+  const auto read = reader->Map(8192).value();
+  std::memcpy(written->data() + 5000, "stored", 6);
+  EXPECT_EQ(read->bytes().substr(5000, 6), "stored");
+  ASSERT_TRUE(file->WriteAt(100, "written").ok());
+  EXPECT_EQ(std::string_view(written->data() + 100, 7), "written");
+  file.reset();
+  std::memcpy(written->data() + 5000, "later.", 6);
+  EXPECT_EQ(read->bytes().substr(5000, 6), "later.");
+  EXPECT_FALSE(reader->MapForWriting(8192)) << "it was opened to be read";
+}
+
+TEST_P(FileSystemContract, AFileIsInUseWhileSomebodyMarksIt) {
+  const auto file = fs_->Open(Path("f"), OpenMode::kCreate).value();
+  EXPECT_FALSE(file->IsInUse().value());
+  auto reader = fs_->Open(Path("f"), OpenMode::kRead).value();
+  auto other = fs_->Open(Path("f"), OpenMode::kRead).value();
+  ASSERT_TRUE(reader->MarkInUse().ok());
+  ASSERT_TRUE(other->MarkInUse().ok());
+  EXPECT_TRUE(file->IsInUse().value());
+  reader.reset();
+  EXPECT_TRUE(file->IsInUse().value());
+  EXPECT_FALSE(other->IsInUse().value()) << "its own mark does not count";
+  other.reset();
+  EXPECT_FALSE(file->IsInUse().value());
 }
 
 TEST_P(FileSystemContract, OpenDoesAsItsModeSays) {

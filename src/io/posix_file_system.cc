@@ -32,6 +32,17 @@ class PosixMapping final : public Mapping {
   }
 };
 
+class PosixWritableMapping final : public WritableMapping {
+ public:
+  PosixWritableMapping(void* address, uint64_t size) {
+    data_ = static_cast<char*>(address);
+    size_ = size;
+  }
+  PosixWritableMapping(const PosixWritableMapping&) = delete;
+  PosixWritableMapping& operator=(const PosixWritableMapping&) = delete;
+  ~PosixWritableMapping() override { munmap(data_, size_); }
+};
+
 /// Whether space that fallocate has given can be written through a mapping whatever else fills the
 /// disk. File systems that copy on write may find no room at the store itself, which is a SIGBUS.
 bool KeepsAllocatedSpace(int descriptor) {
@@ -168,9 +179,39 @@ class PosixFile final : public File {
     if (size > 0) {
       address = mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor_, 0);
       if (address == MAP_FAILED) return errno;
+      // Where the file lies in large pieces in the page cache, it is mapped by such; else this does
+      // nothing.
+      constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+      if (size >= kHugePageBytes) madvise(address, size, MADV_HUGEPAGE);
     }
     *mapping = std::make_unique<PosixMapping>(address, size);
     return 0;
+  }
+
+  int DoMapForWriting(uint64_t size, std::unique_ptr<WritableMapping>* mapping) override {
+    void* const address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+    if (address == MAP_FAILED) return errno;
+    *mapping = std::make_unique<PosixWritableMapping>(address, size);
+    return 0;
+  }
+
+  int DoMarkInUse() override {
+    struct flock range = WholeFile(F_RDLCK);
+    return ErrorOf(fcntl(descriptor_, F_OFD_SETLK, &range));
+  }
+
+  int DoIsInUse(bool* in_use) const override {
+    struct flock range = WholeFile(F_WRLCK);
+    if (fcntl(descriptor_, F_OFD_GETLK, &range) != 0) return errno;
+    *in_use = range.l_type != F_UNLCK;
+    return 0;
+  }
+
+  static struct flock WholeFile(int type) {
+    struct flock range{};
+    range.l_type = static_cast<decltype(range.l_type)>(type);
+    range.l_whence = SEEK_SET;
+    return range;
   }
 
   const int descriptor_;

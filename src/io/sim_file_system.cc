@@ -32,6 +32,7 @@ struct SimFileSystem::State {
   std::unique_ptr<SimDirectoryTree> tree;
   uint64_t generation = 0;  // Counts power cuts: files and locks of another one are dead.
   std::set<std::shared_ptr<SimInode>> locked;
+  std::set<std::pair<const SimInode*, const File*>> in_use;
   uint64_t capacity = 0;
   uint64_t calls = 0;
   std::shared_ptr<const Observer> observer;
@@ -126,6 +127,28 @@ class SimFileSystem::HeldMapping final : public Mapping {
   std::shared_ptr<const std::string> image_;
 };
 
+/// The same for a mapping that is written. Its stores are no changes that a sync makes durable:
+/// they survive a power cut only in a file that has no unsynced changes.
+class SimFileSystem::HeldWritableMapping final : public WritableMapping {
+ public:
+  HeldWritableMapping(std::shared_ptr<State> state, std::shared_ptr<const std::string> image,
+                      uint64_t size)
+      : state_(std::move(state)), image_(std::move(image)) {
+    data_ = const_cast<char*>(image_->data());
+    size_ = size;
+  }
+  HeldWritableMapping(const HeldWritableMapping&) = delete;
+  HeldWritableMapping& operator=(const HeldWritableMapping&) = delete;
+  ~HeldWritableMapping() override {
+    const std::lock_guard guard(state_->mutex);
+    image_.reset();
+  }
+
+ private:
+  const std::shared_ptr<State> state_;
+  std::shared_ptr<const std::string> image_;
+};
+
 class SimFileSystem::OpenFile final : public File {
  public:
   OpenFile(std::string path, std::shared_ptr<State> state, std::shared_ptr<SimInode> inode,
@@ -135,6 +158,12 @@ class SimFileSystem::OpenFile final : public File {
         inode_(std::move(inode)),
         generation_(state_->generation),
         writable_(writable) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() override {
+    const std::lock_guard guard(state_->mutex);
+    state_->in_use.erase({inode_.get(), this});
+  }
 
  private:
   /// A call of this file that writes only with `writes`.
@@ -211,6 +240,30 @@ class SimFileSystem::OpenFile final : public File {
     return 0;
   }
 
+  int DoMapForWriting(uint64_t size, std::unique_ptr<WritableMapping>* mapping) override {
+    const FileCall call(*this, "map", true);
+    if (call.refusal != 0) return call.refusal;
+    if (size > inode_->size()) return EINVAL;
+    *mapping = std::make_unique<HeldWritableMapping>(state_, inode_->Map(size), size);
+    return 0;
+  }
+
+  int DoMarkInUse() override {
+    const FileCall call(*this, "lock", false);
+    if (call.refusal == 0) state_->in_use.insert({inode_.get(), this});
+    return call.refusal;
+  }
+
+  int DoIsInUse(bool* in_use) const override {
+    const FileCall call(*this, "lock", false);
+    if (call.refusal != 0) return call.refusal;
+    const auto begin = state_->in_use.lower_bound({inode_.get(), nullptr});
+    *in_use = std::any_of(begin, state_->in_use.end(), [&](const auto& user) {
+      return user.first == inode_.get() && user.second != this;
+    });
+    return 0;
+  }
+
   const std::shared_ptr<State> state_;
   const std::shared_ptr<SimInode> inode_;
   const uint64_t generation_;
@@ -242,6 +295,7 @@ void SimFileSystem::Crash(uint64_t seed, CrashMode mode) {
   const std::lock_guard guard(state_->mutex);
   ++state_->generation;
   state_->locked.clear();
+  state_->in_use.clear();
   base::Random random(seed);
   state_->tree->Crash(mode, &random);
 }

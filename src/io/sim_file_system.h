@@ -127,6 +127,7 @@ class SimFileSystem final : public FileSystem {
   class OpenFile;
   class HeldLock;
   class HeldMapping;
+  class HeldWritableMapping;
 
   int DoOpen(const std::string& path, OpenMode mode, std::unique_ptr<File>* file) override;
   int DoCreateDirectory(const std::string& path) override;

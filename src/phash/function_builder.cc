@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/coding.h"
 #include "base/hash.h"
+#include "base/printable_key.h"
 #include "phash/format.h"
 #include "phash/hole_list.h"
 #include "phash/level_builder.h"
@@ -36,24 +37,6 @@ Status Cancelled() {
 std::string Hexadecimal(uint64_t number) {
   char text[19];
   std::snprintf(text, sizeof text, "0x%016llx", static_cast<unsigned long long>(number));
-  return text;
-}
-
-// A key as it can stand in a message.
-std::string Quoted(std::string_view key) {
-  constexpr size_t kShown = 64;
-  std::string text = "'";
-  for (const char c : key.substr(0, kShown)) {
-    if (c >= ' ' && c <= '~' && c != '\'' && c != '\\') {
-      text += c;
-    } else {
-      char escaped[5];
-      std::snprintf(escaped, sizeof escaped, "\\x%02X", static_cast<unsigned char>(c));
-      text += escaped;
-    }
-  }
-  text += '\'';
-  if (key.size() > kShown) text += "... (" + std::to_string(key.size()) + " bytes)";
   return text;
 }
 
@@ -212,11 +195,12 @@ class FunctionBuilder::KeyInput : public Input {
               " (" + std::to_string(other.place) + " and " + std::to_string(at) + ")";
           if (other.key == key) {
             repeated = Status(StatusCode::kInvalidArgument,
-                              "building a perfect hash function: key " + Quoted(key) +
+                              "building a perfect hash function: key " + base::PrintableKey(key) +
                                   " is there twice" + places + "; give each key once");
             break;
           }
-          collision_ = "keys " + Quoted(other.key) + " and " + Quoted(key) + places;
+          collision_ =
+              "keys " + base::PrintableKey(other.key) + " and " + base::PrintableKey(key) + places;
         }
         if (repeated.ok()) others.push_back({std::string(key), at});
       }
