@@ -1,6 +1,5 @@
 #include "bench/round.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <filesystem>
 
 #include "base/random.h"
+#include "bench/disk_space.h"
 #include "bench/idle.h"
 #include "bench/process_io.h"
 #include "bench/text.h"
@@ -60,19 +60,6 @@ double SecondsSince(steady_clock::time_point start) {
   return std::chrono::duration<double>(steady_clock::now() - start).count();
 }
 
-/// What the files take on the disk, with space given to them in advance.
-uint64_t BytesIn(const std::string& directory) {
-  constexpr uint64_t kStatBlockBytes = 512;
-  uint64_t bytes = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
-    struct stat status{};
-    if (stat(entry.path().c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
-      bytes += static_cast<uint64_t>(status.st_blocks) * kStatBlockBytes;
-    }
-  }
-  return bytes;
-}
-
 }  // namespace
 
 bool Round::AnyWanted(const std::vector<std::string>& benchmarks) const {
@@ -123,7 +110,8 @@ void Round::Drain(std::string_view benchmark, const Plan& plan, const Measuremen
     Add(benchmark, "debt", "bytes", static_cast<double>(*debt), plan.threads);
   }
   Add(benchmark, "settle", "s", flush_seconds + WaitUntilIdle(), plan.threads);
-  Add(benchmark, "size", "bytes", static_cast<double>(BytesIn(settings_.directory)), plan.threads);
+  Add(benchmark, "size", "bytes", static_cast<double>(BytesOnDisk(settings_.directory)),
+      plan.threads);
 }
 
 void Round::Expect(std::string_view benchmark, uint64_t found, uint64_t expected) const {
@@ -150,7 +138,7 @@ void Round::RunFillRandom() {
     subject_->CompactAll();
     Add("compact", "time", "s", SecondsSince(start));
     WaitUntilIdle();
-    Add("compact", "size", "bytes", static_cast<double>(BytesIn(settings_.directory)));
+    Add("compact", "size", "bytes", static_cast<double>(BytesOnDisk(settings_.directory)));
     RunReads();
     if (AnyWanted({"scan_after_deletes", "scan_flushed_deletes"})) RunScansAcrossDeletes();
   }

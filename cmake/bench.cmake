@@ -37,3 +37,10 @@ list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
 add_executable(cache_sim ${sources} ${PROJECT_SOURCE_DIR}/bench/text.cc)
 target_include_directories(cache_sim PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(cache_sim PRIVATE ${BASALT_INTERNALS} basalt_warnings)
+
+# Steadiness and growth of the database alone.
+file(GLOB sources CONFIGURE_DEPENDS ${bench}/steady/*.cc)
+add_executable(steady_bench ${sources} ${bench}/disk_space.cc ${bench}/idle.cc ${bench}/measurement.cc
+                            ${bench}/process_io.cc ${bench}/report.cc ${bench}/text.cc ${bench}/workload.cc)
+target_include_directories(steady_bench PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(steady_bench PRIVATE ${BASALT_INTERNALS} basalt_warnings)

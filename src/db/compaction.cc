@@ -3,21 +3,49 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/merging_iterator.h"
 #include "db/compaction_plan.h"
+#include "db/compaction_source.h"
 #include "db/edit.h"
-#include "table/concatenating_iterator.h"
 
 // Compaction: several jobs may run at once, on tables and key ranges of their own. A job reads its
-// tables, writes what survives, and installs that in one edit; cancelled or failed, it leaves
-// nothing behind.
+// tables, writes what survives, and puts that in their place.
+//
+// It does so piece by piece, in key order, so that merging a whole level does not take the space of
+// two. Where the merge has passed the end of some of its inputs in the output level, the open table
+// ends there too, and one edit puts all that is finished in the place of those inputs:
+//
+//   level 0       [-----------------------]         stay until the last piece, and what lies above
+//                    [-------------------------]    the output level too
+//   output level  [ new ][ new ][   old   ][  old ]
+//                              ^ where the merge is
+//
+// Between two pieces the version is one like any other. Keys behind the merge are twice there: in
+// the inputs above the output level as they were, and in outputs as what has become of them. A
+// reader meets the inputs first, where he finds what he would have found before the job began; what
+// they do not hold he finds in outputs, from which nothing is missing that the inputs do not
+// decide. A delete that was dropped for having nothing below it lies above nothing. Range deletes
+// stay in the version as long as an input needs them. For merges alone it is not so: an operand
+// counts as often as it is there. A job that has some above its output level therefore installs all
+// at once.
+//
+// A job that fails or is cancelled leaves what it has installed, in a version that is as good as
+// before, and removes the rest. The next job that reads both copies of a version keeps one
+// (surviving_records.h).
+//
+// Other jobs leave alone what a running one reads or has installed (TableFile::busy). A flush,
+// however, may drop a table that lies under a range delete, and forget the range delete, just
+// before a job takes the table: an edit is refused when an input of its job has gone (Aborted), for
+// what was written of it may be deleted.
 
 namespace basalt::db {
 namespace {
 
 constexpr size_t kLevel0Tables = 8;
-constexpr uint64_t kTablesOfBase = 4;
 constexpr uint64_t kTablesOfJob = 16;
+// A manifest is written for each piece. One replaces at least the first part of the base level's
+// least aim, and the second of the job.
+constexpr uint64_t kPiecesOfBase = 4;
+constexpr uint64_t kPiecesMax = 64;
 constexpr size_t kRunningMax = 8;
 
 std::string_view NameOf(CompactionReason reason) noexcept {
@@ -55,24 +83,6 @@ bool HasMergesAbove(const Tree& tree, const CompactionJob& job) {
   return false;
 }
 
-Result<std::unique_ptr<base::RecordIterator>> NewSource(const CompactionJob& job) {
-  std::vector<std::unique_ptr<base::RecordIterator>> children;
-  for (const std::shared_ptr<TableFile>& file : job.inputs[0]) {
-    BASALT_ASSIGN_OR_RETURN(const table::Table* table, file->Open());
-    children.push_back(table->NewIterator(/*fill_cache=*/false));
-  }
-  for (size_t level = 1; level < Tree::kLevels; ++level) {
-    std::vector<std::shared_ptr<const table::Table>> sorted;
-    for (const std::shared_ptr<TableFile>& file : job.inputs[level]) {
-      BASALT_ASSIGN_OR_RETURN(const table::Table* table, file->Open());
-      sorted.push_back(table->shared_from_this());
-    }
-    if (sorted.empty()) continue;
-    children.push_back(table::NewConcatenatingIterator(std::move(sorted), /*fill_cache=*/false));
-  }
-  return base::NewMergingIterator(std::move(children));
-}
-
 }  // namespace
 
 bool Core::Ending() const noexcept {
@@ -82,7 +92,7 @@ bool Core::Ending() const noexcept {
 CompactionLimits Core::Limits() const {
   CompactionLimits limits;
   limits.level0_tables = kLevel0Tables;
-  limits.base_bytes = kTablesOfBase * std::max(memtable_bytes_, table_bytes_);
+  limits.base_bytes = base_bytes_;
   limits.job_bytes_max = kTablesOfJob * table_bytes_;
   limits.now_ms = WallMillis();
   limits.oldest_needed = snapshots_.empty() ? visible() : *snapshots_.begin();
@@ -112,6 +122,7 @@ void Core::End(const CompactionJob& job) {
   for (const TableFiles& level : job.inputs) {
     for (const std::shared_ptr<TableFile>& file : level) file->busy = false;
   }
+  for (const std::shared_ptr<TableFile>& file : job.outputs) file->busy = false;
   std::erase(running_, &job);
   changed_.notify_all();
 }
@@ -126,10 +137,23 @@ void Core::CompactionTask() {
     Begin(*job);
     ScheduleCompaction();  // another one may run beside it
   }
-  const Status compacted = RunCompaction(*job);
-  const std::scoped_lock lock(mutex_);
-  End(*job);
-  if (compacted.ok()) ScheduleCompaction();
+  const Status compacted = RunCompaction(&*job);
+  {
+    const std::scoped_lock lock(mutex_);
+    End(*job);
+    if (compacted.ok() || compacted.code() == StatusCode::kAborted) ScheduleCompaction();
+  }
+  if (!compacted.ok()) DropWhatIsCovered(*job);
+  for (TableFiles& level : job->inputs) LetGoOf(&level);
+}
+
+// Removing a file may take milliseconds, and a writer may be waiting for a flush.
+void Core::LetGoOf(TableFiles* tables) {
+  for (std::shared_ptr<TableFile>& file : *tables) {
+    file.reset();
+    if (!Ending()) FlushSealed();
+  }
+  tables->clear();
 }
 
 Status Core::CompactRange(std::optional<std::string_view> begin,
@@ -137,6 +161,15 @@ Status Core::CompactRange(std::optional<std::string_view> begin,
   BASALT_RETURN_IF_ERROR(CheckWritable());
   BASALT_RETURN_IF_ERROR(CheckKeyspace(*State(), keyspace));
   BASALT_RETURN_IF_ERROR(Flush());
+  Status compacted(StatusCode::kAborted, "not begun");
+  while (compacted.code() == StatusCode::kAborted) {
+    compacted = CompactOnce(begin, end, keyspace);
+  }
+  return compacted;
+}
+
+Status Core::CompactOnce(std::optional<std::string_view> begin, std::optional<std::string_view> end,
+                         KeyspaceId keyspace) {
   std::optional<CompactionJob> job;
   {
     std::unique_lock lock(mutex_);
@@ -154,38 +187,55 @@ Status Core::CompactRange(std::optional<std::string_view> begin,
     --manual_compactions_;
   }
   BASALT_RETURN_IF_ERROR(CheckUsable());
-  const Status compacted = job ? RunCompaction(*job) : Status();
-  const std::scoped_lock lock(mutex_);
-  if (job) End(*job);
-  ScheduleCompaction();
+  const Status compacted = job ? RunCompaction(&*job) : Status();
+  {
+    const std::scoped_lock lock(mutex_);
+    if (job) End(*job);
+    ScheduleCompaction();
+  }
+  if (!compacted.ok()) DropWhatIsCovered(*job);
   return compacted;
 }
 
-Status Core::RunCompaction(const CompactionJob& job) {
+// On a full disk this may be all that gives back room: no job is begun there.
+void Core::DropWhatIsCovered(const CompactionJob& job) {
+  if (Ending()) return;
+  const std::shared_ptr<const ReadState> state = State();
+  const Tree* const tree = state->version->tree(job.keyspace);
+  if (tree == nullptr || tree->range_deletes.empty()) return;
+  const auto install = [&] { return Install({.without_covered = job.keyspace}); };
+  // The manifest needs room, too. What fails is tried again with the next edit.
+  if (install().code() == StatusCode::kResourceExhausted && reserve_->Release()) {
+    static_cast<void>(install());
+  }
+}
+
+Status Core::RunCompaction(CompactionJob* job) {
   const uint64_t start = environment_.clock->MonotonicMicros();
+  const uint64_t bytes_in = job->is_move() ? 0 : job->input_bytes();
   NewTables outputs;
   Status compacted;
   try {
-    compacted = job.is_move() ? MoveTable(job) : MergeTables(job, &outputs);
+    compacted = job->is_move() ? MoveTable(*job) : MergeTables(job, &outputs);
   } catch (const std::bad_alloc&) {
     compacted = Status(StatusCode::kResourceExhausted, "out of memory while compacting tables");
   }
   const uint64_t duration = environment_.clock->MonotonicMicros() - start;
-  const uint64_t bytes_in = job.is_move() ? 0 : job.input_bytes();
   {
     const std::scoped_lock lock(mutex_);
     if (compacted.ok()) {
       ++counters_.compactions;
       counters_.compaction_bytes_read += bytes_in;
       counters_.compaction_bytes_written += outputs.bytes;
-    } else if (compacted.code() != StatusCode::kCancelled) {
+    } else if (compacted.code() != StatusCode::kCancelled &&
+               compacted.code() != StatusCode::kAborted) {
       if (compacted.code() == StatusCode::kResourceExhausted) disk_is_full_ = true;
       ++counters_.background_errors;
       background_error_ = compacted;
     }
   }
-  const std::string detail = "tables were merged into level " + std::to_string(job.output_level) +
-                             ", for " + std::string(NameOf(job.reason));
+  const std::string detail = "tables were merged into level " + std::to_string(job->output_level) +
+                             ", for " + std::string(NameOf(job->reason));
   Notify({.kind = compacted.ok() ? Event::Kind::kCompaction : Event::Kind::kBackgroundError,
           .bytes_in = bytes_in,
           .bytes_out = outputs.bytes,
@@ -197,6 +247,7 @@ Status Core::RunCompaction(const CompactionJob& job) {
 
 Status Core::MoveTable(const CompactionJob& job) {
   Edit edit;
+  edit.job = &job;
   for (const TableFiles& level : job.inputs) {
     for (const std::shared_ptr<TableFile>& file : level) {
       edit.removed.push_back(file);
@@ -206,38 +257,120 @@ Status Core::MoveTable(const CompactionJob& job) {
   return Install(edit);
 }
 
-Status Core::MergeTables(const CompactionJob& job, NewTables* outputs) {
+Status Core::MergeTables(CompactionJob* job, NewTables* outputs) {
   // In this order: every range delete up to the number is in the version that is loaded then.
   const base::SequenceNumber flushed = flushed_sequence_.load(std::memory_order_acquire);
-  const std::shared_ptr<const ReadState> state = State();
-  const Tree* const tree = state->version->tree(job.keyspace);
-  if (tree == nullptr) return {};  // the keyspace was dropped
-  BASALT_ASSIGN_OR_RETURN(const auto source, NewSource(job));
+  Merge merge;
+  merge.job = job;
+  merge.in_pieces = job->may_install_pieces();
+  merge.piece_bytes = std::max(base_bytes_ / kPiecesOfBase, job->input_bytes() / kPiecesMax);
   SurvivingRecords::Rules rules;
+  Tree tree;  // what the job asks about, so that it does not hold the tables that it gives back
+  {
+    const std::shared_ptr<const ReadState> state = State();
+    const Tree* const present = state->version->tree(job->keyspace);
+    if (present == nullptr) return {};  // the keyspace was dropped
+    rules.has_merges_above = HasMerges(*state, nullptr) || HasMergesAbove(*present, *job);
+    tree.range_deletes = present->range_deletes;
+    for (size_t level = job->output_level + 1; level < Tree::kLevels; ++level) {
+      tree.levels[level] = present->levels[level];
+    }
+  }
   rules.boundaries = RetainedBoundaries();
-  rules.range_deletes = {&tree->range_deletes};
+  rules.range_deletes = {&tree.range_deletes};
   rules.now_ms = WallMillis();
-  rules.has_merges_above = HasMerges(*state, nullptr) || HasMergesAbove(*tree, job);
   rules.is_bottom = [&](std::string_view key) {
-    for (size_t level = job.output_level + 1; level < Tree::kLevels; ++level) {
-      if (tree->Find(level, key) != nullptr) return false;
+    for (size_t level = job->output_level + 1; level < Tree::kLevels; ++level) {
+      if (tree.Find(level, key) != nullptr) return false;
     }
     return true;
   };
-  outputs->keyspace = job.keyspace;
-  outputs->at_last_level = !HasTablesBelow(*tree, job.output_level);
-  outputs->may_cut = true;
+  outputs->keyspace = job->keyspace;
+  outputs->at_last_level = !HasTablesBelow(tree, job->output_level);
+  outputs->merge = &merge;
   outputs->ranges_applied = std::min(rules.boundaries.front(), flushed);
-  source->SeekToFirst();
-  BASALT_RETURN_IF_ERROR(WriteTables(source.get(), std::move(rules), outputs));
+  BASALT_ASSIGN_OR_RETURN(const CompactionSource source, NewCompactionSource(*job));
+  merge.replaced = source.output_level;
+  source.records->SeekToFirst();
+  BASALT_RETURN_IF_ERROR(WriteTables(source.records.get(), std::move(rules), outputs));
+  TableFiles replaced;
+  for (const TableFiles& level : job->inputs) {
+    replaced.insert(replaced.end(), level.begin(), level.end());
+  }
+  return InstallOutputs(*job, replaced, outputs);
+}
+
+// Tables in the output level end at about table_bytes_. Where a piece is due at the end of an
+// input, a table ends there too, if it has at least half of that, and waits for this end where it
+// is near.
+Status Core::EndTable(std::string_view key, NewTables* outputs) {
+  Merge& merge = *outputs->merge;
+  const uint64_t open_bytes = outputs->builder == nullptr ? 0 : outputs->builder->file_bytes();
+  const bool has_passed = merge.in_pieces && merge.Pass(key);
+  if (has_passed && merge.passed_bytes >= merge.piece_bytes &&
+      (open_bytes == 0 || open_bytes >= table_bytes_ / 2)) {
+    if (open_bytes > 0) BASALT_RETURN_IF_ERROR(FinishTable(outputs));
+    return InstallPiece(outputs);
+  }
+  if (open_bytes < table_bytes_) return {};
+  const bool waits = merge.in_pieces && open_bytes < 2 * table_bytes_ && merge.IsDueAtNextEnd() &&
+                     merge.replaced->bytes_left() < table_bytes_ / 2;
+  return waits ? Status() : FinishTable(outputs);
+}
+
+bool Core::Merge::Pass(std::string_view key) {
+  const TableFiles& inputs = job->inputs[job->output_level];
+  const size_t passed_before = passed;
+  while (passed < inputs.size() && inputs[passed]->properties().largest_key < key) {
+    passed_bytes += inputs[passed++]->properties().file_bytes;
+  }
+  return passed > passed_before;
+}
+
+bool Core::Merge::IsDueAtNextEnd() const {
+  const TableFiles& inputs = job->inputs[job->output_level];
+  return passed < inputs.size() &&
+         passed_bytes + inputs[passed]->properties().file_bytes >= piece_bytes;
+}
+
+Status Core::InstallPiece(NewTables* outputs) {
+  Merge& merge = *outputs->merge;
+  CompactionJob& job = *merge.job;
+  TableFiles& inputs = job.inputs[job.output_level];
+  const auto end = inputs.begin() + static_cast<ptrdiff_t>(std::exchange(merge.passed, 0));
+  merge.passed_bytes = 0;
+  TableFiles passed(inputs.begin(), end);
+  TableFiles installed = outputs->files;
+  // A table has just been synced, and a manifest is about to be: a writer may be waiting for a
+  // flush.
+  FlushSealed();
+  for (const std::shared_ptr<TableFile>& file : installed) file->busy = true;
+  BASALT_RETURN_IF_ERROR(InstallOutputs(job, passed, outputs));
+  {
+    const std::scoped_lock lock(mutex_);
+    inputs.erase(inputs.begin(), end);
+    job.outputs.insert(job.outputs.end(), installed.begin(), installed.end());
+  }
+  FlushSealed();
+  LetGoOf(&passed);
+  return {};
+}
+
+Status Core::InstallOutputs(const CompactionJob& job, const TableFiles& replaced,
+                            NewTables* outputs) {
   Edit edit;
+  edit.job = &job;
+  edit.removed = replaced;
   for (const std::shared_ptr<TableFile>& file : outputs->files) {
     edit.added.push_back({.keyspace = job.keyspace, .level = job.output_level, .file = file});
   }
-  for (const TableFiles& level : job.inputs) {
-    edit.removed.insert(edit.removed.end(), level.begin(), level.end());
+  Status installed = Install(edit);
+  if (installed.code() == StatusCode::kAborted) {
+    DropTables(outputs);
+  } else {
+    outputs->files.clear();  // they are in the version, or wait for the next manifest
   }
-  return Install(edit);
+  return installed;
 }
 
 }  // namespace basalt::db

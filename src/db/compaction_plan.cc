@@ -115,7 +115,7 @@ uint64_t BytesOf(const TableFiles& tables) {
 }
 
 bool AnyBusy(const TableFiles& tables) {
-  return std::ranges::any_of(tables, [](const auto& table) { return table->busy; });
+  return std::ranges::any_of(tables, [](const auto& table) { return table->busy.load(); });
 }
 
 /// A tree, and what decides about it.
@@ -636,26 +636,30 @@ uint64_t CompactionJob::input_bytes() const noexcept {
 
 std::string_view CompactionJob::smallest_key() const noexcept {
   const TableFile* first = nullptr;
-  for (const TableFiles& tables : inputs) {
+  const auto consider = [&](const TableFiles& tables) {
     for (const auto& table : tables) {
       if (first == nullptr || table->properties().smallest_key < first->properties().smallest_key) {
         first = table.get();
       }
     }
-  }
+  };
+  for (const TableFiles& tables : inputs) consider(tables);
+  consider(outputs);
   BASALT_CHECK(first != nullptr);
   return first->properties().smallest_key;
 }
 
 std::string_view CompactionJob::largest_key() const noexcept {
   const TableFile* last = nullptr;
-  for (const TableFiles& tables : inputs) {
+  const auto consider = [&](const TableFiles& tables) {
     for (const auto& table : tables) {
       if (last == nullptr || table->properties().largest_key > last->properties().largest_key) {
         last = table.get();
       }
     }
-  }
+  };
+  for (const TableFiles& tables : inputs) consider(tables);
+  consider(outputs);
   BASALT_CHECK(last != nullptr);
   return last->properties().largest_key;
 }
@@ -665,6 +669,16 @@ bool CompactionJob::is_move() const noexcept {
   size_t tables = 0;
   for (const TableFiles& level : inputs) tables += level.size();
   return tables == 1;
+}
+
+bool CompactionJob::may_install_pieces() const noexcept {
+  if (inputs[output_level].empty()) return false;
+  for (size_t level = 0; level < output_level; ++level) {
+    for (const auto& table : inputs[level]) {
+      if (table->properties().merges > 0) return false;
+    }
+  }
+  return true;
 }
 
 LevelAims AimsOf(const Tree& tree, const CompactionLimits& limits) {

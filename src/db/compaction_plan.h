@@ -42,16 +42,21 @@ struct CompactionJob {
   uint32_t keyspace = 0;
   size_t output_level = 1;
   TableFiles inputs[Tree::kLevels];  ///< By level; level 0 newest first, others in key order.
+  /// What it has installed already, in key order; the inputs that this replaces are gone from
+  /// above.
+  TableFiles outputs{};
   CompactionReason reason = CompactionReason::kSize;
   bool drops = false;  ///< Writing the inputs anew is known to leave out some of them.
 
   uint64_t input_bytes() const noexcept;
-  /// Of all inputs; valid as long as they are. There must be one.
+  /// Of all inputs and outputs; valid as long as they are. There must be one.
   std::string_view smallest_key() const noexcept;
   std::string_view largest_key() const noexcept;
   /// Nothing overlaps, and nothing would be dropped: the only input may go to the output level as
   /// it is.
   bool is_move() const noexcept;
+  /// Whether it may install its outputs piece by piece: see compaction.cc.
+  bool may_install_pieces() const noexcept;
 };
 
 /// What levels aim at.
@@ -61,8 +66,8 @@ struct LevelAims {
 };
 LevelAims AimsOf(const Tree& tree, const CompactionLimits& limits);
 
-/// Jobs that run; their inputs are busy. A new one shares no table with them, and none of its
-/// outputs can overlap one of theirs.
+/// Jobs that run; their inputs and outputs are busy. A new one shares no table with them, and none
+/// of its outputs can overlap one of theirs.
 using RunningJobs = std::span<const CompactionJob* const>;
 
 /// The most urgent job among tables that are not busy; nothing: none is due. O(tables), and tables

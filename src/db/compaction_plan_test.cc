@@ -210,6 +210,42 @@ TEST(CompactionPlan, ASmallTableIsMergedRatherThanMovedOutOfLevel0) {
   EXPECT_EQ(job->inputs[0].size(), 4U);
 }
 
+TEST(CompactionPlan, AJobInstallsPiecesUnlessMergesLieAboveWhatItReplaces) {
+  CompactionJob job;
+  job.output_level = 3;
+  job.inputs[0] = Tables({{"a", "z"}});
+  EXPECT_FALSE(job.may_install_pieces()) << "it replaces nothing in its output level";
+  job.inputs[3] = {Make({.smallest = "b", .largest = "c", .merges = 1}),
+                   Make({.smallest = "d", .largest = "e"})};
+  EXPECT_TRUE(job.may_install_pieces());
+  job.inputs[2] = {Make({.smallest = "b", .largest = "x", .merges = 1})};
+  EXPECT_FALSE(job.may_install_pieces());
+  job.inputs[2].clear();
+  job.inputs[0].push_back(Make({.smallest = "b", .largest = "x", .merges = 1}));
+  EXPECT_FALSE(job.may_install_pieces());
+}
+
+TEST(CompactionPlan, AJobKeepsTheKeyRangeOfWhatItHasInstalled) {
+  Tree tree;
+  tree.levels[0] = Tables({{"d", "k"}});
+  tree.levels[kLast] = Tables({{"a", "c"}, {"d", "f"}, {"g", "m"}});
+  CompactionJob running;
+  running.output_level = kLast;
+  running.inputs[0] = tree.levels[0];
+  running.inputs[kLast] = {tree.levels[kLast][2]};
+  running.outputs = {tree.levels[kLast][0], tree.levels[kLast][1]};
+  EXPECT_EQ(running.smallest_key(), "a");
+  EXPECT_EQ(running.largest_key(), "m");
+  for (const auto& table : tree.levels[kLast]) table->busy = true;
+  tree.levels[0].front()->busy = true;
+  // Tables that would come to lie between those that it has written, and right beside them.
+  tree.levels[kLast - 1] = {Make({.smallest = "c5", .largest = "c6", .bytes = 5000})};
+  const CompactionJob* const jobs[] = {&running};
+  EXPECT_FALSE(Pick(tree, Limits(), jobs));
+  tree.levels[kLast - 1] = {Make({.smallest = "n", .largest = "o", .bytes = 5000})};
+  EXPECT_TRUE(Pick(tree, Limits(), jobs));
+}
+
 TEST(CompactionPlan, Level0NeverStartsTwice) {
   Tree tree;
   tree.levels[0] = Tables({{"a", "b"}, {"a", "c"}, {"a", "d"}, {"a", "e"}, {"a", "f"}});

@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/arena.h"
 #include "base/check.h"
 #include "base/fork_generation.h"
 
@@ -74,6 +75,7 @@ Core::~Core() {
     std::this_thread::yield();
     retired_.Collect();
   }
+  base::ChunkPool::Process()->KeepMore(-static_cast<int64_t>(2 * memtable_bytes_));
 }
 
 Status Core::CheckUsable() const {

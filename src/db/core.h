@@ -142,13 +142,10 @@ class Core : public std::enable_shared_from_this<Core> {
   class SnapshotState;
   struct NewTables;
   struct Edit;
-  struct RunningCompaction;
-  /// The newest version of a key that a reader may see, as it is stored.
-  struct StoredVersion {
-    base::Tag tag = 0;  ///< Of a range delete that hides all others, too; 0: no version at all.
-    uint64_t time_ms = 0;
-    Value value;
-  };
+  struct Merge;
+  /// The newest version of a key that a reader may see, as it is stored. Its tag may be that of a
+  /// range delete that hides all others; 0: there is no version at all.
+  using StoredVersion = table::TableRead;
   /// What a key has.
   struct Found {
     base::SequenceNumber sequence = 0;  ///< Of what was written last; 0: nothing.
@@ -223,17 +220,22 @@ class Core : public std::enable_shared_from_this<Core> {
                        std::span<const std::string_view> keys, const uint64_t* hashes);
   size_t FindSome(const ReadState& state, uint32_t keyspace, std::span<const std::string_view> keys,
                   std::span<Result<MaybeValue>> results, const ReadPoint& point) const;
-  Result<ReadPoint> PointOf(const Snapshot* snapshot, bool fill_cache) const;
   Result<Found> Find(const ReadState& state, uint32_t keyspace, std::string_view key,
                      const ReadPoint& point) const {
     return Find(state, keyspace, key, base::Hash(key), point);
   }
   Result<Found> Find(const ReadState& state, uint32_t keyspace, std::string_view key, uint64_t hash,
                      const ReadPoint& point) const;
-  Result<StoredVersion> FindVersion(const ReadState& state, uint32_t keyspace, std::string_view key,
-                                    uint64_t hash, const ReadPoint& point) const;
-  Result<StoredVersion> FindInTables(const Tree& tree, std::string_view key, uint64_t hash,
-                                     const ReadPoint& point) const;
+  /// Aborted: a block would have to be read, which `point` forbids. So for all below.
+  Status FindValue(const ReadState& state, uint32_t keyspace, std::string_view key, uint64_t hash,
+                   const ReadPoint& point, MaybeValue* value) const;
+  /// `version`: as made by default.
+  Status FindVersion(const ReadState& state, uint32_t keyspace, std::string_view key, uint64_t hash,
+                     const ReadPoint& point, StoredVersion* version) const;
+  Status FindInTables(const Tree& tree, std::string_view key, uint64_t hash, const ReadPoint& point,
+                      StoredVersion* version) const;
+  static Result<bool> FindInTable(const TableFile& file, std::string_view key, uint64_t hash,
+                                  const ReadPoint& point, StoredVersion* version);
   Result<Found> FindMerged(const ReadState& state, uint32_t keyspace, std::string_view key,
                            uint64_t hash, ReadPoint point, StoredVersion newest) const;
 
@@ -264,12 +266,25 @@ class Core : public std::enable_shared_from_this<Core> {
   CompactionLimits Limits() const;
   std::optional<CompactionJob> PickJob() const;
   void CompactionTask();
+  /// Aborted: a table went away meanwhile, and the call has to be made again.
+  Status CompactOnce(std::optional<std::string_view> begin, std::optional<std::string_view> end,
+                     KeyspaceId keyspace);
   /// Under mutex_: marks the job's tables.
   void Begin(const CompactionJob& job);
   void End(const CompactionJob& job);
-  Status RunCompaction(const CompactionJob& job);
-  Status MergeTables(const CompactionJob& job, NewTables* outputs);
+  Status RunCompaction(CompactionJob* job);
+  /// Of a job that failed: what range deletes have come to cover while its tables were busy goes.
+  void DropWhatIsCovered(const CompactionJob& job);
+  Status MergeTables(CompactionJob* job, NewTables* outputs);
   Status MoveTable(const CompactionJob& job);
+  /// `key`, which is a new one, is written next: ends the open table where that is due, and
+  /// installs a piece.
+  Status EndTable(std::string_view key, NewTables* outputs);
+  Status InstallPiece(NewTables* outputs);
+  /// Puts the finished tables in the place of `replaced`.
+  Status InstallOutputs(const CompactionJob& job, const TableFiles& replaced, NewTables* outputs);
+  /// Lets go of tables, whose files this may remove.
+  void LetGoOf(TableFiles* tables);
 
   // tables.cc
   TableFile::Memory TablesMemory() const { return {cache_, metadata_}; }
@@ -317,6 +332,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const uint64_t memory_budget_;
   const uint64_t memtable_bytes_;
   const uint64_t table_bytes_;
+  const uint64_t base_bytes_;  // the least that a level below level 0 aims at
   std::unique_ptr<io::FileLock> lock_;
   std::shared_ptr<Cache> cache_;
   std::shared_ptr<table::MetadataBudget> metadata_;

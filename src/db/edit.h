@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+
+#include "db/compaction_source.h"
 #include "db/core.h"
 
 namespace basalt::db {
@@ -18,16 +21,34 @@ struct Core::Edit {
   std::shared_ptr<Generation> flushed{};         ///< Now in tables; null: none.
   std::shared_ptr<const Keyspaces> keyspaces{};  ///< Null: as they are.
   uint32_t next_keyspace_id = 0;                 ///< 0: as it is.
+  /// Its tables that a range delete covers go, as they do in every keyspace that the edit changes.
+  std::optional<uint32_t> without_covered{};
+  /// Whose inputs have to be there still, else the edit is refused with Aborted. Null: nobody's.
+  const CompactionJob* job = nullptr;
+};
+
+/// A compaction on its way.
+struct Core::Merge {
+  CompactionJob* job = nullptr;
+  bool in_pieces = false;                 ///< It installs what it has written before it ends.
+  const RunIterator* replaced = nullptr;  ///< Its inputs in the output level; null: none.
+  uint64_t piece_bytes = 0;               ///< So much of them is replaced at once, at least.
+  size_t passed = 0;                      ///< So many of them lie before the next record.
+  uint64_t passed_bytes = 0;
+
+  /// `key` is the next: whether it lies behind the end of an input for the first time.
+  bool Pass(std::string_view key);
+  bool IsDueAtNextEnd() const;
 };
 
 /// Tables being written: finished ones, and the one that is open.
 struct Core::NewTables {
   uint32_t keyspace = 0;
   bool at_last_level = false;
-  bool may_cut = false;  ///< Begin another table when one is large enough.
+  Merge* merge = nullptr;  ///< Null: a flush, which writes one table.
   base::SequenceNumber ranges_applied = 0;
-  TableFiles files{};
-  uint64_t bytes = 0;
+  TableFiles files{};  ///< Finished, and not installed.
+  uint64_t bytes = 0;  ///< Of all that were finished.
   std::string path{};
   uint64_t number = 0;
   std::unique_ptr<io::File> file{};

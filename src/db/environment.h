@@ -20,7 +20,8 @@ struct Environment {
   /// Keeps `fs` alive when the database owns it (":memory:").
   std::shared_ptr<io::FileSystem> owned_fs{};
   uint64_t memtable_bytes = 0;  ///< 0: derived from the memory budget.
-  uint64_t table_bytes = 0;     ///< Size at which a compaction starts the next table; 0: 16 MiB.
+  /// Size at which a compaction starts the next table; 0: derived from the memory budget.
+  uint64_t table_bytes = 0;
 
   /// The machine's file system and clock, and the process's one executor: its first user's
   /// `background_threads` (0: derived) decides how many threads it has.

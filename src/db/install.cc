@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -64,6 +65,21 @@ std::vector<RangeDelete> Needed(const Tree& tree) {
   return needed;
 }
 
+/// Whether a version still has all that a job reads.
+bool HasInputs(const Version& version, const CompactionJob& job) {
+  const Tree* const tree = version.tree(job.keyspace);
+  if (tree == nullptr) return false;
+  for (size_t level = 0; level < Tree::kLevels; ++level) {
+    std::set<const TableFile*> present;
+    if (job.inputs[level].empty()) continue;
+    for (const auto& file : tree->levels[level]) present.insert(file.get());
+    for (const auto& file : job.inputs[level]) {
+      if (!present.contains(file.get())) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 std::shared_ptr<const ReadState> Core::Replace(std::shared_ptr<const ReadState> state) {
@@ -120,6 +136,7 @@ std::shared_ptr<const Version> Core::Edited(const Version& present, const Keyspa
         [](const auto& file) -> const std::string& { return file->properties().smallest_key; });
     level.insert(place, addition.file);
   }
+  if (edit.without_covered) tree_of(*edit.without_covered);
   std::map<uint32_t, std::vector<RangeDelete>> ranges;
   for (const ManifestRangeDelete& added : edit.range_deletes) {
     ranges[added.keyspace].push_back(added.range);
@@ -174,6 +191,9 @@ Status Core::InstallLocked(const Edit& edit) {
     if (keyspaces == nullptr) keyspaces = state->keyspaces;
     present = state->version;
   }
+  if (edit.job != nullptr && !HasInputs(*present, *edit.job)) {
+    return Status(StatusCode::kAborted, "a table that was to be merged has been dropped");
+  }
   TableFiles removed = edit.removed;
   base::SequenceNumber flushed_sequence = flushed_sequence_;
   if (edit.flushed != nullptr) {
@@ -212,8 +232,11 @@ Status Core::InstallLocked(const Edit& edit) {
   }
   if (Status written = WriteManifest(environment_.fs, path_, next); !written.ok()) {
     // The manifest on disk may be the new one: what it names has to stay until one is written
-    // again.
-    for (const Edit::Addition& addition : edit.added) orphans_.push_back(addition.file);
+    // again. A table that was only to be moved is where it was.
+    for (const Edit::Addition& addition : edit.added) {
+      if (std::ranges::find(edit.removed, addition.file) != edit.removed.end()) continue;
+      orphans_.push_back(addition.file);
+    }
     if (edit.keyspaces != nullptr) manifest_is_unsure_.store(true, std::memory_order_release);
     return written;
   }

@@ -2,6 +2,7 @@
 #include <set>
 #include <utility>
 
+#include "base/arena.h"
 #include "base/batch_cursor.h"
 #include "base/check.h"
 #include "base/fork_generation.h"
@@ -20,7 +21,10 @@ namespace {
 
 constexpr uint64_t kMinMemoryBudget = uint64_t{1} << 20;
 constexpr uint64_t kMaxMemtablesBytes = uint64_t{64} << 20;
-constexpr uint64_t kDefaultTableBytes = uint64_t{16} << 20;
+constexpr uint64_t kMinTableBytes = uint64_t{2} << 20;
+constexpr uint64_t kMaxTableBytes = uint64_t{16} << 20;
+constexpr uint64_t kTableShare = 8;  // of the budget
+constexpr uint64_t kTablesOfBase = 4;
 /// Point indexes take a quarter of the budget at most; tables beyond that have filters.
 constexpr uint64_t kMetadataShare = 4;
 /// What a flush on a full disk may need: both memtables as tables, and a manifest.
@@ -36,6 +40,12 @@ uint64_t DerivedBudget(const DBOptions& options) {
 /// All memtables together: a quarter of the budget, at most 64 MiB.
 uint64_t MemtablesBytes(uint64_t memory_budget) {
   return std::min(kMaxMemtablesBytes, memory_budget / 4);
+}
+
+/// What is kept of a table while it is written, and its index and filter, which come and go with
+/// it, are the largest pieces of memory that no budget counts. They are as large as the table.
+uint64_t TableBytes(uint64_t memory_budget) {
+  return std::clamp(memory_budget / kTableShare, kMinTableBytes, kMaxTableBytes);
 }
 
 Status CheckOptions(const DBOptions& options) {
@@ -84,7 +94,14 @@ Core::Core(std::string path, const DBOptions& options, const Environment& enviro
       memory_budget_(DerivedBudget(options)),
       memtable_bytes_(environment.memtable_bytes != 0 ? environment.memtable_bytes
                                                       : MemtablesBytes(memory_budget_) / 2),
-      table_bytes_(environment.table_bytes != 0 ? environment.table_bytes : kDefaultTableBytes) {}
+      table_bytes_(environment.table_bytes != 0 ? environment.table_bytes
+                                                : TableBytes(memory_budget_)),
+      base_bytes_(kTablesOfBase * std::max(memtable_bytes_, environment.table_bytes != 0
+                                                                ? environment.table_bytes
+                                                                : kMaxTableBytes)) {
+  // What one memtable gives back the next one takes.
+  base::ChunkPool::Process()->KeepMore(static_cast<int64_t>(2 * memtable_bytes_));
+}
 
 Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& options,
                                          const Environment& environment, Mode mode) {

@@ -29,23 +29,22 @@ const Status& NotCached() {
   return status;
 }
 
+/// Starts to load the lines where a lookup in each of the tables begins.
+void PrefetchAll(const TableFiles& files, uint64_t hash) noexcept {
+  for (const std::shared_ptr<TableFile>& file : files) {
+    if (const table::Table* table = file->OpenedTable()) table->Prefetch(hash);
+  }
+}
+
 /// So many keys of a MultiGet are on their way at once.
 constexpr size_t kKeysAtOnce = 16;
 
 }  // namespace
 
-Result<Core::ReadPoint> Core::PointOf(const Snapshot* snapshot, bool fill_cache) const {
-  ReadPoint point = Now();
-  point.fill_cache = fill_cache;
-  if (snapshot != nullptr) {
-    BASALT_ASSIGN_OR_RETURN(point.at, SnapshotSequence(*snapshot));
-  }
-  return point;
-}
-
 Result<Core::Found> Core::Find(const ReadState& state, uint32_t keyspace, std::string_view key,
                                uint64_t hash, const ReadPoint& point) const {
-  BASALT_ASSIGN_OR_RETURN(StoredVersion version, FindVersion(state, keyspace, key, hash, point));
+  StoredVersion version;
+  BASALT_RETURN_IF_ERROR(FindVersion(state, keyspace, key, hash, point, &version));
   if (base::TagKind(version.tag) == RecordKind::kMerge) {
     return FindMerged(state, keyspace, key, hash, point, std::move(version));
   }
@@ -56,6 +55,22 @@ Result<Core::Found> Core::Find(const ReadState& state, uint32_t keyspace, std::s
     found.value = std::move(version.value);
   }
   return found;
+}
+
+// As Find, of the value alone, which is copied once on its way.
+Status Core::FindValue(const ReadState& state, uint32_t keyspace, std::string_view key,
+                       uint64_t hash, const ReadPoint& point, MaybeValue* value) const {
+  StoredVersion version;
+  BASALT_RETURN_IF_ERROR(FindVersion(state, keyspace, key, hash, point, &version));
+  value->reset();
+  if (base::TagKind(version.tag) == RecordKind::kPut) {
+    if (!HasExpired(version.time_ms, point)) value->emplace(std::move(version.value));
+  } else if (base::TagKind(version.tag) == RecordKind::kMerge) {
+    BASALT_ASSIGN_OR_RETURN(Found found,
+                            FindMerged(state, keyspace, key, hash, point, std::move(version)));
+    *value = std::move(found.value);
+  }
+  return {};
 }
 
 // Goes down to what the merges build on.
@@ -69,7 +84,8 @@ Result<Core::Found> Core::FindMerged(const ReadState& state, uint32_t keyspace,
   while (base::TagKind(version.tag) == RecordKind::kMerge) {
     merges.push_back({version.value.ToString(), version.time_ms});
     point.at = base::TagSequence(version.tag) - 1;
-    BASALT_ASSIGN_OR_RETURN(version, FindVersion(state, keyspace, key, hash, point));
+    version = StoredVersion();
+    BASALT_RETURN_IF_ERROR(FindVersion(state, keyspace, key, hash, point, &version));
   }
   std::optional<std::string_view> below;
   if (base::TagKind(version.tag) == RecordKind::kPut) below = version.value.view();
@@ -82,73 +98,91 @@ Result<Core::Found> Core::FindMerged(const ReadState& state, uint32_t keyspace,
   return found;
 }
 
-Result<Core::StoredVersion> Core::FindVersion(const ReadState& state, uint32_t keyspace,
-                                              std::string_view key, uint64_t hash,
-                                              const ReadPoint& point) const {
-  const auto covered_by = [](base::SequenceNumber sequence) {
-    return StoredVersion{base::MakeTag(sequence, RecordKind::kDeleteRange), 0, Value()};
+Status Core::FindVersion(const ReadState& state, uint32_t keyspace, std::string_view key,
+                         uint64_t hash, const ReadPoint& point, StoredVersion* version) const {
+  const auto cover_by = [version](base::SequenceNumber sequence) {
+    *version = {base::MakeTag(sequence, RecordKind::kDeleteRange), 0, Value()};
   };
-  StoredVersion version;
   // True: this memtable decides. All that it holds is newer than what later places hold.
   const auto look_in = [&](const memtable::Generation& table) {
-    memtable::FoundRecord record;
-    const bool is_found = table.Get(keyspace, key, hash, point.at, &record);
+    const memtable::Record* record;
+    {
+      const base::EpochGuard inside;
+      record = table.Find(keyspace, key, hash, point.at, nullptr);
+    }
+    const base::Tag tag = record == nullptr ? 0 : record->tag.load(std::memory_order_relaxed);
     if (table.range_deletes() != nullptr) {
       const base::SequenceNumber cover = RangeSequence(table, keyspace, key, point.at);
-      if (cover > base::TagSequence(record.tag)) {
-        version = covered_by(cover);
+      if (cover > base::TagSequence(tag)) {
+        cover_by(cover);
         return true;
       }
     }
-    if (is_found) version = {record.tag, record.time_ms, std::move(record.value)};
-    return is_found;
+    if (record == nullptr) return false;
+    version->tag = tag;
+    version->time_ms = record->time_ms();
+    if (base::TagKind(tag) != RecordKind::kDelete) version->value = table.ValueOf(*record);
+    return true;
   };
-  if (look_in(*state.active->table)) return version;
+  if (look_in(*state.active->table)) return {};
   for (const auto& sealed : state.sealed) {
-    if (look_in(*sealed->table)) return version;
+    if (look_in(*sealed->table)) return {};
   }
 
   const Tree* const tree = state.version->tree(keyspace);
-  if (tree == nullptr) return version;
-  BASALT_ASSIGN_OR_RETURN(version, FindInTables(*tree, key, hash, point));
+  if (tree == nullptr) return {};
+  BASALT_RETURN_IF_ERROR(FindInTables(*tree, key, hash, point, version));
   if (!tree->range_deletes.empty()) {
     const base::SequenceNumber cover = tree->range_deletes.SequenceAt(key, point.at);
-    if (cover > base::TagSequence(version.tag)) return covered_by(cover);
+    if (cover > base::TagSequence(version->tag)) cover_by(cover);
   }
-  return version;
+  return {};
 }
 
-Result<Core::StoredVersion> Core::FindInTables(const Tree& tree, std::string_view key,
-                                               uint64_t hash, const ReadPoint& point) const {
-  table::TableRead read;
-  const auto find_in = [&](const TableFile& file) -> Result<bool> {
-    if (const table::Table* const opened = file.OpenedTable();
-        opened != nullptr && point.cached_only) {
-      return opened->GetCached(key, hash, point.at, &read);
+Result<bool> Core::FindInTable(const TableFile& file, std::string_view key, uint64_t hash,
+                               const ReadPoint& point, StoredVersion* version) {
+  BASALT_ASSIGN_OR_RETURN(const table::Table* table, file.Open());
+  return table->Get(key, hash, point.at, point.fill_cache, version);
+}
+
+Status Core::FindInTables(const Tree& tree, std::string_view key, uint64_t hash,
+                          const ReadPoint& point, StoredVersion* version) const {
+  Status error;
+  // True: it is found there, or the search failed.
+  const auto ends_in = [&](const TableFile& file) {
+    if (!point.cached_only) {
+      const Result<bool> found = FindInTable(file, key, hash, point, version);
+      if (!found) error = found.error();
+      return !found || *found;
     }
-    if (point.cached_only) return NotCached();
-    BASALT_ASSIGN_OR_RETURN(const table::Table* table, file.Open());
-    return table->Get(key, hash, point.at, point.fill_cache, &read);
+    using Answer = table::Table::CachedAnswer;
+    const table::Table* const opened = file.OpenedTable();
+    const Answer answer =
+        opened == nullptr ? Answer::kUnknown : opened->GetCached(key, hash, point.at, version);
+    if (answer == Answer::kUnknown) error = NotCached();
+    return answer != Answer::kAbsent;
   };
-  for (const std::shared_ptr<TableFile>& file : tree.levels[0]) {
+  const TableFiles& newest = tree.levels[0];
+  // All of them may have to be asked: the lines where that begins are loaded together.
+  if (newest.size() > 1) PrefetchAll(newest, hash);
+  for (const std::shared_ptr<TableFile>& file : newest) {
     const table::TableProperties& properties = file->properties();
     if (key < properties.smallest_key || key > properties.largest_key) continue;
-    BASALT_ASSIGN_OR_RETURN(const bool found, find_in(*file));
-    if (found) return StoredVersion{read.tag, read.time_ms, std::move(read.value)};
+    if (ends_in(*file)) return error;
   }
   for (size_t level = 1; level < Tree::kLevels; ++level) {
+    if (tree.levels[level].empty()) continue;
     const TableFile* const file = tree.Find(level, key);
-    if (file == nullptr) continue;
-    BASALT_ASSIGN_OR_RETURN(const bool found, find_in(*file));
-    if (found) return StoredVersion{read.tag, read.time_ms, std::move(read.value)};
+    if (file != nullptr && ends_in(*file)) return error;
   }
-  return StoredVersion{};
+  return {};
 }
 
 Result<MaybeValue> Core::Get(std::string_view key, const ReadOptions& options) const {
   Result<MaybeValue> result;
-  BASALT_RETURN_IF_ERROR(MultiGet({&key, 1}, {&result, 1}, options));
-  return result;
+  Status status = MultiGet({&key, 1}, {&result, 1}, options);
+  if (!status.ok()) result = std::move(status);
+  return result;  // one name for all that is returned: made in the caller's place
 }
 
 // What is in memory is read inside the epoch, without touching anything that threads share. Only
@@ -170,8 +204,10 @@ Status Core::MultiGet(std::span<const std::string_view> keys, std::span<Result<M
     const base::EpochGuard inside;
     const ReadState& state = *current_.load(std::memory_order_acquire);
     BASALT_RETURN_IF_ERROR(CheckKeyspace(state, options.keyspace));
-    BASALT_ASSIGN_OR_RETURN(point, PointOf(options.snapshot, options.fill_cache));
-    point.cached_only = true;
+    point = {.at = visible(), .fill_cache = options.fill_cache, .cached_only = true};
+    if (options.snapshot != nullptr) {
+      BASALT_ASSIGN_OR_RETURN(point.at, SnapshotSequence(*options.snapshot));
+    }
     done = FindSome(state, keyspace, keys, results, point);
     // All keys are read at one moment: the rest of them in this state, too.
     if (done < keys.size()) held = state.shared_from_this();
@@ -193,14 +229,12 @@ size_t Core::FindSome(const ReadState& state, uint32_t keyspace,
     for (size_t i = 0; i < group.size(); ++i) hashes[i] = base::Hash(group[i]);
     if (group.size() > 1) Prefetch(state, keyspace, group, hashes);
     for (size_t i = 0; i < group.size(); ++i) {
-      auto found = Find(state, keyspace, group[i], hashes[i], point);
-      if (found) {
-        results[begin + i] = std::move(found->value);
-      } else if (point.cached_only && found.error().code() == StatusCode::kAborted) {
-        return begin + i;
-      } else {
-        results[begin + i] = found.error();
-      }
+      Result<MaybeValue>& result = results[begin + i];
+      if (!result) result = MaybeValue();
+      Status found = FindValue(state, keyspace, group[i], hashes[i], point, &*result);
+      if (found.ok()) continue;
+      if (point.cached_only && found.code() == StatusCode::kAborted) return begin + i;
+      result = std::move(found);
     }
   }
   return keys.size();
@@ -214,9 +248,7 @@ void Core::Prefetch(const ReadState& state, uint32_t keyspace,
     state.active->table->Prefetch(keyspace, hashes[i]);
     for (const auto& sealed : state.sealed) sealed->table->Prefetch(keyspace, hashes[i]);
     if (tree == nullptr) continue;
-    for (const std::shared_ptr<TableFile>& file : tree->levels[0]) {
-      if (const table::Table* table = file->OpenedTable()) table->Prefetch(hashes[i]);
-    }
+    PrefetchAll(tree->levels[0], hashes[i]);
     for (size_t level = 1; level < Tree::kLevels; ++level) {
       const TableFile* const file = tree->Find(level, keys[i]);
       if (file == nullptr) continue;

@@ -77,10 +77,14 @@ bool SurvivingRecords::Take() {
     hidden_stripe_ = kNoStripe;
     bottom_ = -1;
     is_built_on_ = false;
+    present_sequence_ = 0;
   }
   const base::Tag tag = source_->tag();
-  const size_t stripe = StripeOf(base::TagSequence(tag));
   passed_ = true;
+  if (base::TagSequence(tag) == std::exchange(present_sequence_, base::TagSequence(tag))) {
+    return false;
+  }
+  const size_t stripe = StripeOf(base::TagSequence(tag));
   if (stripe == rules_.boundaries.size()) {  // above all boundaries
     Show(tag, source_->time_ms(), source_->value());
     return true;

@@ -31,6 +31,9 @@ namespace basalt::db {
 ///     merges build on nothing.
 ///
 /// Versions above the last boundary stay as they are: snapshots may still be taken there.
+///
+/// A version that is there twice, which a compaction that was not finished leaves behind, counts
+/// once. Merges never are.
 class SurvivingRecords {
  public:
   struct Rules {
@@ -85,9 +88,10 @@ class SurvivingRecords {
   // The key whose versions are being read.
   std::string present_key_;
   bool has_key_ = false;
-  size_t hidden_stripe_ = kNoStripe;  // what is older in it is hidden
-  int bottom_ = -1;                   // not asked yet
-  bool is_built_on_ = false;          // the last record of the key that was shown is a merge
+  base::SequenceNumber present_sequence_ = 0;  // of the version that was judged last; 0: none
+  size_t hidden_stripe_ = kNoStripe;           // what is older in it is hidden
+  int bottom_ = -1;                            // not asked yet
+  bool is_built_on_ = false;  // the last record of the key that was shown is a merge
 
   std::vector<Kept> waiting_;  // of a key: records to be shown before the source's next one
   size_t shown_ = 0;           // of waiting_

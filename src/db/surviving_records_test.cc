@@ -233,6 +233,33 @@ TEST(SurvivingRecords, AnExpiredPutAboveTheBottomBecomesADelete) {
   EXPECT_EQ(kept[1].time_ms, 1001U);
 }
 
+TEST(SurvivingRecords, CountAVersionOnceThatIsThereTwice) {
+  const std::pair<base::SequenceNumber, std::vector<std::string>> kept_by_visible[] = {
+      {3, {"a9", "a5", "b8", "c6", "c4"}},
+      {7, {"a9", "a5", "b8", "c6"}},
+      {100, {"a9", "b8", "c6"}}};
+  for (const auto& [visible, expected] : kept_by_visible) {
+    SurvivingRecords::Rules rules;
+    rules.boundaries = {visible};
+    const std::vector<Version> kept =
+        Survivors({{"a", 9, RecordKind::kPut, 0, "new"},
+                   {"a", 9, RecordKind::kPut, 0, "new"},
+                   {"a", 5, RecordKind::kPut, 0, "old"},
+                   {"a", 5, RecordKind::kPut, 0, "old"},
+                   {"b", 8, RecordKind::kPut, 20, "expired"},
+                   {"b", 8, RecordKind::kDelete, 0, ""},
+                   {"c", 6, RecordKind::kMerge, 50, MergeValue(MergeOperator::kAdd, Number(2))},
+                   {"c", 4, RecordKind::kPut, 0, Number(40)},
+                   {"c", 4, RecordKind::kPut, 0, Number(40)}},
+                  std::move(rules));
+    std::vector<std::string> found;
+    for (const Version& version : kept) {
+      found.push_back(version.key + std::to_string(version.sequence));
+    }
+    EXPECT_EQ(found, expected) << "visible " << visible;
+  }
+}
+
 TEST(SurvivingRecords, WhatDoesNotFitTogetherStaysForReadersToBeTold) {
   SurvivingRecords::Rules rules;
   rules.boundaries = {100};

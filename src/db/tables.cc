@@ -32,20 +32,19 @@ Status Core::WriteTables(base::RecordIterator* source, SurvivingRecords::Rules r
     std::string last_key;
     uint64_t next_pause = kRecordsBetweenPauses;
     while (records.Next()) {
-      if (outputs->may_cut && records.seen() >= next_pause) {
+      if (outputs->merge != nullptr && records.seen() >= next_pause) {
         next_pause = records.seen() + kRecordsBetweenPauses;
         if (Ending()) return Status(StatusCode::kCancelled, "the database is being closed");
         FlushSealed();
       }
       // A table below level 0 ends where the key changes, so that one key's versions stay together.
-      if (outputs->may_cut && outputs->builder != nullptr &&
-          outputs->builder->file_bytes() >= table_bytes_ && records.key() != last_key) {
-        BASALT_RETURN_IF_ERROR(FinishTable(outputs));
+      if (outputs->merge != nullptr && records.key() != last_key) {
+        BASALT_RETURN_IF_ERROR(EndTable(records.key(), outputs));
       }
       if (outputs->builder == nullptr) BASALT_RETURN_IF_ERROR(StartTable(outputs));
       BASALT_RETURN_IF_ERROR(
           outputs->builder->Add(records.key(), records.tag(), records.time_ms(), records.value()));
-      if (outputs->may_cut) last_key.assign(records.key());
+      if (outputs->merge != nullptr) last_key.assign(records.key());
     }
     BASALT_RETURN_IF_ERROR(source->status());
     return outputs->builder == nullptr ? Status() : FinishTable(outputs);

@@ -58,8 +58,9 @@ class TableFile {
   /// When it was written: wall milliseconds since 1970.
   uint64_t created_ms() const noexcept { return place_.created_ms; }
 
-  /// A compaction reads it. Guarded by whoever plans compactions.
-  bool busy = false;
+  /// A compaction reads it, or has written it and goes on. Changed by whoever plans compactions,
+  /// under a lock of theirs.
+  std::atomic<bool> busy{false};
 
   /// The file goes when this object does, unless the process forked or `Keep` was called since.
   void MarkObsolete() noexcept { obsolete_.store(true, std::memory_order_relaxed); }
@@ -110,7 +111,8 @@ class RangeDeletes {
 
 /// What one keyspace has on disk; immutable. Level 0 holds flushed memtables, newest first, whose
 /// key ranges may overlap and whose sequence ranges do not; each other level is disjoint and in key
-/// order. For one key, what a lower number holds is newer.
+/// order. For one key, what a lower number holds is newer, or is in both and no merge (see
+/// compaction.cc).
 struct Tree {
   static constexpr size_t kLevels = 7;
 

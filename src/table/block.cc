@@ -45,8 +45,7 @@ Status UnsupportedKind(uint32_t i, RecordKind kind) {
 // one. Of a long column a search touches few.
 void PrefetchColumn(const uint64_t* numbers, uint32_t n) noexcept {
   constexpr uint32_t kNumbersALine = 8;
-  constexpr uint32_t kLinesMax = 24;
-  if (n > kLinesMax * kNumbersALine) return;
+  if (n > Block::kSearchedLinesMax * kNumbersALine) return;
   for (uint32_t i = 0; i < n; i += kNumbersALine) __builtin_prefetch(numbers + i);
 }
 
@@ -99,10 +98,9 @@ void Block::FindColumns(std::string_view raw) noexcept {
 }
 
 Block::Extent Block::extent() const noexcept {
-  const char* const raw = reinterpret_cast<const char*>(prefixes_) - kHeaderBytes;
   return {.size = size_,
           .key_bytes_max = key_bytes_max_,
-          .values_at = static_cast<uint64_t>(values_ - raw)};
+          .values_at = static_cast<uint64_t>(values_ - raw())};
 }
 
 Block Block::Attach(const char* raw, const Extent& extent) noexcept {
@@ -234,11 +232,6 @@ uint32_t Block::LowerBound(std::string_view key, base::Tag tag) const noexcept {
     (before ? low : high) = middle;
   }
   return high;
-}
-
-bool Block::KeyEquals(uint32_t i, std::string_view key) const noexcept {
-  return key.size() == key_size(i) && prefixes_[i] == base::KeyPrefix(key, shared_bytes_) &&
-         key.starts_with(shared()) && key.ends_with(rest(i));
 }
 
 std::string Block::Key(uint32_t i) const {

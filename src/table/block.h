@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "basalt/status.h"
+#include "base/coding.h"
 #include "base/internal_key.h"
 
 namespace basalt::table {
@@ -60,6 +61,8 @@ class Block {
   static constexpr size_t kHeaderBytes = 16;
   static constexpr uint32_t kFlagWide = 1;
   static constexpr uint32_t kFlagTimed = 2;
+  /// Of a column of prefixes that is no longer, all lines are asked for at once.
+  static constexpr uint32_t kSearchedLinesMax = 24;
   /// What a record takes besides its key rest and its value.
   static constexpr size_t RecordBytes(bool wide, bool timed) noexcept {
     return (wide ? 25 : 21) + (timed ? sizeof(uint64_t) : 0);
@@ -82,6 +85,27 @@ class Block {
   /// What Parse has checked before; O(1).
   static Block Attach(const char* raw, const Extent& extent) noexcept;
 
+  const char* raw() const noexcept {
+    return reinterpret_cast<const char*>(prefixes_) - kHeaderBytes;
+  }
+  /// How it is divided.
+  struct Outline {
+    uint64_t count;
+    uint64_t size;
+    uint64_t values_at;
+    bool wide;
+    bool timed;
+    bool rests;  ///< Some key has one.
+  };
+  Outline outline() const noexcept {
+    return {.count = count_,
+            .size = size_,
+            .values_at = static_cast<uint64_t>(values_ - raw()),
+            .wide = wide_,
+            .timed = times_ != nullptr,
+            .rests = rests_ != values_};
+  }
+
   uint32_t count() const noexcept { return count_; }
   /// Of the raw form.
   size_t size() const noexcept { return size_; }
@@ -99,7 +123,10 @@ class Block {
   size_t key_size(uint32_t i) const noexcept {
     return shared_bytes_ + prefix_bytes_[i] + rest(i).size();
   }
-  bool KeyEquals(uint32_t i, std::string_view key) const noexcept;
+  bool KeyEquals(uint32_t i, std::string_view key) const noexcept {
+    return key.size() == key_size(i) && prefixes_[i] == base::KeyPrefix(key, shared_bytes_) &&
+           base::SameBytes(key.substr(0, shared_bytes_), shared()) && key.ends_with(rest(i));
+  }
   std::string Key(uint32_t i) const;
 
   /// The greatest key_size().
@@ -121,8 +148,14 @@ class Block {
     return reinterpret_cast<const uint16_t*>(ends)[i];
   }
   std::string_view rest(uint32_t i) const noexcept {
-    const size_t begin = i == 0 ? 0 : End(rest_ends_, i - 1);
-    return {rests_ + begin, End(rest_ends_, i) - begin};
+    size_t begin = 0;
+    size_t end = 0;
+    // Where all are empty, their ends are not looked at: a cache line less.
+    if (rests_ != values_) {
+      begin = i == 0 ? 0 : End(rest_ends_, i - 1);
+      end = End(rest_ends_, i);
+    }
+    return {rests_ + begin, end - begin};
   }
   std::string_view shared() const noexcept { return {shared_, shared_bytes_}; }
 

@@ -29,12 +29,21 @@ class ConcatenatingIterator final : public base::RecordIterator {
   // The key's versions may begin in a table before the one with the record, or end in one behind
   // it: both seeks go on until one answers.
   void Seek(std::string_view target, base::Tag tag) override {
-    const std::string key(target);  // which may be this iterator's own
+    target_ = target;  // which may be this iterator's own key
+    BeginSeek(target_, tag);
+    FinishSeek(target_, tag);
+  }
+
+  void BeginSeek(std::string_view key, base::Tag tag) override {
     const auto first = std::partition_point(tables_.begin(), tables_.end(), [&](const auto& table) {
       return table->properties().largest_key < key;
     });
     Open(static_cast<size_t>(first - tables_.begin()));
-    if (inner_ != nullptr) inner_->Seek(key, tag);
+    if (inner_ != nullptr) inner_->BeginSeek(key, tag);
+  }
+
+  void FinishSeek(std::string_view key, base::Tag tag) override {
+    if (inner_ != nullptr) inner_->FinishSeek(key, tag);
     while (IsBeyondTable()) {
       Open(index_ + 1);
       if (inner_ != nullptr) inner_->Seek(key, tag);
@@ -107,6 +116,7 @@ class ConcatenatingIterator final : public base::RecordIterator {
   const std::vector<std::shared_ptr<const Table>> tables_;
   const bool fill_cache_;
   size_t index_ = 0;
+  std::string target_;                           // of a seek
   std::unique_ptr<base::RecordIterator> inner_;  // of tables_[index_]; null beyond either end
 };
 

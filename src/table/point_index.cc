@@ -1,6 +1,7 @@
 #include "table/point_index.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,9 @@ bool PointIndex::Shape::IsValid() const noexcept {
 PointIndex PointIndex::Allocate(uint64_t section_bytes) {
   PointIndex index;
   index.count_ = section_bytes / sizeof(Line);
-  index.lines_ = std::make_unique<Line[]>(index.count_);
+  char* const memory = base::ExtentPool::Process()->Take(index.count_ * sizeof(Line));
+  if (memory == nullptr) throw std::bad_alloc();
+  index.lines_.reset(new (memory) Line[index.count_]());
   return index;
 }
 

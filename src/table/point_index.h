@@ -13,6 +13,7 @@
 
 #include "basalt/status.h"
 #include "base/coding.h"
+#include "base/extent_pool.h"
 
 namespace basalt::table {
 
@@ -144,8 +145,8 @@ class PointIndex {
   }
   bool Place(uint64_t hash, RecordPlace place, uint8_t* used);
 
-  std::unique_ptr<Line[]> lines_;
-  uint64_t count_ = 0;  // with line 0
+  std::unique_ptr<Line[], base::GiveExtent> lines_;  // in huge pages: lookups are at random
+  uint64_t count_ = 0;                               // with line 0
   Shape shape_;
 };
 

@@ -1,11 +1,14 @@
 #include "table/table.h"
 
+#include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
 #include "cache/visit.h"
 #include "table/block.h"
+#include "table/block_hint.h"
 #include "table/block_ref.h"
 #include "table/checked_block.h"
 #include "table/table_iterator.h"
@@ -31,7 +34,9 @@ bool TakeSmall(const Block& block, uint32_t record, TableRead* found) noexcept {
   found->tag = block.tag(record);
   found->time_ms = block.time_ms(record);
   if (value.size() > Value::kInlineBytes) return false;
-  found->value = Value::Copy(value);
+  // Made in its place: an assignment would copy it once more.
+  std::destroy_at(&found->value);
+  new (&found->value) Value(Value::Copy(value));
   return true;
 }
 
@@ -41,17 +46,14 @@ void TakeLarge(BlockRef block, uint32_t record, TableRead* found) {
   found->value = Value::Pinned(new BlockPin(std::move(block), value), value.size());
 }
 
-/// One message for all, which are many.
-const Status& NotCached() {
-  static const Status status(StatusCode::kAborted, "a block is not cached");
-  return status;
-}
-
 }  // namespace
 
 Table::Table(std::unique_ptr<io::File> file, std::unique_ptr<const TableMetadata> metadata,
              std::shared_ptr<Cache> cache)
-    : file_(std::move(file)), metadata_(std::move(metadata)), cache_(std::move(cache)) {}
+    : file_(std::move(file)),
+      metadata_(std::move(metadata)),
+      cache_(std::move(cache)),
+      hints_(cache_ == nullptr ? nullptr : new BlockHint[metadata_->index->count()]) {}
 
 Table::~Table() = default;
 
@@ -78,15 +80,20 @@ size_t Table::FindBlock(std::string_view key, base::Tag tag) const {
 Result<BlockRef> Table::ReadBlock(size_t index, bool fill_cache) const {
   if (cache_ != nullptr) {
     if (MaybeValue cached = cache_->Get(BlockKey::Of(*metadata_, index).view())) {
-      return BlockRef(std::move(*cached));
+      BlockRef block(std::move(*cached));
+      hints_[index].Note(*block);
+      return block;
     }
   }
   return LoadCheckedBlock(*file_, *metadata_, index, fill_cache ? cache_.get() : nullptr);
 }
 
+void Table::PrefetchSearch(size_t index) const noexcept {
+  if (hints_ != nullptr) hints_[index].PrefetchSearch();
+}
+
 template <class Locate>
-Result<Table::Answer> Table::AskBlock(size_t index, Access access, const Locate& locate,
-                                      TableRead* found) const {
+Table::Answer Table::AskBlock(size_t index, const Locate& locate, Reading* reading) const {
   Located located;
   BlockRef block;
   bool is_cached = false;
@@ -95,9 +102,10 @@ Result<Table::Answer> Table::AskBlock(size_t index, Access access, const Locate&
     is_cached = cache::Visit(*cache_, BlockKey::Of(*metadata_, index).view(),
                              [&](const cache::VisitedValue& visited) noexcept {
                                const Block seen = BlockRef::View(visited.view());
+                               hints_[index].Note(seen);
                                located = locate(seen);
                                is_done = located.answer != Answer::kFound ||
-                                         TakeSmall(seen, located.record, found);
+                                         TakeSmall(seen, located.record, reading->found);
                                if (is_done) return;
                                if (MaybeValue kept = visited.Keep()) {
                                  block = BlockRef(std::move(*kept));
@@ -105,22 +113,27 @@ Result<Table::Answer> Table::AskBlock(size_t index, Access access, const Locate&
                              });
     if (is_done) return located.answer;
   }
-  if (!block && access == Access::kCached) return NotCached();
+  if (!block && reading->access == Access::kCached) return Answer::kNotCached;
   if (!block) {
     // A block that is cached, but cannot be pinned once more, is not put there again.
-    Cache* const cache = access == Access::kReadAndKeep && !is_cached ? cache_.get() : nullptr;
-    BASALT_ASSIGN_OR_RETURN(block, LoadCheckedBlock(*file_, *metadata_, index, cache));
+    const bool keeps = reading->access == Access::kReadAndKeep && !is_cached;
+    auto loaded = LoadCheckedBlock(*file_, *metadata_, index, keeps ? cache_.get() : nullptr);
+    if (!loaded) {
+      reading->error = loaded.error();
+      return Answer::kFailed;
+    }
+    block = std::move(*loaded);
     located = locate(*block);
-    if (located.answer != Answer::kFound || TakeSmall(*block, located.record, found)) {
+    if (located.answer != Answer::kFound || TakeSmall(*block, located.record, reading->found)) {
       return located.answer;
     }
   }
-  TakeLarge(std::move(block), located.record, found);
+  TakeLarge(std::move(block), located.record, reading->found);
   return Answer::kFound;
 }
 
-Result<Table::Answer> Table::AskPlace(RecordPlace place, std::string_view key, base::Tag seek_tag,
-                                      Access access, TableRead* found) const {
+Table::Answer Table::AskPlace(RecordPlace place, std::string_view key, base::Tag seek_tag,
+                              Reading* reading) const {
   Answer answer = Answer::kOutside;
   if (place.block < block_count()) {
     const auto locate = [&](const Block& block) noexcept -> Located {
@@ -129,46 +142,69 @@ Result<Table::Answer> Table::AskPlace(RecordPlace place, std::string_view key, b
       if (block.tag(place.ordinal) > seek_tag) return {Answer::kTooNew};
       return {Answer::kFound, place.ordinal};
     };
-    BASALT_ASSIGN_OR_RETURN(answer, AskBlock(place.block, access, locate, found));
+    if (hints_ != nullptr) hints_[place.block].PrefetchRecord(place.ordinal);
+    answer = AskBlock(place.block, locate, reading);
   }
   if (answer != Answer::kOutside) return answer;
-  return TableError(StatusCode::kCorruption, path(), "point index", metadata_->point_index_offset,
-                    "it names record " + std::to_string(place.ordinal) + " of block " +
-                        std::to_string(place.block) + ", which is not there");
+  reading->error =
+      TableError(StatusCode::kCorruption, path(), "point index", metadata_->point_index_offset,
+                 "it names record " + std::to_string(place.ordinal) + " of block " +
+                     std::to_string(place.block) + ", which is not there");
+  return Answer::kFailed;
 }
 
-Result<bool> Table::Search(std::string_view key, base::Tag seek_tag, Access access,
-                           TableRead* found) const {
+Table::Answer Table::Search(std::string_view key, base::Tag seek_tag, Reading* reading) const {
   const size_t index = FindBlock(key, seek_tag);
-  if (index == block_count()) return false;
+  if (index == block_count()) return Answer::kOther;
   // The block ends at or after the target, so the first record from there on is in it.
+  PrefetchSearch(index);
   const auto locate = [&](const Block& block) noexcept -> Located {
     const uint32_t record = block.LowerBound(key, seek_tag);
     if (record == block.count() || !block.KeyEquals(record, key)) return {Answer::kOther};
     return {Answer::kFound, record};
   };
-  BASALT_ASSIGN_OR_RETURN(const Answer answer, AskBlock(index, access, locate, found));
-  return answer == Answer::kFound;
+  return AskBlock(index, locate, reading);
 }
 
-void Table::Prefetch(uint64_t hash) const noexcept { metadata_->point_index.Prefetch(hash); }
-
-Result<bool> Table::Lookup(std::string_view key, uint64_t hash, base::SequenceNumber at,
-                           Access access, TableRead* found) const {
+Table::Answer Table::Lookup(std::string_view key, uint64_t hash, base::SequenceNumber at,
+                            Reading* reading) const {
   const base::Tag seek_tag = base::SeekTag(at);
   if (metadata_->point_index.empty()) {
-    if (!metadata_->filter.empty() && !metadata_->filter.MayContain(hash)) return false;
-    return Search(key, seek_tag, access, found);
+    if (!metadata_->filter.empty() && !metadata_->filter.MayContain(hash)) return Answer::kOther;
+    return Search(key, seek_tag, reading);
   }
   PointIndex::Lookup lookup(metadata_->point_index, hash);
   for (RecordPlace place; lookup.Next(&place);) {
-    BASALT_ASSIGN_OR_RETURN(const Answer answer, AskPlace(place, key, seek_tag, access, found));
-    if (answer == Answer::kFound) return true;
+    const Answer answer = AskPlace(place, key, seek_tag, reading);
+    if (answer == Answer::kOther) continue;
     // Older versions follow the newest one, perhaps in blocks behind it.
-    if (answer == Answer::kTooNew) return Search(key, seek_tag, access, found);
+    return answer == Answer::kTooNew ? Search(key, seek_tag, reading) : answer;
   }
-  return false;
+  return Answer::kOther;
 }
+
+Result<bool> Table::Get(std::string_view key, uint64_t hash, base::SequenceNumber at,
+                        bool fill_cache, TableRead* found) const {
+  Reading reading{.access = fill_cache ? Access::kReadAndKeep : Access::kRead, .found = found};
+  const Answer answer = Lookup(key, hash, at, &reading);
+  if (answer == Answer::kFailed) return reading.error;
+  return answer == Answer::kFound;
+}
+
+Table::CachedAnswer Table::GetCached(std::string_view key, uint64_t hash, base::SequenceNumber at,
+                                     TableRead* found) const {
+  Reading reading{.access = Access::kCached, .found = found};
+  switch (Lookup(key, hash, at, &reading)) {
+    case Answer::kFound:
+      return CachedAnswer::kFound;
+    case Answer::kOther:
+      return CachedAnswer::kAbsent;
+    default:
+      return CachedAnswer::kUnknown;
+  }
+}
+
+void Table::Prefetch(uint64_t hash) const noexcept { metadata_->point_index.Prefetch(hash); }
 
 std::unique_ptr<base::RecordIterator> Table::NewIterator(bool fill_cache) const {
   return std::make_unique<TableIterator>(shared_from_this(), fill_cache);

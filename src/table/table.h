@@ -17,6 +17,7 @@
 namespace basalt::table {
 
 class Block;
+class BlockHint;
 class BlockRef;
 struct RecordPlace;
 struct TableMetadata;
@@ -37,11 +38,12 @@ struct TableRead {
 /// therefore names the one block that can hold the answer.
 ///
 /// Cost of a Get, in cache misses: 1 for the point index, which ends it for 279 of 280 absent keys;
-/// then one block of the cache: its slot, its head, the columns of one record. Without a point
+/// then one block of the cache: its slot, its head, the columns of one record, its value, some ten
+/// lines that are asked for together (see BlockHint) and take little more than one. Without a point
 /// index: 1 for the filter, which ends it for 99 % of absent keys; 2-3 in the index's prefix
 /// column; the block's slot, its prefix column (2), its record. A value that is small is copied out
 /// of the block under the cache's epoch, so that threads share nothing that they write.
-/// Thread-safe: nothing changes after Open but the cache.
+/// Thread-safe: nothing changes after Open but the cache and the hints.
 class Table : public std::enable_shared_from_this<Table> {
  public:
   /// Reads header, trailer, section table, index, properties, and the point index where `budget`
@@ -57,15 +59,16 @@ class Table : public std::enable_shared_from_this<Table> {
   /// The newest version of `key` with a sequence <= `at`. False: none here. `hash` is
   /// base::Hash(key).
   Result<bool> Get(std::string_view key, uint64_t hash, base::SequenceNumber at, bool fill_cache,
-                   TableRead* found) const {
-    return Lookup(key, hash, at, fill_cache ? Access::kReadAndKeep : Access::kRead, found);
-  }
-  /// The same without I/O, so that it may be called inside an epoch. Aborted: a block would have to
-  /// be read.
-  Result<bool> GetCached(std::string_view key, uint64_t hash, base::SequenceNumber at,
-                         TableRead* found) const {
-    return Lookup(key, hash, at, Access::kCached, found);
-  }
+                   TableRead* found) const;
+  /// What a lookup without I/O gives.
+  enum class CachedAnswer : uint8_t {
+    kAbsent,
+    kFound,
+    kUnknown,  ///< A block would have to be read, or is not what it should be: ask Get.
+  };
+  /// The same without I/O, so that it may be called inside an epoch.
+  CachedAnswer GetCached(std::string_view key, uint64_t hash, base::SequenceNumber at,
+                         TableRead* found) const;
   /// Starts to load the line where a lookup begins.
   void Prefetch(uint64_t hash) const noexcept;
 
@@ -94,6 +97,8 @@ class Table : public std::enable_shared_from_this<Table> {
   size_t FindBlock(std::string_view key, base::Tag tag) const;
   /// Block `index` (< block_count()), from the cache or the file.
   Result<BlockRef> ReadBlock(size_t index, bool fill_cache) const;
+  /// Starts to load what a search in block `index` (< block_count()) begins with, if it is cached.
+  void PrefetchSearch(size_t index) const noexcept;
 
  private:
   /// What a block says to a lookup of a key.
@@ -102,6 +107,8 @@ class Table : public std::enable_shared_from_this<Table> {
     kOther,    ///< There is another key.
     kTooNew,   ///< The key's version is one that the reader does not see.
     kOutside,  ///< The block has no such record.
+    kNotCached,
+    kFailed,  ///< A status says why.
   };
   struct Located {
     Answer answer = Answer::kOther;
@@ -111,18 +118,24 @@ class Table : public std::enable_shared_from_this<Table> {
   /// Where blocks may come from.
   enum class Access : uint8_t { kCached, kRead, kReadAndKeep };
 
-  Result<bool> Lookup(std::string_view key, uint64_t hash, base::SequenceNumber at, Access access,
-                      TableRead* found) const;
+  /// Where a lookup may look, what it has found, and why it failed.
+  struct Reading {
+    Access access;
+    TableRead* found;
+    Status error{};
+  };
+
+  /// Not kTooNew or kOutside.
+  Answer Lookup(std::string_view key, uint64_t hash, base::SequenceNumber at,
+                Reading* reading) const;
   /// Asks `locate(block)` of block `index`, and takes the record that it found.
   template <class Locate>
-  Result<Answer> AskBlock(size_t index, Access access, const Locate& locate,
-                          TableRead* found) const;
+  Answer AskBlock(size_t index, const Locate& locate, Reading* reading) const;
   /// Looks at one record, for the key's newest version.
-  Result<Answer> AskPlace(RecordPlace place, std::string_view key, base::Tag seek_tag,
-                          Access access, TableRead* found) const;
+  Answer AskPlace(RecordPlace place, std::string_view key, base::Tag seek_tag,
+                  Reading* reading) const;
   /// By the index alone.
-  Result<bool> Search(std::string_view key, base::Tag seek_tag, Access access,
-                      TableRead* found) const;
+  Answer Search(std::string_view key, base::Tag seek_tag, Reading* reading) const;
 
   Table(std::unique_ptr<io::File> file, std::unique_ptr<const TableMetadata> metadata,
         std::shared_ptr<Cache> cache);
@@ -130,6 +143,7 @@ class Table : public std::enable_shared_from_this<Table> {
   std::unique_ptr<io::File> file_;
   std::unique_ptr<const TableMetadata> metadata_;
   std::shared_ptr<Cache> cache_;
+  const std::unique_ptr<BlockHint[]> hints_;  // of each block; null without a cache
 };
 
 }  // namespace basalt::table

@@ -27,14 +27,23 @@ void TableIterator::SeekToLast() {
   MoveTo(block_->count() - 1);
 }
 
+void TableIterator::BeginSeek(std::string_view key, base::Tag tag) {
+  begun_index_ = table_->FindBlock(key, tag);
+  if (begun_index_ != table_->block_count()) table_->PrefetchSearch(begun_index_);
+}
+
 void TableIterator::Seek(std::string_view key, base::Tag tag) {
-  const size_t index = table_->FindBlock(key, tag);
-  if (index == table_->block_count()) {
+  BeginSeek(key, tag);
+  FinishSeek(key, tag);
+}
+
+void TableIterator::FinishSeek(std::string_view key, base::Tag tag) {
+  if (begun_index_ == table_->block_count()) {
     status_ = Status();
     valid_ = false;
     return;
   }
-  if (!OpenBlock(index)) return;
+  if (!OpenBlock(begun_index_)) return;
   MoveTo(block_->LowerBound(key, tag));
 }
 

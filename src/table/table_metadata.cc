@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "table/block_hint.h"
 #include "table/stored_block.h"
 
 namespace basalt::table {
@@ -145,6 +146,7 @@ Result<std::unique_ptr<TableMetadata>> MetadataReader::ReadSections() {
   }
   BASALT_RETURN_IF_ERROR(CheckWhole());
   metadata_->charge.Add(sizeof(TableMetadata) + metadata_->index->size() +
+                        metadata_->index->count() * sizeof(BlockHint) +
                         metadata_->filter.bytes().size() + metadata_->dictionary.memory_bytes());
   return std::move(metadata_);
 }

@@ -606,6 +606,43 @@ TEST(ConcatenatingIterator, ARunOfTablesReadsAsOne) {
   }
 }
 
+TEST(ConcatenatingIterator, ASeekThatWasOnlyBegunGivesWayToAnother) {
+  const auto fs = io::NewMemoryFileSystem();
+  std::vector<std::shared_ptr<const Table>> tables;
+  std::vector<Record> all;
+  for (uint64_t t = 0; t < 3; ++t) {
+    std::vector<Record> records;
+    for (uint64_t i = 0; i < 500; ++i) {
+      records.push_back(
+          Put(Numbered("key", 1'000'000 + 1'000 * t + 2 * i), 1, std::string(100, 'v')));
+    }
+    const TableSpot spot{.fs = fs.get(), .path = Numbered("/", t), .file_id = 1 + t};
+    ASSERT_TRUE(WriteTable(spot, records));
+    tables.push_back(OpenTable(spot).value());
+    all.insert(all.end(), records.begin(), records.end());
+  }
+  const auto it = NewConcatenatingIterator(tables, true);
+  base::Random random(5);
+  for (int i = 0; i < 2'000; ++i) {
+    it->BeginSeek(all[random.Below(all.size())].key, base::kNewestTag);
+    const size_t wanted = random.Below(all.size());
+    const std::string target = all[wanted].key;
+    if (random.OneIn(2)) {
+      it->Seek(target, base::kNewestTag);
+    } else {
+      it->BeginSeek(target, base::kNewestTag);
+      it->FinishSeek(target, base::kNewestTag);
+    }
+    ASSERT_TRUE(it->Valid());
+    ASSERT_EQ(it->key(), target);
+    it->Next();
+    ASSERT_EQ(it->Valid(), wanted + 1 < all.size());
+    if (it->Valid()) {
+      ASSERT_EQ(it->key(), all[wanted + 1].key);
+    }
+  }
+}
+
 TEST(ConcatenatingIterator, ARunOfNoTablesIsEmpty) {
   const auto it = NewConcatenatingIterator({}, true);
   it->SeekToFirst();
