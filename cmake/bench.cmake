@@ -1,21 +1,25 @@
 # Comparisons with other engines: bench/<name>_bench.cc is the program <name>_bench. To cache_bench belong
 # the files that begin with cache_, to memtable_bench those that begin with memtable_, to phash_bench those
-# that begin with phash_, to db_bench the others; each but the last also takes what it shares with another.
+# that begin with phash_, to shared_map_bench those that begin with shared_map_, to db_bench the others; each but
+# the last also takes what it shares with another.
 
 find_package(RocksDB REQUIRED)
 find_package(leveldb REQUIRED)
 find_package(TBB CONFIG REQUIRED)
 find_package(libcuckoo REQUIRED)
 find_package(absl CONFIG REQUIRED)
+find_package(Boost 1.81 REQUIRED)
 pkg_check_modules(BASALT_LMDB REQUIRED IMPORTED_TARGET lmdb)
 pkg_check_modules(BASALT_CMPH REQUIRED IMPORTED_TARGET cmph)
+pkg_check_modules(BASALT_CDB REQUIRED IMPORTED_TARGET libcdb)
 
 set(bench ${PROJECT_SOURCE_DIR}/bench)
 file(GLOB cache_sources CONFIGURE_DEPENDS ${bench}/cache_*.cc)
 file(GLOB memtable_sources CONFIGURE_DEPENDS ${bench}/memtable_*.cc)
 file(GLOB phash_sources CONFIGURE_DEPENDS ${bench}/phash_*.cc)
+file(GLOB shared_map_sources CONFIGURE_DEPENDS ${bench}/shared_map_*.cc)
 file(GLOB db_sources CONFIGURE_DEPENDS ${bench}/*.cc)
-list(REMOVE_ITEM db_sources ${cache_sources} ${memtable_sources} ${phash_sources})
+list(REMOVE_ITEM db_sources ${cache_sources} ${memtable_sources} ${phash_sources} ${shared_map_sources})
 add_executable(db_bench ${db_sources})
 target_link_libraries(db_bench PRIVATE leveldb::leveldb PkgConfig::BASALT_LMDB)
 add_executable(cache_bench ${cache_sources} ${bench}/report.cc ${bench}/text.cc
@@ -26,7 +30,10 @@ add_executable(memtable_bench ${memtable_sources} ${bench}/cache_footprint.cc ${
 target_link_libraries(memtable_bench PRIVATE TBB::tbb absl::btree)
 add_executable(phash_bench ${phash_sources} ${bench}/report.cc ${bench}/text.cc)
 target_link_libraries(phash_bench PRIVATE PkgConfig::BASALT_CMPH)
-foreach(program db_bench cache_bench memtable_bench phash_bench)
+add_executable(shared_map_bench ${shared_map_sources} ${bench}/cache_ticks.cc ${bench}/report.cc
+                                ${bench}/text.cc)
+target_link_libraries(shared_map_bench PRIVATE Boost::headers PkgConfig::BASALT_CDB PkgConfig::BASALT_LMDB)
+foreach(program db_bench cache_bench memtable_bench phash_bench shared_map_bench)
   target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${program} PRIVATE ${BASALT_INTERNALS} basalt_warnings RocksDB::rocksdb-shared)
 endforeach()

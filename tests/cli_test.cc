@@ -2,14 +2,10 @@
 // own.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/json/src.hpp>  // Compiled into this file: no library is linked for it.
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -18,6 +14,7 @@
 #include <vector>
 
 #include "basalt/db.h"
+#include "tests/command.h"
 
 namespace basalt {
 namespace {
@@ -50,13 +47,6 @@ std::vector<std::vector<std::string>> ParseCsv(const std::string& text) {
   return lines;
 }
 
-json::object ParseObject(const std::string& text) {
-  json::error_code error;
-  const json::value value = json::parse(text, error);
-  EXPECT_FALSE(error) << error.message() << ": " << text;
-  return value.is_object() ? value.get_object() : json::object();
-}
-
 /// The lines of JSON in a text.
 std::vector<json::object> ParseLines(const std::string& text) {
   std::vector<json::object> objects;
@@ -86,58 +76,8 @@ void Flatten(const std::string& name, const json::value& value,
   }
 }
 
-struct Outcome {
-  int code;
-  std::string out;
-  std::string err;
-};
-
-class Cli : public testing::Test {
+class Cli : public CommandTest {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "basalt_cli_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    home_ = name;
-    ::setenv("B", BASALT_TOOL, 1);
-    ::unsetenv("TERM");
-  }
-  void TearDown() override { fs::remove_all(home_); }
-
-  fs::path At(const std::string& name) const { return home_ / name; }
-
-  void WriteFile(const std::string& name, const std::string& bytes) const {
-    std::ofstream(At(name), std::ios::binary) << bytes;
-  }
-  std::string ReadFile(const std::string& name) const {
-    std::ostringstream bytes;
-    bytes << std::ifstream(At(name), std::ios::binary).rdbuf();
-    return bytes.str();
-  }
-
-  /// Runs a shell command, in which $B is the program, in the test's directory.
-  Outcome Run(const std::string& command) const {
-    const std::string line = "cd '" + home_.string() + "' && { " + command + "\n} >.out 2>.err";
-    const int status = std::system(line.c_str());
-    EXPECT_TRUE(WIFEXITED(status)) << command;
-    return {WEXITSTATUS(status), ReadFile(".out"), ReadFile(".err")};
-  }
-
-  /// Runs a command that must succeed in silence on stderr; gives what it printed.
-  std::string Out(const std::string& command) const {
-    const Outcome outcome = Run(command);
-    EXPECT_EQ(outcome.code, 0) << command << "\n" << outcome.err;
-    EXPECT_EQ(outcome.err, "") << command;
-    return outcome.out;
-  }
-
-  /// Runs a command that must fail with `code`, print nothing, and name `word` on stderr.
-  void ExpectRefused(const std::string& command, int code, const std::string& word) const {
-    const Outcome outcome = Run(command);
-    EXPECT_EQ(outcome.code, code) << command << "\n" << outcome.err;
-    EXPECT_EQ(outcome.out, "") << command;
-    EXPECT_NE(outcome.err.find(word), std::string::npos) << command << "\n" << outcome.err;
-  }
-
   /// Runs a command that prints figures in each format, which must all say the same.
   json::object Figures(const std::string& command, int code = 0) const {
     const auto run = [&](const std::string& format) {
@@ -176,16 +116,8 @@ class Cli : public testing::Test {
     EXPECT_NE(found, "") << ending;
     return found;
   }
-
-  fs::path home_;
 };
 
-/// An unsigned number of a document, wherever it came from.
-uint64_t Number(const json::object& document, const char* name) {
-  const json::value* value = document.if_contains(name);
-  EXPECT_NE(value, nullptr) << name;
-  return value == nullptr ? 0 : value->to_number<uint64_t>();
-}
 std::string Text(const json::object& document, const char* name) {
   const json::value* value = document.if_contains(name);
   EXPECT_TRUE(value != nullptr && value->is_string()) << name;
@@ -366,15 +298,6 @@ TEST_F(Cli, CheckCountsWhatIsThere) {
   const std::string repair = Out("$B repair db");
   EXPECT_NE(repair.find("lost  nothing"), std::string::npos) << repair;
   EXPECT_EQ(Out("$B dump db | wc -l"), "20000\n");
-}
-
-/// Changes one bit of the byte at `offset`.
-void FlipBit(const fs::path& path, uintmax_t offset) {
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(offset));
-  const char byte = static_cast<char>(file.get() ^ 1);
-  file.seekp(static_cast<std::streamoff>(offset));
-  file.put(byte);
 }
 
 TEST_F(Cli, AGapInTheLogIsCorruptionUntilItIsRepaired) {

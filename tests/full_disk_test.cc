@@ -1,10 +1,13 @@
-// A real file system that fills up while a database writes to it, is freed, and is written to again
-// without reopening. Needs the right to mount; skipped where that is not given.
+// A real file system that fills up while a database or a shared map writes to it, is freed, and is
+// written to again without reopening. Needs the right to mount; skipped where that is not given.
 
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +16,8 @@
 #include <thread>
 
 #include "basalt/db.h"
+#include "basalt/shared_map.h"
+#include "tests/shared_map/child_process.h"
 
 namespace basalt {
 namespace {
@@ -124,16 +129,17 @@ TEST(FullDisk, DeletingMakesRoomOnADiskThatIsFull) {
   while (written < 100'000 && db->Put(KeyOf(written), ValueOf(written)).ok()) ++written;
   ASSERT_LT(written, 100'000);
   Status deleted;
-  for (int attempt = 0; attempt < 20; ++attempt) {
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  do {
     deleted = db->DeleteRange("key", "kez");
     if (deleted.ok()) deleted = db->Flush();
     if (deleted.ok()) break;
     // What a compaction has taken comes back when it finds no more.
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
+  } while (std::chrono::steady_clock::now() < deadline);
   ASSERT_TRUE(deleted.ok()) << deleted.ToString() << ", " << disk.Free() << " bytes free";
   // A compaction that is under way may still hold some of the tables.
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (disk.Free() < uint64_t{20} << 20 && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -141,5 +147,104 @@ TEST(FullDisk, DeletingMakesRoomOnADiskThatIsFull) {
   EXPECT_TRUE(db->Put("after", "1").ok());
 }
 
+/// What a writer of a map and the processes that read it tell one another.
+struct Progress {
+  std::atomic<int> acknowledged;  ///< Keys below have their values.
+  std::atomic<uint64_t> reads;
+  std::atomic<bool> stop;
+};
+
+/// A process that looks at what was acknowledged, as long as it may. A signal would end it.
+int ReadMap(const std::string& path, const std::string& memory) {
+  const SharedMemory<Progress> progress(memory);
+  const auto map = SharedMap::Attach(path);
+  auto reader = map ? (*map)->NewReader() : Result<SharedMap::Reader>(map.error());
+  if (!reader) return 1;
+  for (uint64_t at = 0; !progress->stop; at = at * 25'214'903'917 + 11) {
+    const int acknowledged = progress->acknowledged;
+    if (acknowledged == 0) continue;
+    const int i = static_cast<int>((at >> 16) % static_cast<uint64_t>(acknowledged));
+    const auto found = reader->Get(KeyOf(i));
+    if (!found || !*found || (*found)->view() != ValueOf(i)) {
+      std::fprintf(stderr, "%s: %s\n", KeyOf(i).c_str(),
+                   found ? "is not there" : found.error().ToString().c_str());
+      return 2;
+    }
+    ++progress->reads;
+  }
+  return 0;
+}
+
+TEST(FullDisk, OfASharedMapLosesNothingAndNoReaderEnds) {
+  const SmallDisk disk(224);
+  if (!disk.mounted()) GTEST_SKIP() << "no right to mount a file system here";
+  // Room for log segments of 1, 2, 4, 8 and 16 MiB. A fold needs as much again, and the base.
+  disk.Ballast(170 << 20);
+  const std::string path = disk.Path("map");
+  auto map = SharedMap::Create(path, {.optimize_in_background = false}).value();
+  const SharedMemory<Progress> progress;
+  ChildProcess reader({"--read-map", path, progress.name()});
+  const auto put = [&] {
+    const int i = progress->acknowledged;
+    const Status status = map->Put(KeyOf(i), ValueOf(i));
+    if (status.ok()) ++progress->acknowledged;
+    return status;
+  };
+  const auto reader_goes_on = [&] {
+    const uint64_t before = progress->reads;
+    while (progress->reads < before + 100 && !reader.HasEnded()) std::this_thread::yield();
+    return !reader.HasEnded();
+  };
+  Status refused;
+  while (refused.ok() && progress->acknowledged < 100'000) refused = put();
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted) << refused.ToString();
+  ASSERT_GT(progress->acknowledged, 5'000);
+  ASSERT_TRUE(reader_goes_on());
+  // To the last block.
+  for (uint64_t bytes = disk.Free(); bytes >= 4096; bytes /= 2) {
+    std::ofstream(disk.Path("rest" + std::to_string(bytes)), std::ios::binary)
+        << std::string(bytes, 'r');
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(put().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(map->Optimize().code(), StatusCode::kResourceExhausted);
+  ASSERT_TRUE(reader_goes_on());
+  EXPECT_TRUE(SharedMap::Attach(path)) << "a reader that comes now";
+
+  for (const auto& entry : std::filesystem::directory_iterator(disk.Path(""))) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("rest") || name == "ballast") std::filesystem::remove(entry.path());
+  }
+  const int end = progress->acknowledged + 10'000;
+  while (progress->acknowledged < end) {
+    const Status status = put();
+    ASSERT_TRUE(status.ok()) << status.ToString() << ", " << disk.Free() << " bytes free";
+  }
+  const Status optimized = map->Optimize();
+  ASSERT_TRUE(optimized.ok()) << optimized.ToString() << ", " << disk.Free() << " bytes free";
+  ASSERT_TRUE(put().ok());
+  ASSERT_TRUE(reader_goes_on());
+  progress->stop = true;
+  EXPECT_EQ(reader.Wait(), 0);
+  ASSERT_TRUE(map->Close().ok());
+  map.reset();
+
+  EXPECT_TRUE(SharedMap::Check(path).value().ok());
+  map = SharedMap::Open(path).value();
+  EXPECT_EQ(map->GetStats()->entries, static_cast<uint64_t>(progress->acknowledged));
+  auto all = map->NewReader().value();
+  for (int i = 0; i < progress->acknowledged; ++i) {
+    const auto value = all.Get(KeyOf(i));
+    ASSERT_TRUE(value && *value && (*value)->view() == ValueOf(i)) << KeyOf(i);
+  }
+}
+
 }  // namespace
 }  // namespace basalt
+
+int main(int argc, char** argv) {
+  if (argc == 4 && std::string_view(argv[1]) == "--read-map") {
+    return basalt::ReadMap(argv[2], argv[3]);
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tools/basalt/document.h"
+#include "tools/basalt/document_line.h"
 #include "tools/basalt/figures.h"
 
 namespace basalt::tools {
@@ -35,24 +36,6 @@ Document ResultDocument(const WorkloadResult& result, const BenchOptions& option
           {"value_bytes", options.value_bytes},
           {"durability", options.durability == Durability::kPower ? "power" : "process"},
           {"seed", options.seed}};
-}
-
-std::string CsvLine(const Document& document, bool names) {
-  std::string line;
-  for (const auto& [name, value] : document) {
-    if (!line.empty()) line += ',';
-    AppendCsvCell(names ? std::string(name) : LeafText(value), line);
-  }
-  return line + "\n";
-}
-
-std::string RawLine(const Document& document) {
-  std::string line;
-  for (const auto& [name, value] : document) {
-    if (!line.empty()) line += '\t';
-    line += LeafText(value);
-  }
-  return line + "\n";
 }
 
 std::string Heading(const BenchOptions& options) {
@@ -95,7 +78,7 @@ void BenchReport::Begin() {
   if (options_.output == OutputFormat::kTable) out_.Write(Heading(options_));
   if (options_.output != OutputFormat::kCsv) return;
   static const Workload kNone{};
-  out_.Write(CsvLine(ResultDocument({.workload = &kNone, .counts = {}}, options_), true));
+  out_.Write(CsvNameLine(ResultDocument({.workload = &kNone, .counts = {}}, options_)));
 }
 
 void BenchReport::Add(const WorkloadResult& result) {
@@ -105,7 +88,7 @@ void BenchReport::Add(const WorkloadResult& result) {
       out_.Write(TableLine(document));
       break;
     case OutputFormat::kCsv:
-      out_.Write(CsvLine(document, false));
+      out_.Write(CsvLine(document));
       break;
     case OutputFormat::kJson:
       out_.Write(JsonLine(document));

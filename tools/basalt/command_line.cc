@@ -48,6 +48,7 @@ class CommandLine {
     AddInspectVerb(verbs_);
     AddBenchVerb(verbs_);
     AddPhashVerb(verbs_);
+    AddMapVerb(verbs_);
     AddDemoVerbs();
   }
 
@@ -250,13 +251,14 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 
 /// The verb that a mistyped or foreign word most likely means; empty when none is near.
 std::string NearestVerb(std::string_view word, CLI::App& app) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 23> kForeign = {{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kForeign = {{
       {"set", "put"},         {"write", "put"},      {"read", "get"},     {"delete", "del"},
       {"remove", "del"},      {"rm", "del"},         {"list", "scan"},    {"ls", "scan"},
       {"keys", "scan"},       {"import", "load"},    {"export", "dump"},  {"verify", "check"},
       {"stats", "stat"},      {"info", "stat"},      {"make", "build"},   {"create", "build"},
       {"get", "query"},       {"lookup", "query"},   {"mphf", "phash"},   {"perfect-hash", "phash"},
-      {"benchmark", "bench"}, {"db_bench", "bench"}, {"show", "inspect"},
+      {"benchmark", "bench"}, {"db_bench", "bench"}, {"show", "inspect"}, {"dump", "export"},
+      {"scan", "export"},     {"load", "build"},     {"import", "build"},
   }};
   for (const auto& [foreign, ours] : kForeign) {
     if (word == foreign && IsVerb(ours, app)) return std::string(ours);

@@ -1,46 +1,12 @@
 #include "tools/basalt/keys.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-
 #include "basalt/db.h"
-#include "tools/basalt/base64.h"
+#include "tools/basalt/argument_bytes.h"
 #include "tools/basalt/record_printer.h"
 #include "tools/basalt/text_format.h"
 
 namespace basalt::tools {
 namespace {
-
-constexpr size_t kReadBytes = 64 * 1024;
-
-/// The bytes that a command-line argument means.
-Result<std::string> Meant(const std::string& argument, bool base64) {
-  if (!base64) return argument;
-  Result<std::string> bytes = DecodeBase64(argument);
-  if (bytes) return bytes;
-  return Status(StatusCode::kInvalidArgument,
-                "argument '" + argument + "' is " + std::string(bytes.error().message()));
-}
-
-Result<std::string> ReadStandardInput() {
-  std::string bytes;
-  while (true) {
-    const size_t had = bytes.size();
-    bytes.resize(had + kReadBytes);
-    const ssize_t got = ::read(STDIN_FILENO, bytes.data() + had, kReadBytes);
-    bytes.resize(had + static_cast<size_t>(got < 0 ? 0 : got));
-    if (got == 0) return bytes;
-    if (got < 0 && errno != EINTR) {
-      return Status(StatusCode::kIoError,
-                    std::string("cannot read standard input: ") + std::strerror(errno));
-    }
-    if (bytes.size() > kMaxValueBytes) {
-      return Status(StatusCode::kInvalidArgument, "the value on standard input is above 4 GiB - 1");
-    }
-  }
-}
 
 Status WriteAndClose(const std::string& path, const DBOptions& open, const WriteBatch& batch,
                      const WriteOptions& options) {
@@ -53,7 +19,7 @@ Status WriteAndClose(const std::string& path, const DBOptions& open, const Write
 }  // namespace
 
 ExitCode Get(const GetOptions& options, Output& out) {
-  const Result<std::string> key = Meant(options.key, options.base64);
+  const Result<std::string> key = MeantBytes(options.key, options.base64);
   if (!key) return Report(key.error());
   const Result<std::unique_ptr<DB>> db = DB::Open(options.path, {.create_if_missing = false});
   if (!db) return Report(db.error());
@@ -74,10 +40,11 @@ ExitCode Get(const GetOptions& options, Output& out) {
 }
 
 ExitCode Put(const PutOptions& options, Output& /*out*/) {
-  const Result<std::string> key = Meant(options.key, options.base64);
+  const Result<std::string> key = MeantBytes(options.key, options.base64);
   if (!key) return Report(key.error());
-  const Result<std::string> value =
-      options.value == "-" ? ReadStandardInput() : Meant(options.value, options.base64);
+  const Result<std::string> value = options.value == "-"
+                                        ? ReadValueFromStandardInput()
+                                        : MeantBytes(options.value, options.base64);
   if (!value) return Report(value.error());
   WriteBatch batch;
   batch.Put(*key, *value);
@@ -90,7 +57,7 @@ ExitCode Delete(const DeleteOptions& options, Output& /*out*/) {
   arguments.insert(arguments.end(), options.more_keys.begin(), options.more_keys.end());
   WriteBatch batch;
   for (const std::string& argument : arguments) {
-    const Result<std::string> key = Meant(argument, options.base64);
+    const Result<std::string> key = MeantBytes(argument, options.base64);
     if (!key) return Report(key.error());
     batch.Delete(*key);
   }
@@ -103,7 +70,7 @@ ExitCode Scan(const ScanVerbOptions& options, Output& out) {
   std::optional<std::string> to = options.to;
   for (std::optional<std::string>* bound : {&prefix, &from, &to}) {
     if (!bound->has_value()) continue;
-    Result<std::string> bytes = Meant(**bound, options.base64);
+    Result<std::string> bytes = MeantBytes(**bound, options.base64);
     if (!bytes) return Report(bytes.error());
     *bound = std::move(*bytes);
   }

@@ -130,6 +130,7 @@ void AddFiguresOutput(const Verb<Options>& verb) {
 // The verbs that are described in files of their own.
 
 void AddPhashVerb(const VerbList& verbs);
+void AddMapVerb(const VerbList& verbs);
 void AddCompactVerb(const VerbList& verbs);
 void AddInspectVerb(const VerbList& verbs);
 void AddBenchVerb(const VerbList& verbs);

@@ -1,0 +1,191 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "basalt/perfect_hash.h"
+#include "basalt/status.h"
+#include "base/coding.h"
+#include "io/file_system.h"
+#include "shared_map/base_format.h"
+#include "shared_map/record.h"
+
+namespace basalt::shared_map {
+
+/// What a lookup came to.
+enum class Found : uint8_t { kAbsent, kPresent, kCorrupt };
+
+struct BaseFigures {
+  uint64_t records = 0;
+  uint64_t file_bytes = 0;
+  uint64_t function_bytes = 0;
+  uint64_t data_bytes = 0;  ///< Records, and what they are filled up with.
+  bool fixed = false;
+};
+
+/// The immutable records of one shard, mapped (base_format.h has the bytes). Thread-safe.
+///
+/// A lookup: the function's seed byte, of which there are some 2 bits a key, so that they are
+/// cached; variable layout: a word of the starts, a cache miss; the record, a cache miss, and those
+/// of what more lines it has. The bits that say which blocks are verified are 32 bytes for 16 MiB.
+///
+/// Nothing that the file says is used before it is checked. Header, function, block checksums and
+/// starts are verified by Open, which reads them; a block of data by who first reads a record in
+/// it, then marked in a bit map (relaxed: the bytes do not change, and two threads that verify one
+/// block come to the same). A place or size that leads out of the data is corruption, also when all
+/// checksums are right.
+class BaseFile {
+ public:
+  /// Corruption: the file is damaged or cut short, beyond what the second copy of the header makes
+  /// good. Unsupported: a newer format, or another hash function. Allocates a bit a block.
+  static Result<std::shared_ptr<const BaseFile>> Open(io::FileSystem* fs, std::string_view path);
+  BaseFile(const BaseFile&) = delete;
+  BaseFile& operator=(const BaseFile&) = delete;
+
+  const BaseFigures& figures() const noexcept { return figures_; }
+  const std::string& path() const noexcept { return path_; }
+
+  // The hot path. `hash` is base::Hash(key).
+
+  /// The slot at which the key is if it is anywhere: below figures().records, which must not be 0.
+  uint64_t Slot(uint64_t hash, std::string_view key) const noexcept {
+    return function_.hash_seed() == 0 ? function_.Index(hash) : function_.Index(key);
+  }
+  /// What PrefetchRecord reads.
+  [[gnu::always_inline]] void PrefetchStart(uint64_t slot) const noexcept {
+    if (stride_ == 0) Prefetch(starts_ + slot);
+  }
+  /// The cache line in which a record ends: else a value's end would be waited for after its
+  /// beginning. One line, read at once: into the first level.
+  [[gnu::always_inline]] void PrefetchLastLine(uint64_t slot) const noexcept {
+    const auto end = reinterpret_cast<uintptr_t>(data_) + NextBegin(slot);
+    __builtin_prefetch(reinterpret_cast<const char*>(end - kRecordHeaderBytes));
+  }
+  /// The first line too.
+  [[gnu::always_inline]] void PrefetchEnds(uint64_t slot) const noexcept {
+    __builtin_prefetch(data_ + Begin(slot));
+    PrefetchLastLine(slot);
+  }
+  /// A record's first cache lines, at most 5.
+  [[gnu::always_inline]] void PrefetchRecord(uint64_t slot) const noexcept;
+  /// The value of a key whose Slot is `slot`. Verifies the blocks that the record touches if nobody
+  /// has. The value lies in the mapping.
+  Found FindAt(uint64_t slot, std::string_view key, std::string_view* value) const noexcept;
+  [[gnu::always_inline]] Found Find(std::string_view key, uint64_t hash,
+                                    std::string_view* value) const noexcept {
+    if (figures_.records == 0) return Found::kAbsent;
+    const uint64_t slot = Slot(hash, key);
+    PrefetchLastLine(slot);
+    return FindAt(slot, key, value);
+  }
+
+  /// The record at a slot, verified. Corruption with file and offset.
+  Result<RecordRef> At(uint64_t slot) const;
+  /// Why FindAt said kCorrupt: always an error.
+  Status Damage(uint64_t slot) const;
+
+  /// Reads and verifies everything: both copies of the header, the zeros between the sections, all
+  /// blocks anew, and that records follow one another, each at the slot that the function gives its
+  /// key. `go_on` is called now and then with the records verified so far; Cancelled: it said
+  /// false.
+  Status VerifyAll(const std::function<bool(uint64_t records)>& go_on) const;
+
+ private:
+  BaseFile(std::string path, std::unique_ptr<io::Mapping> mapping, const BaseHeader& header,
+           PerfectHash function);
+
+  /// Into the second level: many prefetches into the first one wait for each other on some
+  /// processors, three times as long on Zen 4.
+  [[gnu::always_inline]] static void Prefetch(const void* at) noexcept {
+    __builtin_prefetch(at, 0, 2);
+  }
+  uint64_t Begin(uint64_t slot) const noexcept {
+    return stride_ != 0 ? slot * stride_ : 8 * uint64_t{starts_[slot]};
+  }
+  /// Where the next record begins, if the starts are right.
+  uint64_t NextBegin(uint64_t slot) const noexcept {
+    return slot + 1 < figures_.records ? Begin(slot + 1) : figures_.data_bytes;
+  }
+  bool IsVerified(uint64_t block) const noexcept {
+    const uint64_t word = verified_[block / 64].load(std::memory_order_relaxed);
+    return (word >> (block % 64) & 1) != 0;
+  }
+  std::string_view BlockAt(uint64_t block) const noexcept;
+  /// Computes the checksum of a block, and marks the block when it is right.
+  bool VerifyBlock(uint64_t block) const noexcept;
+  /// Verifies those of the blocks from `first` to `last` that are not, and marks them. False: one
+  /// is damaged.
+  [[gnu::cold, gnu::noinline]] bool VerifyBlocks(uint64_t first, uint64_t last) const noexcept;
+  /// "<path>: <what> at offset <offset>: <why>".
+  Status Corrupt(std::string_view what, uint64_t offset, std::string_view why) const;
+  Status RecordError(uint64_t slot, std::string_view why) const;
+  /// As VerifyBlocks, for those that hold these bytes of data.
+  Status VerifyRange(uint64_t begin, uint64_t end) const;
+  Status VerifyZeros(uint64_t begin, uint64_t end) const;
+  Status VerifyHead() const;
+  /// `end`: where the next record begins.
+  Status VerifyRecord(uint64_t slot, uint64_t end) const;
+
+  // What a lookup reads stands first.
+  PerfectHash function_;
+  const char* data_;
+  const uint32_t* starts_;  // nullptr: fixed layout
+  uint64_t stride_;         // 0: variable layout
+  BaseFigures figures_;
+  const std::unique_ptr<std::atomic<uint64_t>[]> verified_;  // A bit a block.
+
+  const uint64_t* block_checksums_;
+  const BaseHeader header_;
+  const std::unique_ptr<io::Mapping> mapping_;
+  const std::string path_;
+};
+
+[[gnu::always_inline]] inline void BaseFile::PrefetchRecord(uint64_t slot) const noexcept {
+  constexpr uint64_t kLineBytes = 64;
+  constexpr uint64_t kLinesMax = 5;
+  const uint64_t begin = Begin(slot);
+  // Of damaged starts nothing needs to be true: prefetching has no wrong addresses.
+  const uint64_t bytes = stride_ != 0 ? stride_ : NextBegin(slot) - begin;
+  const auto at = reinterpret_cast<uintptr_t>(data_) + begin;
+  Prefetch(reinterpret_cast<const char*>(at));
+  const uint64_t extra = (at % kLineBytes + bytes - 1) / kLineBytes;
+  for (uint64_t line = 1; line < kLinesMax && line <= extra; ++line) {
+    Prefetch(reinterpret_cast<const char*>(at + line * kLineBytes));
+  }
+}
+
+[[gnu::always_inline]] inline Found BaseFile::FindAt(uint64_t slot, std::string_view key,
+                                                     std::string_view* value) const noexcept {
+  const uint64_t begin = Begin(slot);
+  // Data has at least 8 bytes when there are records.
+  if (begin > figures_.data_bytes - kRecordHeaderBytes) [[unlikely]]
+    return Found::kCorrupt;
+  const uint64_t block = begin >> kBlockLog2;
+  if (!IsVerified(block) && !VerifyBlocks(block, block)) [[unlikely]]
+    return Found::kCorrupt;
+  const char* const at = data_ + begin;
+  const auto header = base::Load<uint64_t>(at);
+  if (header >> 48 != kBaseRecordKind) [[unlikely]]  // and no flags
+    return Found::kCorrupt;
+  if (static_cast<uint16_t>(header >> 32) != key.size()) return Found::kAbsent;
+  const auto value_bytes = static_cast<uint32_t>(header);
+  const uint64_t end = begin + kRecordHeaderBytes + key.size() + value_bytes;
+  if (end > figures_.data_bytes) [[unlikely]]
+    return Found::kCorrupt;
+  const uint64_t last_block = (end - 1) >> kBlockLog2;
+  if (last_block != block) [[unlikely]] {
+    if (!VerifyBlocks(block + 1, last_block)) return Found::kCorrupt;
+  }
+  const char* const key_at = at + kRecordHeaderBytes;
+  if (!base::SameBytes({key_at, key.size()}, key)) return Found::kAbsent;
+  // By the size of the key that was asked for, which is known before the record has come: so the
+  // value's first bytes can be read together with the header.
+  *value = {key_at + key.size(), value_bytes};
+  return Found::kPresent;
+}
+
+}  // namespace basalt::shared_map

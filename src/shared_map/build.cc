@@ -1,0 +1,176 @@
+#include "shared_map/build.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "base/fork_generation.h"
+#include "shared_map/base_writer.h"
+#include "shared_map/file_names.h"
+#include "shared_map/writer.h"
+
+namespace basalt::shared_map {
+
+Status CheckMapOptions(const SharedMapOptions& options) {
+  const auto refuse = [](std::string_view what) {
+    return Status(StatusCode::kInvalidArgument, "SharedMapOptions::" + std::string(what));
+  };
+  constexpr uint64_t kBuildMemoryMin = uint64_t{1} << 20;
+  if (options.durability == Durability::kMemory) {
+    return refuse("durability is kMemory; a map without files is Create(\":memory:\")");
+  }
+  if (options.build_memory < kBuildMemoryMin) return refuse("build_memory is below 1 MiB");
+  if (options.threads > 256) return refuse("threads is above 256");
+  if (options.lock_timeout.count() < 0) return refuse("lock_timeout is negative");
+  return Status();
+}
+
+Result<std::unique_ptr<io::FileLock>> LockMap(const std::string& path,
+                                              const SharedMapOptions& options,
+                                              const Environment& environment) {
+  constexpr auto kPause = std::chrono::milliseconds(5);
+  const auto deadline = std::chrono::steady_clock::now() + options.lock_timeout;
+  for (;;) {
+    auto lock = environment.fs->Lock(io::JoinPath(path, kLockName));
+    if (lock || lock.error().code() != StatusCode::kBusy ||
+        std::chrono::steady_clock::now() >= deadline) {
+      return lock;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+Result<NewPlace> TakePlace(const std::string& path, const SharedMapOptions& options,
+                           const Environment& environment) {
+  io::FileSystem* const fs = environment.fs;
+  NewPlace place;
+  const Status made = fs->CreateDirectory(path);
+  place.made_directory = made.ok();
+  if (!made.ok() && made.code() != StatusCode::kAlreadyExists) return made;
+  if (!made.ok()) {
+    BASALT_ASSIGN_OR_RETURN(const bool is_directory, fs->IsDirectory(path));
+    if (!is_directory) {
+      return Status(StatusCode::kAlreadyExists, path + ": is a file; name another path");
+    }
+    BASALT_ASSIGN_OR_RETURN(const auto names, fs->List(path));
+    const auto foreign = std::find_if_not(names.begin(), names.end(), IsMapFileName);
+    if (foreign != names.end()) {
+      return Status(StatusCode::kAlreadyExists,
+                    path + ": holds " + *foreign + ", which no map has; name another directory");
+    }
+    const bool is_map = NewestGenerationNumber(fs, path).has_value();
+    if (is_map && !options.overwrite) {
+      return Status(StatusCode::kAlreadyExists,
+                    path + ": is a map already; open it, or say overwrite");
+    }
+  } else {
+    BASALT_RETURN_IF_ERROR(fs->SyncDirectory(io::ParentDirectory(path)));
+  }
+  BASALT_ASSIGN_OR_RETURN(place.lock, LockMap(path, options, environment));
+  return place;
+}
+
+Result<std::unique_ptr<SpooledBuild>> SpooledBuild::Create(std::string_view path,
+                                                           const SharedMapOptions& options,
+                                                           Duplicates duplicates,
+                                                           const Environment& environment) {
+  BASALT_RETURN_IF_ERROR(CheckMapOptions(options));
+  std::unique_ptr<SpooledBuild> build(new SpooledBuild(options, duplicates));
+  const std::string directory(path);
+  BASALT_ASSIGN_OR_RETURN(NewPlace place, TakePlace(directory, options, environment));
+  build->core_ = std::make_shared<Core>(directory, environment);
+  build->lock_ = std::move(place.lock);
+  build->made_directory_ = place.made_directory;
+  // Files of a build have numbers that neither the map that is replaced nor a reader knows.
+  BASALT_ASSIGN_OR_RETURN(const auto names, environment.fs->List(directory));
+  for (const std::string& name : names) {
+    const std::optional<FileName> parsed = ParseFileName(name);
+    if (!parsed || parsed->kind == FileKind::kGeneration) continue;
+    build->first_file_ = std::max(build->first_file_, parsed->number + 1);
+  }
+  const std::string spool = build->core_->PathOf(NameOf(FileKind::kSpool, build->first_file_));
+  BASALT_ASSIGN_OR_RETURN(build->spool_,
+                          RecordSpool::Create(environment.fs, spool, options.build_memory));
+  return build;
+}
+
+SpooledBuild::SpooledBuild(const SharedMapOptions& options, Duplicates duplicates)
+    : options_(options), duplicates_(duplicates), fork_generation_(base::ForkGeneration()) {}
+
+SpooledBuild::~SpooledBuild() {
+  if (base::ForkGeneration() != fork_generation_) {
+    // The parent goes on with its files.
+    [[maybe_unused]] RecordSpool* const parents = spool_.release();
+    return;
+  }
+  spool_.reset();
+  if (core_ == nullptr || lock_ == nullptr || !made_directory_) return;
+  // Nobody has seen the directory as a map.
+  io::FileSystem* const fs = core_->environment().fs;
+  static_cast<void>(fs->RemoveFile(core_->PathOf(std::string(kLockName))));
+  lock_.reset();
+  static_cast<void>(fs->RemoveDirectory(core_->directory()));
+}
+
+Status SpooledBuild::Refusal() const {
+  if (base::ForkGeneration() != fork_generation_) {
+    return Status(StatusCode::kFailedPrecondition,
+                  "a forked child cannot use its parent's builder");
+  }
+  if (spool_ != nullptr) return Status();
+  return Status(StatusCode::kFailedPrecondition, "the builder has been finished; make another");
+}
+
+Status SpooledBuild::Add(std::string_view key, std::string_view value) {
+  BASALT_RETURN_IF_ERROR(Refusal());
+  return spool_->Add(key, value);
+}
+
+Result<std::vector<ShardEntry>> SpooledBuild::WriteShards(
+    const SharedMapProgressFunction& on_progress, uint64_t* entries) {
+  const Environment& environment = core_->environment();
+  const uint32_t bits = RecordSpool::ShardBits(spool_->records(), spool_->bytes());
+  std::vector<ShardEntry> shards(size_t{1} << bits);
+  uint64_t done = 0;
+  const auto go_on = [&](uint64_t records_of_shard) {
+    return on_progress == nullptr ||
+           on_progress({.done_records = std::min(done + records_of_shard, spool_->records()),
+                        .total_records = spool_->records()});
+  };
+  for (size_t shard = 0; shard < shards.size(); ++shard) {
+    BASALT_ASSIGN_OR_RETURN(LoadedRecords records, spool_->Load(bits, shard));
+    BASALT_RETURN_IF_ERROR(records.RemoveDuplicates(duplicates_ == Duplicates::kKeepLast));
+    if (records.size() == 0) continue;
+    const uint64_t file = first_file_ + shard;
+    shards[shard].base_file = file;
+    const std::string path = core_->PathOf(NameOf(FileKind::kBase, file));
+    const BaseWriteOptions options{
+        .layout = options_.layout, .threads = options_.threads, .go_on = go_on};
+    auto written = WriteBaseFile(environment.fs, path, records.pointers(), options);
+    if (!written) {
+      for (const ShardEntry& made : shards) {
+        if (made.base_file == 0 || made.base_file == file) continue;
+        static_cast<void>(
+            environment.fs->RemoveFile(core_->PathOf(NameOf(FileKind::kBase, made.base_file))));
+      }
+      return written.error();
+    }
+    done += records.size();
+    *entries += records.size();
+  }
+  return shards;
+}
+
+Result<std::shared_ptr<Core>> SpooledBuild::Finish(const SharedMapProgressFunction& on_progress) {
+  BASALT_RETURN_IF_ERROR(Refusal());
+  uint64_t entries = 0;
+  BASALT_ASSIGN_OR_RETURN(std::vector<ShardEntry> shards, WriteShards(on_progress, &entries));
+  spool_.reset();
+  BASALT_RETURN_IF_ERROR(
+      Writer::Create(core_.get(), options_, std::move(lock_), std::move(shards), entries));
+  return std::move(core_);
+}
+
+}  // namespace basalt::shared_map

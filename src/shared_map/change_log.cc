@@ -1,0 +1,198 @@
+#include "shared_map/change_log.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/coding.h"
+#include "base/random.h"
+
+namespace basalt::shared_map {
+namespace {
+
+constexpr std::string_view kMagic = "BSALTML1";
+constexpr uint32_t kVersion = 1;
+constexpr size_t kCheckedBytes = 56;
+
+uint32_t Low(uint64_t checksum) noexcept { return static_cast<uint32_t>(checksum); }
+
+Status Damaged(const LogSegment& segment, Location location, std::string_view what) {
+  return Status(StatusCode::kCorruption, segment.path() + ": at offset " +
+                                             std::to_string(segment.OffsetOf(location)) + " " +
+                                             std::string(what));
+}
+
+/// Whether what follows `from` holds a change that was written when more than `from` was known to
+/// be on the disk.
+bool ProvesLoss(const LogSegment& segment, Location from) {
+  for (uint64_t at = from; at < segment.limit(); ++at) {
+    const auto location = static_cast<Location>(at);
+    Change change;
+    if (base::Load<uint64_t>(segment.AddressOf(location)) == 0) continue;
+    if (segment.At(location, &change) && change.synced > from) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Status AllocateSpace(io::File* file, uint64_t bytes) {
+  BASALT_RETURN_IF_ERROR(file->Allocate(bytes));
+  BASALT_ASSIGN_OR_RETURN(uint64_t size, file->Size());
+  const std::string zeros(std::min<uint64_t>(bytes - std::min(bytes, size), uint64_t{1} << 20),
+                          '\0');
+  while (size < bytes) {
+    const uint64_t piece = std::min<uint64_t>(zeros.size(), bytes - size);
+    BASALT_RETURN_IF_ERROR(file->WriteAt(size, std::string_view(zeros).substr(0, piece)));
+    size += piece;
+  }
+  return Status();
+}
+
+Status LogSegment::Create(io::FileSystem* fs, const std::string& path, Location first,
+                          uint64_t capacity_bytes) {
+  BASALT_ASSIGN_OR_RETURN(const auto file, fs->Open(path, io::OpenMode::kCreate));
+  std::string header(kMagic);
+  base::Append(&header, kVersion);
+  base::Append(&header, uint32_t{0});
+  base::Append(&header, base::RandomSeed());
+  base::Append(&header, capacity_bytes);
+  base::Append(&header, first);
+  header.resize(kCheckedBytes);
+  base::Append(&header, base::Hash(header));
+  Status status = AllocateSpace(file.get(), capacity_bytes);
+  if (status.ok()) status = file->WriteAt(0, header);
+  if (status.ok()) status = file->Sync();
+  if (!status.ok()) static_cast<void>(fs->RemoveFile(path));
+  return status;
+}
+
+Result<std::shared_ptr<const LogSegment>> LogSegment::Open(io::FileSystem* fs, std::string path,
+                                                           const SegmentEntry& entry) {
+  BASALT_ASSIGN_OR_RETURN(const auto file, fs->Open(path, io::OpenMode::kRead));
+  std::shared_ptr<LogSegment> segment(new LogSegment);
+  BASALT_ASSIGN_OR_RETURN(segment->mapping_, file->Map(entry.capacity_bytes));
+  segment->bytes_ = segment->mapping_->bytes();
+  base::Decoder decoder(segment->bytes_);
+  const std::string_view magic = decoder.ReadBytes(kMagic.size());
+  const auto version = decoder.Read<uint32_t>();
+  const auto features = decoder.Read<uint32_t>();
+  segment->file_id_ = decoder.Read<uint64_t>();
+  const auto capacity = decoder.Read<uint64_t>();
+  segment->first_ = decoder.Read<uint32_t>();
+  const std::string_view checked = segment->bytes_.substr(0, kCheckedBytes);
+  if (magic != kMagic ||
+      base::Load<uint64_t>(segment->bytes_.data() + kCheckedBytes) != base::Hash(checked) ||
+      capacity != entry.capacity_bytes || segment->first_ != entry.first) {
+    return Status(StatusCode::kCorruption, path + ": its header is not that of this log");
+  }
+  if (version != kVersion || features != 0) {
+    return Status(StatusCode::kUnsupported,
+                  path + ": was written in version " + std::to_string(version) +
+                      " of the format, features " + std::to_string(features) +
+                      ", by a newer Basalt; use that");
+  }
+  segment->path_ = std::move(path);
+  return std::shared_ptr<const LogSegment>(std::move(segment));
+}
+
+bool LogSegment::At(Location location, Change* change) const noexcept {
+  const uint64_t offset = OffsetOf(location);
+  const uint64_t room = bytes_.size() - offset;
+  if (room < kChangeHeaderBytes + kRecordHeaderBytes) return false;
+  const char* const at = bytes_.data() + offset;
+  const RecordRef record(at + kChangeHeaderBytes);
+  const RecordHeader& header = record.header();
+  const uint64_t bytes =
+      kChangeHeaderBytes + PaddedRecordBytes(header.key_bytes, header.value_bytes);
+  if (bytes > room || (header.kind != static_cast<uint8_t>(RecordKind::kPut) &&
+                       header.kind != static_cast<uint8_t>(RecordKind::kDelete))) {
+    return false;
+  }
+  const auto checksum = base::Load<uint64_t>(at);
+  if (base::Checksum(file_id_, offset, {at + sizeof checksum, bytes - sizeof checksum}) !=
+      checksum) {
+    return false;
+  }
+  *change = Change{.record = record,
+                   .checksum = Low(checksum),
+                   .previous = base::Load<uint32_t>(at + 8),
+                   .replaces = base::Load<uint32_t>(at + 12),
+                   .synced = base::Load<uint32_t>(at + 16),
+                   .end = location + static_cast<Location>(bytes / kLogUnit)};
+  return true;
+}
+
+Result<LogEnd> WalkUntil(const LogSegment& segment, Location end,
+                         const std::function<void(Location, const Change&)>& visit) {
+  LogEnd reached{.end = segment.begin(), .last_checksum = Low(segment.file_id())};
+  Change change;
+  while (reached.end < end) {
+    if (reached.end >= segment.limit() || !segment.At(reached.end, &change) ||
+        change.previous != reached.last_checksum) {
+      return Damaged(segment, reached.end, "is a change that is not what was written");
+    }
+    visit(reached.end, change);
+    reached = {.end = change.end, .last_checksum = change.checksum};
+  }
+  if (reached.end == end) return reached;
+  return Damaged(segment, reached.end, "the log does not end where it did");
+}
+
+Result<LogEnd> WalkSealed(const LogSegment& segment, LogEnd end,
+                          const std::function<void(Location, const Change&)>& visit) {
+  BASALT_ASSIGN_OR_RETURN(const LogEnd reached, WalkUntil(segment, end.end, visit));
+  if (reached.last_checksum == end.last_checksum) return reached;
+  return Damaged(segment, reached.end, "the log does not end as it did when it was closed");
+}
+
+Result<LogEnd> WalkOpen(const LogSegment& segment, Location at_least,
+                        const std::function<void(Location, const Change&)>& visit) {
+  LogEnd reached{.end = segment.begin(), .last_checksum = Low(segment.file_id())};
+  LogEnd whole = reached;  // Behind the last whole batch.
+  std::vector<std::pair<Location, Change>> batch;
+  Change change;
+  while (reached.end < segment.limit() && segment.At(reached.end, &change) &&
+         change.previous == reached.last_checksum) {
+    batch.emplace_back(reached.end, change);
+    reached = {.end = change.end, .last_checksum = change.checksum};
+    if ((change.record.header().flags & kFlagMoreFollows) != 0) continue;
+    for (const auto& [location, part] : batch) visit(location, part);
+    batch.clear();
+    whole = reached;
+  }
+  if (whole.end < at_least || (at_least == 0 && ProvesLoss(segment, whole.end))) {
+    return Damaged(segment, reached.end,
+                   "is damage among changes that were acknowledged; restore a copy of the map");
+  }
+  return whole;
+}
+
+void AppendChange(std::string* out, RecordKind kind, uint8_t flags, Location replaces,
+                  Location synced, std::string_view key, std::string_view value) {
+  const uint64_t bytes = kChangeHeaderBytes + PaddedRecordBytes(key.size(), value.size());
+  const size_t begin = out->size();
+  out->resize(begin + bytes);
+  char* const at = out->data() + begin;
+  base::Store(at + 12, replaces);
+  base::Store(at + 16, synced);
+  const RecordHeader header{.value_bytes = static_cast<uint32_t>(value.size()),
+                            .key_bytes = static_cast<uint16_t>(key.size()),
+                            .kind = static_cast<uint8_t>(kind),
+                            .flags = flags};
+  std::memcpy(at + kChangeHeaderBytes, &header, sizeof header);
+  char* const payload = at + kChangeHeaderBytes + kRecordHeaderBytes;
+  if (!key.empty()) std::memcpy(payload, key.data(), key.size());
+  if (!value.empty()) std::memcpy(payload + key.size(), value.data(), value.size());
+}
+
+uint32_t FinishChange(char* at, uint64_t bytes, uint64_t file_id, uint64_t offset,
+                      uint32_t previous) noexcept {
+  base::Store(at + 8, previous);
+  const uint64_t checksum = base::Checksum(file_id, offset, {at + 8, bytes - 8});
+  base::Store(at, checksum);
+  return Low(checksum);
+}
+
+}  // namespace basalt::shared_map

@@ -1,0 +1,113 @@
+#include "shared_map/change_set.h"
+
+#include <string>
+
+#include "base/check.h"
+#include "base/hash.h"
+
+namespace basalt::shared_map {
+
+bool ChangeSet::At(Location location, Change* change) const noexcept {
+  const LogSegment* const segment = SegmentOf(location);
+  return segment != nullptr && segment->At(location, change);
+}
+
+Found ChangeSet::FindWord(uint64_t hash, std::string_view key, uint64_t* position,
+                          Change* change) const noexcept {
+  const ChangeIndex& index = *index_;
+  *position = index.FirstPosition(hash);
+  for (uint64_t probes = 0; probes < index.capacity(); ++probes) {
+    const uint64_t word = index.WordAt(*position);
+    if (word == 0) return Found::kAbsent;
+    if (ChangeIndex::Matches(word, hash)) {
+      if (!At(ChangeIndex::LocationOf(word), change)) return Found::kCorrupt;
+      if (change->record.key() == key) return Found::kPresent;
+    }
+    *position = index.NextPosition(*position);
+  }
+  return Found::kCorrupt;  // A free word is always left.
+}
+
+Found ChangeSet::Find(uint64_t hash, std::string_view key, uint64_t limit,
+                      Change* change) const noexcept {
+  const ChangeIndex& index = *index_;
+  if (index.Candidate(hash) == 0) return Found::kAbsent;
+  uint64_t position = index.FirstPosition(hash);
+  for (uint64_t probes = 0; probes < index.capacity(); ++probes) {
+    const uint64_t word = index.WordAt(position);
+    if (word == 0) return Found::kAbsent;
+    if (ChangeIndex::Matches(word, hash)) {
+      Location location = ChangeIndex::LocationOf(word);
+      if (!At(location, change)) return Found::kCorrupt;
+      if (change->record.key() == key) {
+        while (location >= limit) {
+          // Changes replace earlier ones, so that this ends.
+          if (change->replaces >= location) return Found::kCorrupt;
+          location = change->replaces;
+          if (location == 0) return Found::kAbsent;
+          if (!At(location, change)) return Found::kCorrupt;
+        }
+        return Found::kPresent;
+      }
+    }
+    position = index.NextPosition(position);
+  }
+  return Found::kCorrupt;
+}
+
+Status ChangeSet::VerifyIndex(const ChangeSetEntry& entry, Location visible_end) const {
+  Location lost = 0;
+  const auto verify = [&](Location location, const Change& change) {
+    if (lost != 0) return;
+    Change newest;
+    const std::string_view key = change.record.key();
+    uint64_t position = 0;
+    if (FindWord(base::Hash(key), key, &position, &newest) != Found::kPresent ||
+        ChangeIndex::LocationOf(index_->WordAt(position)) < location) {
+      lost = location;
+    }
+  };
+  ChangeSetEntry closed = entry;
+  if (closed.segments.back().end == 0) {
+    closed.segments.pop_back();
+    BASALT_RETURN_IF_ERROR(WalkUntil(*segments_.back(), visible_end, verify).status());
+  }
+  BASALT_RETURN_IF_ERROR(
+      WalkChanges(std::span(segments_).first(closed.segments.size()), closed, 0, verify).status());
+  const bool any = visible_end > segments_.front()->begin();
+  // A writer may have made the first change meanwhile.
+  if (lost == 0 && (!any || index_->HasChanges())) return Status();
+  return Status(StatusCode::kCorruption,
+                segments_.front()->path() + ": the index over this log does not lead to location " +
+                    std::to_string(lost) + "; opening the map to write makes a new one");
+}
+
+Result<LogEnd> WalkChanges(std::span<const std::shared_ptr<const LogSegment>> segments,
+                           const ChangeSetEntry& entry, Location at_least,
+                           const std::function<void(Location, const Change&)>& visit) {
+  Result<LogEnd> end = LogEnd{};
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const SegmentEntry& segment = entry.segments[i];
+    if (segment.end != 0) {
+      end = WalkSealed(*segments[i], {.end = segment.end, .last_checksum = segment.last_checksum},
+                       visit);
+    } else {
+      end = WalkOpen(*segments[i], at_least, visit);
+    }
+    if (!end) return end;
+  }
+  return end;
+}
+
+void IndexFiller::Add(Location location, const Change& change) {
+  const std::string_view key = change.record.key();
+  const uint64_t hash = base::Hash(key);
+  uint64_t position = 0;
+  Change older;
+  const Found found = set_->FindWord(hash, key, &position, &older);
+  if (found == Found::kCorrupt) return;  // The walk meets the damaged change, or has.
+  if (found == Found::kAbsent) ++keys_;
+  set_->index().StoreWord(position, ChangeIndex::WordOf(hash, location));
+}
+
+}  // namespace basalt::shared_map

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "shared_map/base_file.h"
+#include "shared_map/change_index.h"
+#include "shared_map/change_log.h"
+#include "shared_map/generation_list.h"
+
+namespace basalt::shared_map {
+
+/// A log of changes and the index over it. Thread-safe for readers; the writer's functions belong
+/// to it alone.
+class ChangeSet {
+ public:
+  /// Sees all changes.
+  static constexpr uint64_t kNoLimit = ~uint64_t{0};
+
+  ChangeSet(std::shared_ptr<ChangeIndex> index,
+            std::vector<std::shared_ptr<const LogSegment>> segments)
+      : index_(std::move(index)), segments_(std::move(segments)) {}
+
+  ChangeIndex& index() const noexcept { return *index_; }
+  const std::shared_ptr<ChangeIndex>& shared_index() const noexcept { return index_; }
+  const std::vector<std::shared_ptr<const LogSegment>>& segments() const noexcept {
+    return segments_;
+  }
+
+  /// The newest change of a key below the location `limit`. kAbsent: there is none; what lies below
+  /// this set counts.
+  Found Find(uint64_t hash, std::string_view key, uint64_t limit, Change* change) const noexcept;
+  /// Where the key's word is, or would go: its position, and the word or 0. kCorrupt: a change on
+  /// the way to it is damaged.
+  Found FindWord(uint64_t hash, std::string_view key, uint64_t* position,
+                 Change* change) const noexcept;
+  /// Prefetches the first lines of a change.
+  [[gnu::always_inline]] void PrefetchChange(Location location) const noexcept {
+    const LogSegment* const segment = SegmentOf(location);
+    if (segment == nullptr) return;
+    const char* const at = segment->AddressOf(location);
+    constexpr size_t kLines = 5;
+    for (size_t line = 0; line < kLines; ++line) __builtin_prefetch(at + 64 * line, 0, 2);
+  }
+  bool At(Location location, Change* change) const noexcept;
+
+  /// Verifies that the index leads to the newest change of every key before `visible_end`, which
+  /// may be written on meanwhile. Of an index whose file has been read from a disk.
+  Status VerifyIndex(const ChangeSetEntry& entry, Location visible_end) const;
+
+ private:
+  const LogSegment* SegmentOf(Location location) const noexcept {
+    // The newest is the largest, and there are few.
+    for (size_t i = segments_.size(); i-- > 0;) {
+      if (segments_[i]->Holds(location)) return segments_[i].get();
+    }
+    return nullptr;
+  }
+
+  std::shared_ptr<ChangeIndex> index_;
+  std::vector<std::shared_ptr<const LogSegment>> segments_;
+};
+
+/// Walks over the changes of all segments of a set, in order. `at_least`: as WalkOpen, of an open
+/// last segment.
+Result<LogEnd> WalkChanges(std::span<const std::shared_ptr<const LogSegment>> segments,
+                           const ChangeSetEntry& entry, Location at_least,
+                           const std::function<void(Location, const Change&)>& visit);
+
+/// How many keys a map has, by what its list says and the changes since.
+class EntryCount {
+ public:
+  explicit EntryCount(const GenerationList& list)
+      : counted_(list.counted), entries_(list.entries) {}
+  void Add(Location location, const Change& change) noexcept {
+    const bool had_value = (change.record.header().flags & kFlagReplacesValue) != 0;
+    if (location < counted_ || had_value == change.is_put()) return;
+    entries_ += change.is_put() ? 1 : ~uint64_t{0};
+  }
+  uint64_t entries() const noexcept { return entries_; }
+
+ private:
+  const Location counted_;
+  uint64_t entries_;
+};
+
+/// Stores the words of all changes that a walk gives, for an index of which nobody knows yet. The
+/// capacity must have room for them. Keys are compared through `set`, which stands on the index.
+class IndexFiller {
+ public:
+  explicit IndexFiller(const ChangeSet* set) : set_(set) {}
+  void Add(Location location, const Change& change);
+  uint64_t keys() const noexcept { return keys_; }
+
+ private:
+  const ChangeSet* const set_;
+  uint64_t keys_ = 0;
+};
+
+}  // namespace basalt::shared_map

@@ -1,0 +1,269 @@
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "shared_map/base_writer.h"
+#include "shared_map/new_files.h"
+#include "shared_map/record_spool.h"
+#include "shared_map/writer.h"
+
+namespace basalt::shared_map {
+namespace {
+
+/// Folds begin with so many changed keys or bytes of changes at least, and otherwise with these
+/// parts of what the base has: a fold writes all of the base anew.
+constexpr uint64_t kFoldKeysMin = uint64_t{64} << 10;
+constexpr uint64_t kFoldBytesMin = uint64_t{16} << 20;
+constexpr uint64_t kFoldKeysPart = 10;
+constexpr uint64_t kFoldBytesPart = 4;
+
+struct BaseTotals {
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+};
+
+BaseTotals TotalsOf(const Generation& generation) {
+  BaseTotals totals;
+  const BaseFile* counted = nullptr;  // Shards that share a base stand side by side.
+  for (const auto& base : generation.bases()) {
+    if (base == nullptr || base.get() == counted) continue;
+    counted = base.get();
+    totals.records += base->figures().records;
+    totals.bytes += base->figures().data_bytes;
+  }
+  return totals;
+}
+
+}  // namespace
+
+/// What one fold has to do, as of its begin.
+class Writer::FoldWork {
+ public:
+  explicit FoldWork(std::shared_ptr<const Generation> generation)
+      : generation_(std::move(generation)), changes_(generation_->bases().size()) {}
+
+  /// Finds the newest change of every key, by shard.
+  Status Gather() {
+    const ChangeSet& set = folding();
+    for (uint64_t at = 0; at < set.index().capacity(); ++at) {
+      const uint64_t word = set.index().WordAt(at);
+      if (word == 0) continue;
+      Change change;
+      if (!set.At(ChangeIndex::LocationOf(word), &change)) {
+        return Status(StatusCode::kCorruption,
+                      set.segments().front()->path() + ": a change to be folded is damaged");
+      }
+      const uint64_t shard = generation_->ShardOf(base::Hash(change.record.key()));
+      if (IsLeft(shard)) changes_[shard].push_back(change.record.address() - kChangeHeaderBytes);
+    }
+    return Status();
+  }
+
+  bool IsLeft(uint64_t shard) const { return generation_->list().shards[shard].change_sets > 1; }
+  uint64_t shards() const { return changes_.size(); }
+  uint64_t records() const {
+    uint64_t records = 0;
+    for (uint64_t shard = 0; shard < shards(); ++shard) {
+      if (IsLeft(shard)) records += changes_[shard].size() + BaseRecords(shard);
+    }
+    return records;
+  }
+  uint64_t BaseRecords(uint64_t shard) const {
+    const BaseFile* const base = generation_->bases()[shard].get();
+    return base == nullptr ? 0 : base->figures().records;
+  }
+  /// Whether the shard's base can stay as it is.
+  bool IsUnchanged(uint64_t shard) const {
+    return changes_[shard].empty() && !generation_->list().shards[shard].mixed;
+  }
+  uint64_t BaseFileOf(uint64_t shard) const { return generation_->list().shards[shard].base_file; }
+
+  /// The records that the shard's next base holds, where they lie now.
+  Result<std::vector<const char*>> Collect(uint64_t shard) const {
+    std::vector<const char*> records;
+    records.reserve(BaseRecords(shard) + changes_[shard].size());
+    const BaseFile* const base = generation_->bases()[shard].get();
+    for (uint64_t slot = 0; slot < BaseRecords(shard); ++slot) {
+      BASALT_ASSIGN_OR_RETURN(const RecordRef record, base->At(slot));
+      const uint64_t hash = base::Hash(record.key());
+      if (generation_->ShardOf(hash) != shard) continue;
+      Change change;
+      const Found found = folding().Find(hash, record.key(), ChangeSet::kNoLimit, &change);
+      if (found == Found::kCorrupt) {
+        return generation_->WhyCorrupt(hash, record.key(), ChangeSet::kNoLimit);
+      }
+      if (found == Found::kAbsent) records.push_back(record.address());
+    }
+    for (const char* const change : changes_[shard]) {
+      const RecordRef record(change + kChangeHeaderBytes);
+      if (record.header().kind == static_cast<uint8_t>(RecordKind::kPut)) {
+        records.push_back(record.address());
+      }
+    }
+    return records;
+  }
+
+ private:
+  const ChangeSet& folding() const { return generation_->change_sets()[1]; }
+
+  const std::shared_ptr<const Generation> generation_;
+  std::vector<std::vector<const char*>> changes_;  // Addresses in the log, by shard.
+};
+
+uint32_t Writer::WantedShardBits() const {
+  const BaseTotals totals = TotalsOf(*generation_);
+  const uint32_t wanted =
+      RecordSpool::ShardBits(totals.records + keys_, totals.bytes + uint64_t{end_.end} * kLogUnit);
+  return std::max(list_.shard_bits, wanted);
+}
+
+Result<bool> Writer::BeginFold() {
+  if (list_.folding()) return true;
+  if (changes_ == 0) return false;
+  BASALT_RETURN_IF_ERROR(SyncLog());
+  NewFiles files(core_);
+  GenerationList next = list_;
+  SealLog(&next);
+  BASALT_RETURN_IF_ERROR(AddChangeSet(&next, &files));
+  const uint32_t bits = WantedShardBits();
+  const uint32_t split_bits = bits - list_.shard_bits;
+  next.shard_bits = bits;
+  next.shards.resize(size_t{1} << bits);
+  for (size_t shard = 0; shard < next.shards.size(); ++shard) {
+    const ShardEntry& whole = list_.shards[shard >> split_bits];
+    next.shards[shard] = {
+        .base_file = whole.base_file, .change_sets = 2, .mixed = whole.mixed || split_bits != 0};
+  }
+  BASALT_RETURN_IF_ERROR(PublishWithFreshLog(std::move(next), &files));
+  changes_ = 0;
+  keys_ = 0;
+  return true;
+}
+
+Status Writer::InstallShards(std::span<const FoldedShard> folded) {
+  const std::lock_guard guard(mutex_);
+  NewFiles files(core_);
+  for (const FoldedShard& shard : folded) {
+    const bool is_new =
+        shard.base_file != 0 && shard.base_file != list_.shards[shard.shard].base_file;
+    if (is_new) files.Add(FileKind::kBase, shard.base_file);
+  }
+  BASALT_RETURN_IF_ERROR(Refusal());
+  GenerationList next = list_;
+  for (const FoldedShard& shard : folded) {
+    next.shards[shard.shard] = {.base_file = shard.base_file, .change_sets = 1, .mixed = false};
+  }
+  const bool done = std::all_of(next.shards.begin(), next.shards.end(),
+                                [](const ShardEntry& shard) { return shard.change_sets == 1; });
+  if (done) next.change_sets.pop_back();
+  next.entries = entries_;
+  next.counted = end_.end;
+  return Publish(std::move(next), &files);
+}
+
+Status Writer::FoldShards(const SharedMapProgressFunction& on_progress) {
+  std::shared_ptr<const Generation> generation;
+  {
+    const std::lock_guard guard(mutex_);
+    generation = generation_;
+  }
+  FoldWork work(std::move(generation));
+  BASALT_RETURN_IF_ERROR(work.Gather());
+  const uint64_t total = work.records();
+  uint64_t done = 0;
+  const auto go_on = [&](uint64_t records_of_shard) {
+    if (cancel_folds_.load()) return false;
+    return on_progress == nullptr ||
+           on_progress(
+               {.done_records = std::min(done + records_of_shard, total), .total_records = total});
+  };
+  Status cancelled(StatusCode::kCancelled,
+                   core_->directory() + ": the fold was broken off; it goes on with the next");
+
+  std::vector<FoldedShard> unchanged;
+  for (uint64_t shard = 0; shard < work.shards(); ++shard) {
+    if (!work.IsLeft(shard) || !work.IsUnchanged(shard)) continue;
+    unchanged.push_back({.shard = shard, .base_file = work.BaseFileOf(shard)});
+    done += work.BaseRecords(shard);
+  }
+  if (!unchanged.empty()) BASALT_RETURN_IF_ERROR(InstallShards(unchanged));
+  for (uint64_t shard = 0; shard < work.shards(); ++shard) {
+    if (!work.IsLeft(shard) || work.IsUnchanged(shard)) continue;
+    if (!go_on(0)) return cancelled;
+    BASALT_ASSIGN_OR_RETURN(const std::vector<const char*> records, work.Collect(shard));
+    FoldedShard folded{.shard = shard, .base_file = 0};
+    if (!records.empty()) {
+      folded.base_file = NewFileNumber();
+      const BaseWriteOptions options{
+          .layout = options_.layout, .threads = options_.threads, .go_on = go_on};
+      BASALT_RETURN_IF_ERROR(WriteBaseFile(fs_,
+                                           core_->PathOf(NameOf(FileKind::kBase, folded.base_file)),
+                                           records, options)
+                                 .status());
+    }
+    BASALT_RETURN_IF_ERROR(InstallShards(std::span(&folded, 1)));
+    done += records.size();
+  }
+  return go_on(0) ? Status() : cancelled;
+}
+
+Status Writer::Fold(const SharedMapProgressFunction& on_progress) {
+  BASALT_RETURN_IF_ERROR(RefuseFork());
+  const std::lock_guard fold_guard(fold_mutex_);
+  // One that was broken off comes first, and then the changes made since.
+  for (bool again = true; again;) {
+    {
+      const std::lock_guard guard(mutex_);
+      BASALT_RETURN_IF_ERROR(Refusal());
+      again = list_.folding() && changes_ != 0;
+      BASALT_ASSIGN_OR_RETURN(const bool any, BeginFold());
+      if (!any) return Status();
+    }
+    BASALT_RETURN_IF_ERROR(FoldShards(on_progress));
+    const std::lock_guard guard(mutex_);
+    ++folds_;
+    fold_error_.clear();
+  }
+  return Status();
+}
+
+void Writer::SetFoldThresholds() {
+  const BaseTotals totals = TotalsOf(*generation_);
+  fold_keys_ = std::max(kFoldKeysMin, totals.records / kFoldKeysPart);
+  fold_bytes_ = std::max(kFoldBytesMin, totals.bytes / kFoldBytesPart);
+}
+
+bool Writer::FoldIsDue() const {
+  if (!options_.optimize_in_background || core_->environment().executor == nullptr ||
+      fold_scheduled_ || changes_ < fold_changes_min_) {
+    return false;
+  }
+  return list_.folding() || keys_ >= fold_keys_ || uint64_t{end_.end} * kLogUnit >= fold_bytes_;
+}
+
+void Writer::ScheduleFold() {
+  fold_scheduled_ = true;
+  core_->environment().executor->Schedule(
+      [core = core_->shared_from_this()] { core->writer()->FoldInBackground(); });
+}
+
+void Writer::FoldInBackground() {
+  Status status;
+  try {
+    status = Fold(nullptr);
+  } catch (const std::bad_alloc&) {
+    status = Status(StatusCode::kResourceExhausted, "out of memory while folding");
+  }
+  const std::lock_guard guard(mutex_);
+  fold_scheduled_ = false;
+  fold_changes_min_ = 0;
+  if (status.ok() || closed_ || status.code() == StatusCode::kCancelled) return;
+  fold_error_ = status.ToString();
+  fold_changes_min_ = changes_ + changes_ / 4 + 1000;
+}
+
+}  // namespace basalt::shared_map

@@ -1,0 +1,225 @@
+#include "shared_map/generation.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+#include "shared_map/file_names.h"
+
+namespace basalt::shared_map {
+namespace {
+
+std::vector<const BaseFile*> Pointers(const std::vector<std::shared_ptr<const BaseFile>>& bases) {
+  std::vector<const BaseFile*> pointers;
+  pointers.reserve(bases.size());
+  for (const auto& base : bases) pointers.push_back(base.get());
+  return pointers;
+}
+
+/// What `files` has under `number`, opened by `open` if it has nothing.
+template <class T, class Open>
+Result<std::shared_ptr<T>> Remembered(std::map<uint64_t, std::weak_ptr<T>>* files, uint64_t number,
+                                      const Open& open) {
+  if (const auto at = files->find(number); at != files->end()) {
+    if (std::shared_ptr<T> present = at->second.lock()) return present;
+  }
+  Result<std::shared_ptr<T>> opened = open();
+  if (!opened) return opened;
+  std::erase_if(*files, [](const auto& file) { return file.second.expired(); });
+  (*files)[number] = *opened;
+  return opened;
+}
+
+}  // namespace
+
+Generation::Generation(ListFile listed, std::vector<std::shared_ptr<const BaseFile>> bases,
+                       std::vector<ChangeSet> change_sets)
+    : list_(std::move(listed.list)),
+      list_file_(std::move(listed.file)),
+      shard_shift_(63 - list_.shard_bits),
+      folding_(list_.folding()),
+      bases_(std::move(bases)),
+      base_pointers_(Pointers(bases_)),
+      change_sets_(std::move(change_sets)),
+      newest_index_(&newest().index()) {}
+
+Found Generation::FindInChanges(uint64_t hash, std::string_view key, uint64_t limit,
+                                Change* change) const noexcept {
+  if (newest().index().HasChanges()) {
+    const Found found = newest().Find(hash, key, limit, change);
+    if (found != Found::kAbsent) return found;
+  }
+  if (!folding_ || list_.shards[ShardOf(hash)].change_sets < 2) return Found::kAbsent;
+  return change_sets_[1].Find(hash, key, ChangeSet::kNoLimit, change);
+}
+
+Found Generation::FindChanged(uint64_t hash, std::string_view key, uint64_t limit,
+                              std::string_view* value) const noexcept {
+  const BaseFile* const base = BaseOf(hash);
+  const bool has_records = base != nullptr && base->figures().records != 0;
+  // Most keys are unchanged: their record comes while the index is looked at.
+  if (folding_) change_sets_[1].index().Prefetch(hash);
+  const uint64_t slot = has_records ? base->Slot(hash, key) : 0;
+  if (has_records) base->PrefetchEnds(slot);
+  Change change;
+  const Found found =
+      CandidateOf(hash).set == nullptr ? Found::kAbsent : FindInChanges(hash, key, limit, &change);
+  if (found == Found::kCorrupt) return found;
+  if (found == Found::kAbsent) {
+    return has_records ? base->FindAt(slot, key, value) : Found::kAbsent;
+  }
+  if (!change.is_put()) return Found::kAbsent;
+  *value = change.record.value();
+  return Found::kPresent;
+}
+
+Status Generation::WhyCorrupt(uint64_t hash, std::string_view key, uint64_t limit) const {
+  Change change;
+  const BaseFile* const base = BaseOf(hash);
+  if (FindInChanges(hash, key, limit, &change) != Found::kCorrupt && base != nullptr) {
+    return base->Damage(base->Slot(hash, key));
+  }
+  return Status(StatusCode::kCorruption,
+                change_sets_.back().segments().front()->path() +
+                    " or a later log: a change that the index leads to is not what was written");
+}
+
+SharedMapStats Generation::GetStats() const {
+  SharedMapStats stats;
+  stats.generation = list_.number;
+  stats.shards = list_.shards.size();
+  stats.optimizing = folding_;
+  stats.entries = newest().index().entries().value_or(0);
+  const BaseFile* counted = nullptr;  // Shards that share a base stand side by side.
+  for (const BaseFile* const base : base_pointers_) {
+    if (base == nullptr || base == counted) continue;
+    counted = base;
+    const BaseFigures& figures = base->figures();
+    stats.base_records += figures.records;
+    stats.base_bytes += figures.file_bytes;
+    stats.function_bytes += figures.function_bytes;
+    if (figures.fixed) ++stats.fixed_shards;
+  }
+  for (const ChangeSet& set : change_sets_) {
+    stats.changes += set.index().changes().value_or(0);
+    stats.changed_keys += set.index().keys().value_or(0);
+    stats.index_bytes += set.index().bytes();
+    for (const auto& segment : set.segments())
+      stats.log_capacity_bytes += segment->capacity_bytes();
+    stats.log_bytes += set.index().visible_end().value_or(0) * kLogUnit;
+  }
+  return stats;
+}
+
+Result<std::shared_ptr<const BaseFile>> GenerationOpener::OpenBase(uint64_t number) {
+  const std::lock_guard guard(mutex_);
+  return Remembered(&bases_, number,
+                    [&] { return BaseFile::Open(fs_, PathOf(NameOf(FileKind::kBase, number))); });
+}
+
+Result<std::vector<std::shared_ptr<const LogSegment>>> GenerationOpener::OpenSegments(
+    const ChangeSetEntry& entry) {
+  const std::lock_guard guard(mutex_);
+  std::vector<std::shared_ptr<const LogSegment>> segments;
+  for (const SegmentEntry& segment : entry.segments) {
+    BASALT_ASSIGN_OR_RETURN(auto opened, Remembered(&segments_, segment.file, [&] {
+                              return LogSegment::Open(
+                                  fs_, PathOf(NameOf(FileKind::kLog, segment.file)), segment);
+                            }));
+    segments.push_back(std::move(opened));
+  }
+  return segments;
+}
+
+void GenerationOpener::Remember(uint64_t number, const std::shared_ptr<ChangeIndex>& index) {
+  const std::lock_guard guard(mutex_);
+  indexes_[number] = index;
+}
+
+Result<ChangeSet> GenerationOpener::BuildPrivate(
+    std::vector<std::shared_ptr<const LogSegment>> segments, const ChangeSetEntry& entry,
+    const GenerationList& list) {
+  uint64_t changes = 0;
+  EntryCount count(list);
+  BASALT_ASSIGN_OR_RETURN(
+      const LogEnd end,
+      WalkChanges(segments, entry, 0, [&](Location location, const Change& change) {
+        count.Add(location, change);
+        ++changes;
+      }));
+  ChangeSet set(ChangeIndex::Private(ChangeIndex::CapacityFor(changes)), std::move(segments));
+  IndexFiller filler(&set);
+  BASALT_RETURN_IF_ERROR(
+      WalkChanges(set.segments(), entry, 0, [&](Location location, const Change& change) {
+        filler.Add(location, change);
+      }).status());
+  set.index().StoreState({.visible_end = end.end,
+                          .entries = count.entries(),
+                          .changes = changes,
+                          .keys = filler.keys()});
+  return set;
+}
+
+Result<ChangeSet> GenerationOpener::OpenChangeSet(const ChangeSetEntry& entry,
+                                                  const GenerationList& list, Trust trust) {
+  BASALT_ASSIGN_OR_RETURN(auto segments, OpenSegments(entry));
+  if (trust == Trust::kNone) return BuildPrivate(std::move(segments), entry, list);
+  const std::string path = PathOf(NameOf(FileKind::kIndex, entry.index_file));
+  std::shared_ptr<ChangeIndex> index;
+  {
+    const std::lock_guard guard(mutex_);
+    BASALT_ASSIGN_OR_RETURN(index, Remembered(&indexes_, entry.index_file, [&] {
+                              return ChangeIndex::Open(fs_, path, boot_id_);
+                            }));
+  }
+  if (index == nullptr) {
+    return Status(StatusCode::kCorruption,
+                  path + ": is damaged; opening the map to write makes a new one");
+  }
+  ChangeSet set(std::move(index), std::move(segments));
+  if (trust == Trust::kPublished) return set;
+  const std::optional<uint64_t> end = set.index().visible_end();
+  if (!end || *end > kLocationMax || !set.index().entries() || !set.index().changes() ||
+      !set.index().keys()) {
+    return Status(StatusCode::kCorruption,
+                  path + ": its state is damaged; opening the map to write makes a new one");
+  }
+  BASALT_RETURN_IF_ERROR(set.VerifyIndex(entry, static_cast<Location>(*end)));
+  return set;
+}
+
+Result<std::shared_ptr<const Generation>> GenerationOpener::Open(ListFile listed, Trust trust) {
+  const GenerationList& list = listed.list;
+  std::vector<std::shared_ptr<const BaseFile>> bases;
+  bases.reserve(list.shards.size());
+  for (const ShardEntry& shard : list.shards) {
+    std::shared_ptr<const BaseFile>& base = bases.emplace_back();
+    if (shard.base_file == 0) continue;
+    BASALT_ASSIGN_OR_RETURN(base, OpenBase(shard.base_file));
+  }
+  std::vector<ChangeSet> sets;
+  for (const ChangeSetEntry& entry : list.change_sets) {
+    BASALT_ASSIGN_OR_RETURN(ChangeSet set, OpenChangeSet(entry, list, trust));
+    sets.push_back(std::move(set));
+  }
+  return std::shared_ptr<const Generation>(
+      std::make_shared<Generation>(std::move(listed), std::move(bases), std::move(sets)));
+}
+
+Result<uint64_t> NewestGenerationNumber(io::FileSystem* fs, const std::string& directory) {
+  BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs->List(directory));
+  std::optional<uint64_t> newest;
+  for (const std::string& name : names) {
+    const std::optional<FileName> parsed = ParseFileName(name);
+    if (parsed && parsed->kind == FileKind::kGeneration) {
+      newest = std::max(newest.value_or(0), parsed->number);
+    }
+  }
+  if (newest) return *newest;
+  const bool database = std::find(names.begin(), names.end(), "MANIFEST") != names.end();
+  return Status(StatusCode::kNotFound,
+                directory + (database ? ": is a database, not a shared map"
+                                      : ": is no shared map: it holds no generation"));
+}
+
+}  // namespace basalt::shared_map

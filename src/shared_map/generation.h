@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shared_map/base_file.h"
+#include "shared_map/change_set.h"
+#include "shared_map/environment.h"
+#include "shared_map/generation_list.h"
+
+namespace basalt::shared_map {
+
+/// The files of one generation, mapped. Its list never changes; its newest changes grow while it is
+/// the map's newest generation. Thread-safe.
+///
+/// A key is looked up in the newest changes, then in those that are being folded, unless the key's
+/// shard has been, then in the shard's base.
+class Generation {
+ public:
+  Generation(ListFile listed, std::vector<std::shared_ptr<const BaseFile>> bases,
+             std::vector<ChangeSet> change_sets);
+
+  const GenerationList& list() const noexcept { return list_; }
+  uint64_t number() const noexcept { return list_.number; }
+  /// The newest; then those being folded, if there are any.
+  const std::vector<ChangeSet>& change_sets() const noexcept { return change_sets_; }
+  const ChangeSet& newest() const noexcept { return change_sets_.front(); }
+  /// One a shard; null: it has no records.
+  const std::vector<std::shared_ptr<const BaseFile>>& bases() const noexcept { return bases_; }
+
+  uint64_t ShardOf(uint64_t hash) const noexcept { return (hash >> 1) >> shard_shift_; }
+  /// The place where what is held for the key is read from: prefetching and looking up in steps.
+  const BaseFile* BaseOf(uint64_t hash) const noexcept { return base_pointers_[ShardOf(hash)]; }
+
+  /// `limit`: of the newest changes.
+  [[gnu::always_inline]] Found Find(uint64_t hash, std::string_view key, uint64_t limit,
+                                    std::string_view* value) const noexcept {
+    const BaseFile* const base = BaseOf(hash);
+    if (!MayHaveChanges()) [[likely]] {
+      return base == nullptr ? Found::kAbsent : base->Find(key, hash, value);
+    }
+    return FindChanged(hash, key, limit, value);
+  }
+  /// Whether a change decides about the key. kAbsent: the base does.
+  Found FindInChanges(uint64_t hash, std::string_view key, uint64_t limit,
+                      Change* change) const noexcept;
+  /// The newest change that may be of a key of this hash, where it lies. No set: the base decides.
+  struct Candidate {
+    const ChangeSet* set = nullptr;
+    Location location = 0;
+  };
+  Candidate CandidateOf(uint64_t hash) const noexcept {
+    const uint64_t newest_word = newest_index_->Candidate(hash);
+    if (newest_word != 0) return {&newest(), ChangeIndex::LocationOf(newest_word)};
+    if (!folding_ || list_.shards[ShardOf(hash)].change_sets < 2) return {};
+    const ChangeSet& set = change_sets_[1];
+    const uint64_t word = set.index().Candidate(hash);
+    if (word == 0) return {};
+    return {&set, ChangeIndex::LocationOf(word)};
+  }
+  bool MayHaveChanges() const noexcept { return folding_ || newest_index_->HasChanges(); }
+
+  /// What readers know.
+  SharedMapStats GetStats() const;
+
+  /// Why Find said kCorrupt.
+  Status WhyCorrupt(uint64_t hash, std::string_view key, uint64_t limit) const;
+
+ private:
+  Found FindChanged(uint64_t hash, std::string_view key, uint64_t limit,
+                    std::string_view* value) const noexcept;
+
+  const GenerationList list_;
+  const std::unique_ptr<io::File> list_file_;  // Marked as in use.
+  const uint32_t shard_shift_;
+  const bool folding_;
+  const std::vector<std::shared_ptr<const BaseFile>> bases_;
+  const std::vector<const BaseFile*> base_pointers_;
+  const std::vector<ChangeSet> change_sets_;
+  const ChangeIndex* const newest_index_;
+};
+
+/// Opens generations, and keeps no file mapped twice. Thread-safe.
+class GenerationOpener {
+ public:
+  /// How far index files can be believed.
+  enum class Trust : uint8_t {
+    kVerified,   ///< Written since the machine was started; verified against the log.
+    kPublished,  ///< The same, and this process has seen it being published.
+    kNone,       ///< The machine was started since: private ones are built.
+  };
+
+  GenerationOpener(io::FileSystem* fs, std::string directory, uint64_t boot_id)
+      : fs_(fs), directory_(std::move(directory)), boot_id_(boot_id) {}
+
+  /// NotFound: a file is gone, perhaps because a newer generation has been published.
+  Result<std::shared_ptr<const Generation>> Open(ListFile listed, Trust trust);
+
+  Result<std::shared_ptr<const BaseFile>> OpenBase(uint64_t number);
+  Result<std::vector<std::shared_ptr<const LogSegment>>> OpenSegments(const ChangeSetEntry& entry);
+  /// Of a file that this process has made.
+  void Remember(uint64_t number, const std::shared_ptr<ChangeIndex>& index);
+  std::string PathOf(const std::string& name) const { return io::JoinPath(directory_, name); }
+
+ private:
+  Result<ChangeSet> OpenChangeSet(const ChangeSetEntry& entry, const GenerationList& list,
+                                  Trust trust);
+  Result<ChangeSet> BuildPrivate(std::vector<std::shared_ptr<const LogSegment>> segments,
+                                 const ChangeSetEntry& entry, const GenerationList& list);
+
+  io::FileSystem* const fs_;
+  const std::string directory_;
+  const uint64_t boot_id_;
+  std::mutex mutex_;  // Covers the rest, and opening.
+  std::map<uint64_t, std::weak_ptr<const BaseFile>> bases_;
+  std::map<uint64_t, std::weak_ptr<const LogSegment>> segments_;
+  std::map<uint64_t, std::weak_ptr<ChangeIndex>> indexes_;
+};
+
+/// The highest number of a generation in the directory. NotFound: there is none.
+Result<uint64_t> NewestGenerationNumber(io::FileSystem* fs, const std::string& directory);
+
+}  // namespace basalt::shared_map

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/file_system.h"
+
+// A file gen-NNNNNN: which files the map consists of. Immutable, written whole: as .tmp, synced,
+// renamed, its directory synced, and only then published in CONTROL.
+//
+//   offset size
+//        0    8  "BSALTMG1"
+//        8    4  version: 1
+//       12    4  required features: 0
+//       16    8  map id
+//       24    8  number of this generation
+//       32    8  next number of a base, log or index file
+//       40    8  live entries, as of location `counted` of the newest changes
+//       48    4  counted
+//       52    4  log2 of the shards, at most 20
+//       56    4  change sets, 1 or 2: the newest; then those being folded into the base
+//       60    4  0
+//       64   12  a shard: number of its base file (8; 0: no records), change sets that apply to it
+//                (2), 1 if the file also holds records of shards that were split off (2)
+//        .   16  a change set: number of its index file (8), log segments (4), 0 (4)
+//        .   32  a segment of it: number of its file (8), capacity in bytes (8), first location
+//        (4),
+//                end location (4; 0: it is open), low half of its last record's checksum (4), 0 (4)
+//        .    8  checksum of all before
+
+namespace basalt::shared_map {
+
+/// A place in a log, counted in units of 8 bytes over all segments of a change set. 0: none.
+using Location = uint32_t;
+
+struct SegmentEntry {
+  uint64_t file = 0;
+  uint64_t capacity_bytes = 0;
+  Location first = 0;
+  Location end = 0;            ///< 0: open, the log goes on.
+  uint32_t last_checksum = 0;  ///< Of what stands before `end`.
+  bool operator==(const SegmentEntry&) const = default;
+};
+
+struct ChangeSetEntry {
+  uint64_t index_file = 0;
+  std::vector<SegmentEntry> segments{};
+  bool operator==(const ChangeSetEntry&) const = default;
+};
+
+struct ShardEntry {
+  uint64_t base_file = 0;
+  uint16_t change_sets = 1;  ///< 1: the newest; 2: also those being folded.
+  bool mixed = false;        ///< The base also holds records of other shards.
+  bool operator==(const ShardEntry&) const = default;
+};
+
+struct GenerationList {
+  static constexpr uint32_t kShardBitsMax = 20;
+  static constexpr uint64_t kBytesMax = uint64_t{64} << 20;
+
+  uint64_t map_id = 0;
+  uint64_t number = 0;
+  uint64_t next_file = 1;
+  uint64_t entries = 0;
+  Location counted = 0;
+  uint32_t shard_bits = 0;
+  std::vector<ShardEntry> shards{ShardEntry{}};
+  std::vector<ChangeSetEntry> change_sets{};
+
+  bool operator==(const GenerationList&) const = default;
+  bool folding() const noexcept { return change_sets.size() > 1; }
+  /// Names of the files in it.
+  std::vector<std::string> FileNames() const;
+
+  std::string Encode() const;
+  /// `source` is named in errors. Every number that is used later is checked.
+  static Result<GenerationList> Decode(std::string_view bytes, std::string_view source);
+};
+
+/// A generation's list, and its file, which is marked as in use while it is open.
+struct ListFile {
+  GenerationList list;
+  std::unique_ptr<io::File> file;
+
+  static Result<ListFile> Open(io::FileSystem* fs, std::string_view directory, uint64_t number);
+  /// Writes the file under its name: what it names must be synced. Afterwards it survives a power
+  /// cut. On an error there is no such file, or the Status `*undo` says that it could not be
+  /// removed.
+  static Status Write(io::FileSystem* fs, const std::string& directory, const GenerationList& list,
+                      Status* undo);
+};
+
+}  // namespace basalt::shared_map

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "basalt/shared_map.h"
+#include "base/hash.h"
+#include "shared_map/core.h"
+
+namespace basalt::shared_map {
+
+/// What a Reader is, and its Views hold on to: it goes when the last of them does.
+struct ReaderState {
+  /// The Reader itself, if it lives, and its Views. Stands first: Views know only this.
+  uint64_t pins = 1;
+  uint64_t seen_word = 0;  // Of the control page.
+  std::shared_ptr<const Generation> generation;
+  uint64_t limit = ChangeSet::kNoLimit;  // Of the newest changes.
+  bool is_snapshot = false;
+  std::shared_ptr<Core> core;
+  const ControlPage* control = nullptr;  // Of the core.
+
+  /// To the newest generation, unless something holds this one.
+  Status Follow() {
+    if (pins != 1 || is_snapshot || control->word() == seen_word) [[likely]] {
+      return Status();
+    }
+    return FollowNow();
+  }
+  [[gnu::noinline]] Status FollowNow();
+
+  Result<std::optional<SharedMap::View>> Get(std::string_view key);
+  /// `results` are without a value and without an error. `kChanges`: there may be changes.
+  template <bool kChanges>
+  void GetGroup(std::span<const std::string_view> keys,
+                std::span<Result<std::optional<SharedMap::View>>> results);
+  [[gnu::cold, gnu::noinline]] Status WhyCorrupt(std::string_view key) const {
+    return generation->WhyCorrupt(base::Hash(key), key, limit);
+  }
+  SharedMap::View ViewOf(std::string_view value) noexcept {
+    return SharedMap::View(value.data(), value.size(), &pins);
+  }
+};
+
+/// ParallelScan of a generation as of `limit`.
+Status ScanGeneration(
+    const Generation& generation, uint64_t limit, uint32_t threads,
+    const std::function<Status(std::string_view key, std::string_view value)>& visit);
+
+}  // namespace basalt::shared_map

@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+#include "shared_map/reader_state.h"
+
+// A scan goes over pieces of the bases, and then over pieces of the change indexes. Each record is
+// given once: by the base unless a change decides about its key, by the folding changes unless a
+// newer one does, else by the newest changes.
+
+namespace basalt::shared_map {
+namespace {
+
+constexpr uint64_t kPiece = uint64_t{16} << 10;
+
+using Visit = std::function<Status(std::string_view key, std::string_view value)>;
+
+/// Slots of a shard's base, or words of a change set's index.
+struct Piece {
+  uint64_t shard;
+  int change_set;  // -1: of the base.
+  uint64_t begin;
+  uint64_t end;
+};
+
+std::vector<Piece> PiecesOf(const Generation& generation) {
+  std::vector<Piece> pieces;
+  const auto add = [&](uint64_t shard, int change_set, uint64_t size) {
+    for (uint64_t begin = 0; begin < size; begin += kPiece) {
+      pieces.push_back({shard, change_set, begin, std::min(begin + kPiece, size)});
+    }
+  };
+  for (uint64_t shard = 0; shard < generation.bases().size(); ++shard) {
+    const BaseFile* const base = generation.bases()[shard].get();
+    if (base != nullptr) add(shard, -1, base->figures().records);
+  }
+  for (size_t set = 0; set < generation.change_sets().size(); ++set) {
+    add(0, static_cast<int>(set), generation.change_sets()[set].index().capacity());
+  }
+  return pieces;
+}
+
+class Scan {
+ public:
+  Scan(const Generation& generation, uint64_t limit, const Visit& visit)
+      : generation_(generation), limit_(limit), visit_(visit), pieces_(PiecesOf(generation)) {}
+
+  /// Takes pieces until none is left or somebody met an error.
+  void Work() {
+    for (size_t at = next_++; at < pieces_.size() && !stopped_.load(); at = next_++) {
+      Status status;
+      try {
+        const Piece& piece = pieces_[at];
+        status = piece.change_set < 0 ? ScanBase(piece) : ScanChanges(piece);
+      } catch (...) {
+        const std::lock_guard guard(mutex_);
+        if (!exception_) exception_ = std::current_exception();
+        stopped_ = true;
+      }
+      if (status.ok()) continue;
+      const std::lock_guard guard(mutex_);
+      if (status_.ok()) status_ = status;
+      stopped_ = true;
+    }
+  }
+  size_t pieces() const { return pieces_.size(); }
+  Status status() const {
+    if (exception_) std::rethrow_exception(exception_);
+    return status_;
+  }
+
+ private:
+  Status ScanBase(const Piece& piece) const {
+    const BaseFile& base = *generation_.bases()[piece.shard];
+    for (uint64_t slot = piece.begin; slot < piece.end; ++slot) {
+      BASALT_ASSIGN_OR_RETURN(const RecordRef record, base.At(slot));
+      const uint64_t hash = base::Hash(record.key());
+      // A base that is being split is that of several shards.
+      if (generation_.ShardOf(hash) != piece.shard) continue;
+      if (generation_.MayHaveChanges()) {
+        Change change;
+        const Found found = generation_.FindInChanges(hash, record.key(), limit_, &change);
+        if (found == Found::kCorrupt) return generation_.WhyCorrupt(hash, record.key(), limit_);
+        if (found == Found::kPresent) continue;
+      }
+      BASALT_RETURN_IF_ERROR(visit_(record.key(), record.value()));
+    }
+    return Status();
+  }
+
+  Status ScanChanges(const Piece& piece) const {
+    const ChangeSet& set = generation_.change_sets()[static_cast<size_t>(piece.change_set)];
+    for (uint64_t at = piece.begin; at < piece.end; ++at) {
+      const uint64_t word = set.index().WordAt(at);
+      if (word == 0) continue;
+      Change change;
+      if (!set.At(ChangeIndex::LocationOf(word), &change)) {
+        return Status(StatusCode::kCorruption, set.segments().front()->path() +
+                                                   ": a change that the index leads to is damaged");
+      }
+      // The newest change of the key as of the limit, and whether it is one of this set.
+      const std::string_view key = change.record.key();
+      const uint64_t hash = base::Hash(key);
+      const char* const seen = change.record.address();
+      Change counted;
+      const Found found = generation_.FindInChanges(hash, key, limit_, &counted);
+      if (found == Found::kCorrupt) return generation_.WhyCorrupt(hash, key, limit_);
+      if (found == Found::kAbsent || !counted.is_put()) continue;
+      if (piece.change_set != 0 && counted.record.address() != seen) continue;
+      if (piece.change_set == 0 && !IsOfNewest(counted)) continue;
+      BASALT_RETURN_IF_ERROR(visit_(counted.record.key(), counted.record.value()));
+    }
+    return Status();
+  }
+
+  bool IsOfNewest(const Change& change) const {
+    const auto& segments = generation_.newest().segments();
+    return std::any_of(segments.begin(), segments.end(), [&](const auto& segment) {
+      const char* const begin = segment->AddressOf(segment->first());
+      return change.record.address() >= begin &&
+             change.record.address() < begin + segment->capacity_bytes();
+    });
+  }
+
+  const Generation& generation_;
+  const uint64_t limit_;
+  const Visit& visit_;
+  const std::vector<Piece> pieces_;
+  std::atomic<size_t> next_{0};
+  std::atomic<bool> stopped_{false};
+  std::mutex mutex_;  // Covers the rest.
+  Status status_;
+  std::exception_ptr exception_;
+};
+
+}  // namespace
+
+Status ScanGeneration(const Generation& generation, uint64_t limit, uint32_t threads,
+                      const Visit& visit) {
+  if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
+  Scan scan(generation, limit, visit);
+  std::vector<std::thread> others;
+  size_t wanted = std::min<size_t>(threads, scan.pieces());
+  while (others.size() + 1 < wanted) {
+    try {
+      others.emplace_back([&] { scan.Work(); });
+    } catch (const std::exception&) {
+      wanted = others.size() + 1;  // Those that there are do the same work.
+    }
+  }
+  scan.Work();
+  for (std::thread& thread : others) thread.join();
+  return scan.status();
+}
+
+}  // namespace basalt::shared_map

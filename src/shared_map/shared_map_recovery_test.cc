@@ -1,0 +1,425 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "shared_map/change_index.h"
+#include "shared_map/file_names.h"
+#include "shared_map/test_map.h"
+
+// Power cuts, killed writers, failing calls, full disks and flipped bits, on a simulated disk.
+
+namespace basalt::shared_map {
+namespace {
+
+std::string KeyOf(uint64_t number) { return "key:" + std::to_string(number); }
+
+/// Random writes to a map and to a model of it.
+class Workload {
+ public:
+  Workload(uint64_t seed, Durability durability) : random_(seed), durability_(durability) {}
+
+  /// False: a write failed. It is then in doubt, the one before it is not.
+  bool Step(SharedMap* map) {
+    before_ = model_;
+    WriteOptions options;
+    options.durability = durability_;
+    const std::string key = KeyOf(random_.Below(60));
+    const std::string value(random_.Below(300), static_cast<char>('a' + random_.Below(26)));
+    Status status;
+    switch (random_.Below(20)) {
+      case 0:
+        // Says nothing about what the map holds, whether it succeeds or not.
+        return map->Optimize().ok();
+      case 1: {
+        WriteBatch batch;
+        for (int i = 0; i < 5; ++i) {
+          const std::string other = KeyOf(random_.Below(60));
+          batch.Put(other, value);
+          model_[other] = value;
+        }
+        status = map->Write(batch, options);
+        break;
+      }
+      case 2:
+      case 3:
+        model_.erase(key);
+        status = map->Erase(key, options);
+        break;
+      default:
+        model_[key] = value;
+        status = map->Put(key, value, options);
+    }
+    return status.ok();
+  }
+  const Model& model() const { return model_; }
+  /// As of before the last write.
+  const Model& before() const { return before_; }
+  base::Random& random() { return random_; }
+
+ private:
+  base::Random random_;
+  Durability durability_;
+  Model model_;
+  Model before_;
+};
+
+Model ContentsOf(const SharedMap& map) {
+  auto reader = map.NewReader().value();
+  return Contents(&reader);
+}
+
+TEST(SharedMapPowerCut, WhatIsSyncedSurvivesWhenItIsCutAtAnyCall) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    TestMachine machine;
+    Workload workload(seed, Durability::kPower);
+    auto map = machine.Create().value();
+    for (int cut = 0; cut < 3; ++cut) {
+      const uint64_t at_call = 1 + workload.random().Below(300);
+      machine.fs().ResetCalls();
+      const uint64_t cut_seed = workload.random().Next();
+      machine.fs().SetObserver([&](uint64_t call, std::string_view, std::string_view) {
+        if (call != at_call) return;
+        machine.Restart(cut_seed);
+        // The process is gone, too.
+        machine.fs().SetFault(
+            {.kind = io::Fault::Kind::kError, .at_call = 1, .error = EIO, .sticky = true});
+      });
+      int steps = 0;
+      while (workload.Step(map.get()) && steps < 500) ++steps;
+      machine.fs().SetObserver({});
+      map.reset();
+      machine.fs().ClearFault();
+      {
+        // A reader may come before any writer.
+        auto attached = machine.Attach();
+        ASSERT_TRUE(attached) << attached.error().ToString();
+        const Model read = ContentsOf(**attached);
+        EXPECT_TRUE(read == workload.model() || read == workload.before());
+        auto opened = machine.Open();
+        ASSERT_TRUE(opened) << opened.error().ToString();
+        map = std::move(*opened);
+        const Model contents = ContentsOf(*map);
+        EXPECT_TRUE(contents == workload.model() || contents == workload.before());
+        EXPECT_EQ(map->GetStats()->entries, contents.size());
+        // What is in doubt must not change any more.
+        workload = Workload(seed + 1000 * static_cast<uint64_t>(cut + 1), Durability::kPower);
+        for (const auto& [key, value] : contents) ASSERT_TRUE(map->Erase(key).ok());
+        ASSERT_TRUE(map->Sync().ok());
+        auto reader = (*attached)->NewReader().value();
+        EXPECT_TRUE(Contents(&reader).empty()) << "a reader from before the writer follows it";
+      }
+    }
+  }
+}
+
+TEST(SharedMapPowerCut, WhatIsNotSyncedLeavesAPrefix) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    TestMachine machine;
+    Workload workload(seed, Durability::kProcess);
+    auto map = machine.Create().value();
+    std::vector<Model> states = {workload.model()};
+    size_t durable = 0;
+    const uint64_t steps = 1 + workload.random().Below(300);
+    for (uint64_t step = 0; step < steps; ++step) {
+      ASSERT_TRUE(workload.Step(map.get()));
+      states.push_back(workload.model());
+      if (workload.random().OneIn(50)) {
+        ASSERT_TRUE(map->Sync().ok());
+        durable = states.size() - 1;
+      }
+    }
+    machine.Restart(seed);
+    map.reset();
+    auto opened = machine.Open();
+    ASSERT_TRUE(opened) << opened.error().ToString();
+    const Model contents = ContentsOf(**opened);
+    const auto found =
+        std::find(states.begin() + static_cast<ptrdiff_t>(durable), states.end(), contents);
+    EXPECT_NE(found, states.end());
+  }
+}
+
+TEST(SharedMapKill, AKilledWriterLosesNothingThatItAcknowledged) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    TestMachine machine;
+    Workload workload(seed, Durability::kProcess);
+    auto map = machine.Create().value();
+    auto attached = machine.Attach().value();
+    auto reader = attached->NewReader().value();
+    for (int kill = 0; kill < 3; ++kill) {
+      // From some call on nothing that the writer does reaches the disk, also what it would undo.
+      machine.fs().SetFault({.kind = io::Fault::Kind::kError,
+                             .at_call = 1 + workload.random().Below(200),
+                             .error = EIO,
+                             .sticky = true});
+      int steps = 0;
+      while (workload.Step(map.get()) && steps < 500) ++steps;
+      map.reset();
+      machine.fs().ClearFault();
+      const Model read = Contents(&reader);
+      EXPECT_TRUE(read == workload.model() || read == workload.before());
+      auto opened = machine.Open();
+      ASSERT_TRUE(opened) << opened.error().ToString();
+      map = std::move(*opened);
+      const Model contents = ContentsOf(*map);
+      EXPECT_TRUE(contents == workload.model() || contents == workload.before());
+      EXPECT_EQ(Contents(&reader), contents);
+      for (const auto& [key, value] : contents) ASSERT_TRUE(map->Erase(key).ok());
+      workload = Workload(seed + 1000 * static_cast<uint64_t>(kill + 1), Durability::kProcess);
+    }
+  }
+}
+
+TEST(SharedMapFaults, AnyCallThatFailsOnceIsAnErrorAndLosesNothing) {
+  for (const int error : {EIO, ENOSPC}) {
+    uint64_t happened = 0;
+    for (uint64_t at_call = 1;; ++at_call) {
+      SCOPED_TRACE(at_call);
+      TestMachine machine;
+      Workload workload(5, Durability::kPower);
+      auto map = machine.Create().value();
+      auto reader = map->NewReader().value();
+      machine.fs().SetFault({.kind = io::Fault::Kind::kError, .at_call = at_call, .error = error});
+      for (int step = 0; step < 40; ++step) {
+        if (workload.Step(map.get())) continue;
+        // In doubt: asked until it is known. A writer that goes on has the one or the other.
+        const Model contents = Contents(&reader);
+        EXPECT_TRUE(contents == workload.model() || contents == workload.before());
+        break;
+      }
+      const bool done = !machine.fs().FaultHappened();
+      machine.fs().ClearFault();
+      map.reset();
+      auto opened = machine.Open();
+      ASSERT_TRUE(opened) << opened.error().ToString();
+      const Model contents = ContentsOf(**opened);
+      EXPECT_TRUE(contents == workload.model() || contents == workload.before());
+      if (done) break;
+      ++happened;
+    }
+    EXPECT_GT(happened, 100u);
+  }
+}
+
+TEST(SharedMapFaults, CreateOpenAndBuildSurviveAnyFailedCall) {
+  for (uint64_t at_call = 1;; ++at_call) {
+    SCOPED_TRACE(at_call);
+    TestMachine machine;
+    machine.fs().SetFault({.kind = io::Fault::Kind::kError, .at_call = at_call, .error = EIO});
+    const Model model = {{"a", "1"}, {"b", "2"}};
+    bool acknowledged = false;
+    {
+      auto builder =
+          CreateMapBuilder(TestMachine::kPath, {}, Duplicates::kRefuse, machine.environment());
+      if (builder && (*builder)->Add("a", "1").ok() && (*builder)->Add("b", "2").ok()) {
+        acknowledged = (*builder)->Finish().has_value();
+      }
+    }
+    if (acknowledged) {
+      static_cast<void>(machine.Open());
+      static_cast<void>(machine.Attach());
+    }
+    const bool done = !machine.fs().FaultHappened();
+    machine.fs().ClearFault();
+    auto opened = machine.Open();
+    if (acknowledged) {
+      ASSERT_TRUE(opened) << opened.error().ToString();
+    }
+    if (opened) {
+      EXPECT_EQ(ContentsOf(**opened), model);
+    } else {
+      auto again =
+          CreateMapBuilder(TestMachine::kPath, {}, Duplicates::kRefuse, machine.environment());
+      ASSERT_TRUE(again) << again.error().ToString();
+      EXPECT_TRUE((*again)->Finish());
+    }
+    if (done) break;
+  }
+}
+
+TEST(SharedMapFullDisk, AWriteThatFindsNoRoomFailsAndLaterOnesGoOn) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  Model model;
+  machine.fs().SetCapacity(machine.fs().BytesUsed() + (uint64_t{6} << 20));
+  Status status;
+  for (uint64_t i = 0; status.ok(); ++i) {
+    const std::string value(2000, static_cast<char>('a' + i % 26));
+    status = map->Put(KeyOf(i), value);
+    if (status.ok()) model[KeyOf(i)] = value;
+    ASSERT_LT(i, 20'000u);
+  }
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.ToString();
+  EXPECT_EQ(map->Optimize().code(), StatusCode::kResourceExhausted);
+  ExpectHolds(*map, model);
+  machine.fs().SetCapacity(0);
+  ASSERT_TRUE(map->Put("later", "1").ok());
+  model["later"] = "1";
+  ASSERT_TRUE(map->Optimize().ok());
+  ExpectHolds(*map, model);
+  map.reset();
+  ExpectHolds(*machine.Open().value(), model);
+}
+
+TEST(SharedMapRestart, AReaderWithoutAWriterDoesNotBelieveTheIndex) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  ASSERT_TRUE(map->Put("a", "old").ok());
+  ASSERT_TRUE(map->Optimize().ok());
+  WriteOptions power;
+  power.durability = Durability::kPower;
+  ASSERT_TRUE(map->Put("a", "new", power).ok());
+  // All that was synced is there; the index never was.
+  machine.Restart(1, io::CrashMode::kNone);
+  map.reset();
+  auto attached = machine.Attach().value();
+  ExpectHolds(*attached, {{"a", "new"}});
+  map = machine.Open().value();
+  ASSERT_TRUE(map->Put("a", "newest").ok());
+  auto reader = attached->NewReader().value();
+  EXPECT_EQ(Lookup(&reader, "a"), "newest");
+}
+
+constexpr std::string_view kLastErased = "key:7";
+constexpr std::string_view kValueOfLastErased = "value 7";
+
+/// A small map with all kinds of files in use, and what it holds.
+Model FillSmall(SharedMap* map) {
+  Model model;
+  for (uint64_t i = 0; i < 12; ++i) {
+    model[KeyOf(i)] = "value " + std::to_string(i);
+    EXPECT_TRUE(map->Put(KeyOf(i), model[KeyOf(i)]).ok());
+  }
+  EXPECT_TRUE(map->Optimize().ok());
+  for (uint64_t i = 3; i < 6; ++i) {
+    model[KeyOf(i)] = "changed";
+    EXPECT_TRUE(map->Put(KeyOf(i), "changed").ok());
+  }
+  model.erase(std::string(kLastErased));
+  EXPECT_TRUE(map->Erase(kLastErased).ok());
+  return model;
+}
+
+/// Every answer is an error or that of one of the models.
+void ExpectErrorsOrRightAnswers(const Result<std::unique_ptr<SharedMap>>& map,
+                                const std::vector<Model>& models) {
+  if (!map) return;
+  auto reader = (*map)->NewReader();
+  if (!reader) return;
+  Model contents;
+  const Status scanned = reader->ParallelScan(1, [&](std::string_view key, std::string_view value) {
+    contents.emplace(key, value);
+    return Status();
+  });
+  bool right = false;
+  for (const Model& model : models) {
+    bool fits = !scanned.ok() || contents == model;
+    for (uint64_t i = 0; i < 14; ++i) {
+      const auto found = reader->Get(KeyOf(i));
+      if (!found) continue;
+      const auto at = model.find(KeyOf(i));
+      fits = fits && found->has_value() == (at != model.end()) &&
+             (at == model.end() || **found == std::string_view(at->second));
+    }
+    right = right || fits;
+  }
+  ASSERT_TRUE(right);
+}
+
+/// After a power cut a damaged last change cannot be told from one that was being written.
+enum class Ending { kClosed, kKilled, kRestarted };
+
+void DamageEverything(
+    Ending ending, SharedMapLayout layout,
+    const std::function<void(io::SimFileSystem*, const std::string& path, uint64_t size,
+                             const std::function<void()>&)>& damage) {
+  TestMachine machine;
+  auto map = machine.Create({.durability = Durability::kPower, .layout = layout}).value();
+  std::vector<Model> models = {FillSmall(map.get())};
+  if (ending == Ending::kRestarted) {
+    models.push_back(models.front());
+    models.back()[std::string(kLastErased)] = kValueOfLastErased;
+  }
+  if (ending == Ending::kClosed) map.reset();
+  auto disk = machine.fs().Clone();  // Without the lock: the writer was killed.
+  map.reset();
+  const uint64_t boots = machine.boots() + (ending == Ending::kRestarted ? 1 : 0);
+  const std::vector<std::string> names = disk->List("/map").value();
+  for (const std::string& name : names) {
+    if (name == kLockName) continue;
+    const std::string path = "/map/" + name;
+    uint64_t calls = 0;
+    damage(disk.get(), path, disk->FileSize(path).value(), [&] {
+      SCOPED_TRACE(path);
+      Environment environment = machine.environment();
+      environment.fs = disk.get();
+      environment.boot_id = boots;
+      ExpectErrorsOrRightAnswers(AttachMap(TestMachine::kPath, environment), models);
+      // A writer changes the disk.
+      if (calls++ % 8 != 0) return;
+      TestMachine other(disk->Clone(), boots);
+      ExpectErrorsOrRightAnswers(other.Open(), models);
+    });
+  }
+}
+
+/// Beyond this a log is zeros that nobody has written yet; other files are shorter.
+constexpr uint64_t kWrittenBytes = uint64_t{16} << 10;
+
+TEST(SharedMapDamage, EveryFlippedByteIsAnErrorOrARightAnswer) {
+  for (const Ending ending : {Ending::kClosed, Ending::kKilled, Ending::kRestarted}) {
+    for (const SharedMapLayout layout : {SharedMapLayout::kFixed, SharedMapLayout::kVariable}) {
+      if (ending != Ending::kClosed && layout == SharedMapLayout::kVariable) continue;
+      SCOPED_TRACE(static_cast<int>(ending));
+      DamageEverything(ending, layout,
+                       [&](io::SimFileSystem* disk, const std::string& path, uint64_t size,
+                           const std::function<void()>& expect) {
+                         // Every byte of it, and some of the zeros behind.
+                         base::Random random(size);
+                         for (uint64_t at = 0; at < std::min<uint64_t>(size, kWrittenBytes); ++at) {
+                           const uint64_t bit = 8 * at + random.Below(8);
+                           ASSERT_TRUE(disk->FlipBit(path, bit).ok());
+                           expect();
+                           ASSERT_TRUE(disk->FlipBit(path, bit).ok());
+                           if (testing::Test::HasFatalFailure()) return;
+                         }
+                         for (int i = 0; i < 300; ++i) {
+                           const uint64_t bit = random.Below(8 * size);
+                           ASSERT_TRUE(disk->FlipBit(path, bit).ok());
+                           expect();
+                           ASSERT_TRUE(disk->FlipBit(path, bit).ok());
+                           if (testing::Test::HasFatalFailure()) return;
+                         }
+                       });
+    }
+  }
+}
+
+TEST(SharedMapDamage, EveryTruncationIsAnErrorOrARightAnswer) {
+  for (const Ending ending : {Ending::kClosed, Ending::kRestarted}) {
+    DamageEverything(ending, SharedMapLayout::kDerived,
+                     [&](io::SimFileSystem* disk, const std::string& path, uint64_t size,
+                         const std::function<void()>& expect) {
+                       const std::string whole = io::ReadWholeFile(disk, path, size).value();
+                       const auto file = disk->Open(path, io::OpenMode::kReadWrite).value();
+                       for (uint64_t at = 0; at < size;
+                            at += at < kWrittenBytes ? 1 : 1 + size / 97) {
+                         ASSERT_TRUE(file->Truncate(at).ok());
+                         ASSERT_TRUE(file->Sync().ok());
+                         expect();
+                         ASSERT_TRUE(file->WriteAt(0, whole).ok());
+                         if (testing::Test::HasFatalFailure()) return;
+                       }
+                     });
+  }
+}
+
+}  // namespace
+}  // namespace basalt::shared_map

@@ -1,0 +1,454 @@
+#include "basalt/shared_map.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+#include "shared_map/test_map.h"
+
+namespace basalt::shared_map {
+namespace {
+
+std::string KeyOf(uint64_t number) { return "key:" + std::to_string(number); }
+
+TEST(SharedMap, HoldsWhatWasPut) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  Model model = {{"a", "1"}, {"", "empty key"}, {"b", ""}, {std::string(65'535, 'k'), "long"}};
+  model["large"] = std::string(3 << 20, 'v');
+  ASSERT_TRUE(PutAll(map.get(), model).ok());
+  ExpectHolds(*map, model);
+  ASSERT_TRUE(map->Optimize().ok());
+  ExpectHolds(*map, model);
+  ASSERT_TRUE(map->Erase("a").ok());
+  ASSERT_TRUE(map->Erase("never there").ok());
+  ASSERT_TRUE(map->Put("b", "two").ok());
+  model.erase("a");
+  model["b"] = "two";
+  ExpectHolds(*map, model);
+  EXPECT_EQ(map->GetStats()->changes, 2);
+  map.reset();
+  map = machine.Open().value();
+  ExpectHolds(*map, model);
+  ASSERT_TRUE(map->Optimize().ok());
+  ExpectHolds(*map, model);
+  EXPECT_EQ(map->GetStats()->changes, 0);
+}
+
+TEST(SharedMap, AgreesWithAModelThroughFoldsAndReopenings) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(seed);
+    TestMachine machine;
+    base::Random random(seed);
+    SharedMapOptions options;
+    options.layout = static_cast<SharedMapLayout>(random.Below(3));
+    auto map = machine.Create(options).value();
+    Model model;
+    for (int step = 0; step < 3000; ++step) {
+      const std::string key = KeyOf(random.Below(400));
+      const std::string value(random.Below(100), static_cast<char>('a' + random.Below(26)));
+      switch (random.Below(40)) {
+        case 0:
+          ASSERT_TRUE(map->Optimize().ok());
+          break;
+        case 1:
+          map.reset();
+          map = machine.Open(options).value();
+          break;
+        case 2: {
+          WriteBatch batch;
+          for (int i = 0; i < 20; ++i) {
+            const std::string other = KeyOf(random.Below(400));
+            if (random.OneIn(3)) {
+              batch.Delete(other);
+              model.erase(other);
+            } else {
+              batch.Put(other, value);
+              model[other] = value;
+            }
+          }
+          ASSERT_TRUE(map->Write(batch).ok());
+          break;
+        }
+        case 3:
+        case 4:
+        case 5:
+        case 6:
+          ASSERT_TRUE(map->Erase(key).ok());
+          model.erase(key);
+          break;
+        default:
+          ASSERT_TRUE(map->Put(key, value).ok());
+          model[key] = value;
+      }
+      if (step % 500 == 0) ExpectHolds(*map, model);
+    }
+    ExpectHolds(*map, model);
+    ExpectHolds(*machine.Attach().value(), model);
+  }
+}
+
+TEST(SharedMap, LogAndIndexGrowWithoutLosingAnything) {
+  TestMachine machine;
+  auto map = machine.Create({.optimize_in_background = false}).value();
+  auto reader = map->NewReader().value();
+  Model model;
+  for (int i = 0; i < 9000; ++i) {
+    model[KeyOf(static_cast<uint64_t>(i))] = std::string(600, static_cast<char>('a' + i % 26));
+    ASSERT_TRUE(
+        map->Put(KeyOf(static_cast<uint64_t>(i)), model[KeyOf(static_cast<uint64_t>(i))]).ok());
+    if (i % 1000 == 0) {
+      EXPECT_TRUE(Lookup(&reader, KeyOf(static_cast<uint64_t>(i))));
+    }
+  }
+  EXPECT_GT(map->GetStats()->log_capacity_bytes, 4u << 20);
+  ExpectHolds(*map, model);
+  map.reset();
+  ExpectHolds(*machine.Open().value(), model);
+}
+
+TEST(SharedMap, FoldsInTheBackgroundWhenChangesPileUp) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  Model model;
+  while (machine.executor().pending() == 0) {
+    const std::string key = KeyOf(model.size());
+    model[key] = "value";
+    ASSERT_TRUE(map->Put(key, "value").ok());
+    ASSERT_LT(model.size(), 200'000u);
+  }
+  ASSERT_TRUE(map->Put("during", "1").ok());
+  machine.executor().RunAll();
+  EXPECT_EQ(map->GetStats()->optimizations, 1);
+  EXPECT_EQ(map->GetStats()->optimize_error, "");
+  model["during"] = "1";
+  auto reader = map->NewReader().value();
+  EXPECT_EQ(Contents(&reader, 2), model);
+}
+
+TEST(SharedMap, AViewKeepsItsReaderOnItsGeneration) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  ASSERT_TRUE(map->Put("a", "old").ok());
+  ASSERT_TRUE(map->Optimize().ok());
+  auto reader = map->NewReader().value();
+  auto other = map->NewReader().value();
+  auto held = reader.Get("a").value();
+  const uint64_t before = reader.generation();
+  ASSERT_TRUE(map->Put("a", "new").ok());
+  ASSERT_TRUE(map->Optimize().ok());
+  EXPECT_EQ(held->view(), "old");
+  EXPECT_EQ(Lookup(&reader, "a"), "new") << "written to the log of its generation";
+  EXPECT_EQ(reader.generation(), before);
+  ASSERT_TRUE(map->Put("a", "newest").ok());
+  EXPECT_EQ(Lookup(&reader, "a"), "new");
+  EXPECT_EQ(Lookup(&other, "a"), "newest");
+  EXPECT_GT(map->GetStats()->generations_held, 0u);
+  held.reset();
+  EXPECT_EQ(Lookup(&reader, "a"), "newest");
+  EXPECT_EQ(map->GetStats()->generations_held, 0u);
+}
+
+TEST(SharedMap, ViewsOutliveReaderAndMap) {
+  TestMachine machine;
+  std::optional<SharedMap::View> view;
+  {
+    auto map = machine.Create().value();
+    ASSERT_TRUE(map->Put("a", std::string(1000, 'x')).ok());
+    auto reader = map->NewReader().value();
+    view = reader.Get("a").value();
+  }
+  EXPECT_EQ(view->view(), std::string(1000, 'x'));
+}
+
+TEST(SharedMap, SnapshotsStayAndSeeNoPartsOfBatches) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  Model model = {{"a", "1"}, {"b", "2"}, {"c", "3"}};
+  ASSERT_TRUE(PutAll(map.get(), model).ok());
+  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Put("b", "later").ok());
+  model["b"] = "later";
+  auto reader = map->NewReader().value();
+  auto snapshot = reader.GetSnapshot().value();
+  ASSERT_TRUE(map->Put("a", "changed").ok());
+  ASSERT_TRUE(map->Put("b", "changed").ok());
+  ASSERT_TRUE(map->Erase("c").ok());
+  ASSERT_TRUE(map->Put("d", "new").ok());
+  EXPECT_EQ(Contents(&snapshot), model);
+  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Put("e", "newer").ok());
+  EXPECT_EQ(Contents(&snapshot), model);
+  EXPECT_EQ(Lookup(&snapshot, "c"), "3");
+  EXPECT_EQ(Lookup(&snapshot, "d"), std::nullopt);
+  EXPECT_EQ(Lookup(&reader, "d"), "new");
+  auto again = snapshot.GetSnapshot().value();
+  EXPECT_EQ(Contents(&again), model);
+}
+
+TEST(SharedMap, UpdateSeesThePresentValueAndMayRemoveIt) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  const auto increment =
+      [](std::optional<std::string_view> present) -> Result<std::optional<std::string>> {
+    return std::optional<std::string>(
+        std::to_string(present ? std::stoi(std::string(*present)) + 1 : 1));
+  };
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(map->Update("n", increment).ok());
+  auto reader = map->NewReader().value();
+  EXPECT_EQ(Lookup(&reader, "n"), "3");
+  const auto refuse = [](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
+    return Status(StatusCode::kAborted, "no");
+  };
+  EXPECT_EQ(map->Update("n", refuse).code(), StatusCode::kAborted);
+  EXPECT_THROW(static_cast<void>(map->Update(
+                   "n",
+                   [](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
+                     throw std::runtime_error("mine");
+                   })),
+               std::runtime_error);
+  EXPECT_EQ(Lookup(&reader, "n"), "3");
+  const auto remove = [](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
+    return std::optional<std::string>();
+  };
+  ASSERT_TRUE(map->Update("n", remove).ok());
+  EXPECT_EQ(Lookup(&reader, "n"), std::nullopt);
+  EXPECT_EQ(map->GetStats()->entries, 0u);
+}
+
+TEST(SharedMap, ConcurrentUpdatesCountEachOther) {
+  auto map = SharedMap::Create(":memory:").value();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 500; ++i) {
+        ASSERT_TRUE(map->Update("n",
+                                [](std::optional<std::string_view> present)
+                                    -> Result<std::optional<std::string>> {
+                                  return std::optional<std::string>(std::to_string(
+                                      present ? std::stoi(std::string(*present)) + 1 : 1));
+                                })
+                        .ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  auto reader = map->NewReader().value();
+  EXPECT_EQ(Lookup(&reader, "n"), "2000");
+}
+
+TEST(SharedMap, RefusesWhatItDoesNotHave) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  EXPECT_EQ(map->Put(std::string(65'536, 'k'), "").code(), StatusCode::kInvalidArgument);
+  WriteOptions options;
+  options.ttl = std::chrono::milliseconds(1);
+  EXPECT_EQ(map->Put("a", "", options).code(), StatusCode::kUnsupported);
+  options = {};
+  options.keyspace = static_cast<KeyspaceId>(1);
+  EXPECT_EQ(map->Put("a", "", options).code(), StatusCode::kUnsupported);
+  options = {};
+  options.durability = Durability::kMemory;
+  EXPECT_EQ(map->Put("a", "", options).code(), StatusCode::kInvalidArgument);
+  WriteBatch batch;
+  batch.Put("a", "1");
+  batch.DeleteRange("a", "b");
+  EXPECT_EQ(map->Write(batch).code(), StatusCode::kUnsupported);
+  EXPECT_EQ(map->GetStats()->entries, 0u) << "nothing of a refused batch";
+  auto reader = map->NewReader().value();
+  std::vector<std::string_view> keys(2);
+  std::vector<Result<std::optional<SharedMap::View>>> results(1);
+  EXPECT_EQ(reader.MultiGet(keys, results).code(), StatusCode::kInvalidArgument);
+  ASSERT_TRUE(map->Close().ok());
+  ASSERT_TRUE(map->Close().ok());
+  EXPECT_EQ(map->Put("a", "1").code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Lookup(&reader, "a"), std::nullopt) << "readers go on";
+  EXPECT_EQ(machine.Create().error().code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(SharedMap::Open("").error().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(machine.Open({.durability = Durability::kMemory}).error().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(machine.Open({.build_memory = 1}).error().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(SharedMap, OneWriterAndAnyNumberOfReaders) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  EXPECT_EQ(machine.Open().error().code(), StatusCode::kBusy);
+  ASSERT_TRUE(map->Put("a", "1").ok());
+  auto attached = machine.Attach().value();
+  EXPECT_EQ(attached->Put("a", "2").code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(attached->Optimize().code(), StatusCode::kFailedPrecondition);
+  auto reader = attached->NewReader().value();
+  EXPECT_EQ(Lookup(&reader, "a"), "1");
+  ASSERT_TRUE(map->Put("a", "2").ok());
+  EXPECT_EQ(Lookup(&reader, "a"), "2");
+  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Put("b", "3").ok());
+  EXPECT_EQ(Lookup(&reader, "b"), "3");
+  map.reset();
+  map = machine.Open().value();
+  ASSERT_TRUE(map->Put("b", "4").ok());
+  EXPECT_EQ(Lookup(&reader, "b"), "4") << "follows the next writer";
+}
+
+TEST(SharedMap, ReadersFollowAMapThatIsReplaced) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  ASSERT_TRUE(map->Put("a", "1").ok());
+  auto attached = machine.Attach().value();
+  auto reader = attached->NewReader().value();
+  EXPECT_EQ(Lookup(&reader, "a"), "1");
+  map.reset();
+  auto builder =
+      CreateMapBuilder(TestMachine::kPath, {.overwrite = true}, {}, machine.environment()).value();
+  ASSERT_TRUE(builder->Add("b", "2").ok());
+  EXPECT_EQ(Lookup(&reader, "a"), "1") << "the old one stays until the new one is whole";
+  map = builder->Finish().value();
+  EXPECT_EQ(Lookup(&reader, "a"), std::nullopt);
+  EXPECT_EQ(Lookup(&reader, "b"), "2");
+  ExpectHolds(*map, {{"b", "2"}});
+}
+
+TEST(SharedMap, BuilderRefusesDuplicatesOrKeepsTheLast) {
+  TestMachine machine;
+  {
+    auto builder =
+        CreateMapBuilder(TestMachine::kPath, {}, Duplicates::kRefuse, machine.environment())
+            .value();
+    ASSERT_TRUE(builder->Add("same", "1").ok());
+    ASSERT_TRUE(builder->Add("same", "2").ok());
+    const auto refused = builder->Finish();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(refused.error().message().find("same"), std::string::npos);
+  }
+  EXPECT_EQ(machine.Open().error().code(), StatusCode::kNotFound) << "no map is left";
+  auto builder =
+      CreateMapBuilder(TestMachine::kPath, {}, Duplicates::kKeepLast, machine.environment())
+          .value();
+  ASSERT_TRUE(builder->Add("same", "1").ok());
+  ASSERT_TRUE(builder->Add("same", "2").ok());
+  auto map = builder->Finish().value();
+  ExpectHolds(*map, {{"same", "2"}});
+  EXPECT_EQ(builder->Finish().error().code(), StatusCode::kFailedPrecondition);
+}
+
+TEST(SharedMap, AForkedChildLeavesItsParentsMapAlone) {
+  const std::string path = testing::TempDir() + "/shared_map_fork_" + std::to_string(getpid());
+  auto builder = SharedMapBuilder::Create(path).value();
+  ASSERT_TRUE(builder->Add("a", "1").ok());
+  const auto in_child = [](const auto& work) {
+    const pid_t child = fork();
+    if (child == 0) _exit(work() ? 0 : 1);
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  };
+  in_child([&] {
+    const bool refused = builder->Add("b", "2").code() == StatusCode::kFailedPrecondition;
+    builder.reset();
+    return refused;
+  });
+  auto map = builder->Finish().value();
+  auto reader = map->NewReader().value();
+  in_child([&] {
+    const bool refused = map->Put("b", "2").code() == StatusCode::kFailedPrecondition &&
+                         map->Optimize().code() == StatusCode::kFailedPrecondition;
+    const bool reads = Lookup(&reader, "a") == "1";
+    map.reset();
+    return refused && reads;
+  });
+  ASSERT_TRUE(map->Put("b", "2").ok());
+  EXPECT_EQ(SharedMap::Open(path).error().code(), StatusCode::kBusy) << "the lock is still held";
+  map.reset();
+  ASSERT_TRUE(SharedMap::Destroy(path).ok());
+}
+
+TEST(SharedMap, ProgressEndsAtTheWholeAndCanCancel) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  Model model;
+  for (uint64_t i = 0; i < 5000; ++i) model[KeyOf(i)] = "value";
+  ASSERT_TRUE(PutAll(map.get(), model).ok());
+  EXPECT_EQ(map->Optimize([](const SharedMapProgress&) { return false; }).code(),
+            StatusCode::kCancelled);
+  EXPECT_TRUE(map->GetStats()->optimizing);
+  ASSERT_TRUE(map->Put("later", "1").ok());
+  model["later"] = "1";
+  ExpectHolds(*map, model);
+  map.reset();
+  map = machine.Open().value();
+  ExpectHolds(*map, model);
+  SharedMapProgress last;
+  ASSERT_TRUE(map->Optimize([&](const SharedMapProgress& progress) {
+                   last = progress;
+                   return true;
+                 })
+                  .ok());
+  EXPECT_EQ(last.done_records, last.total_records);
+  EXPECT_FALSE(map->GetStats()->optimizing);
+  EXPECT_EQ(map->GetStats()->changes, 0u) << "also those made since the fold was broken off";
+  ExpectHolds(*map, model);
+}
+
+TEST(SharedMap, ReadersSeeAcknowledgedWritesOfAnotherThreadWhole) {
+  auto map = SharedMap::Create(":memory:", {.optimize_in_background = false}).value();
+  constexpr uint64_t kKeys = 200;
+  // A value is its write's number, as often as the number says.
+  const auto value_of = [](uint64_t write) {
+    std::string value;
+    for (uint64_t i = 0; i <= write % 16; ++i) value += std::to_string(write) + ",";
+    return value;
+  };
+  for (uint64_t i = 0; i < kKeys; ++i) ASSERT_TRUE(map->Put(KeyOf(i), value_of(0)).ok());
+  std::atomic<bool> stop{false};
+  std::vector<std::atomic<uint64_t>> acknowledged(kKeys);
+  std::vector<std::thread> readers;
+  for (uint64_t t = 0; t < 2; ++t) {
+    readers.emplace_back([&, t] {
+      auto reader = map->NewReader().value();
+      base::Random random(t);
+      while (!stop.load()) {
+        const uint64_t key = random.Below(kKeys);
+        const uint64_t least = acknowledged[key].load();
+        const std::string value = Lookup(&reader, KeyOf(key)).value();
+        const uint64_t write = std::stoull(value);
+        ASSERT_EQ(value, value_of(write)) << "torn";
+        ASSERT_GE(write, least) << "stale";
+      }
+    });
+  }
+  base::Random random(7);
+  for (uint64_t i = 1; i < 4000; ++i) {
+    const uint64_t key = random.Below(kKeys);
+    ASSERT_TRUE(map->Put(KeyOf(key), value_of(i)).ok());
+    acknowledged[key].store(i);
+    if (i % 500 == 0) {
+      ASSERT_TRUE(map->Optimize().ok());
+    }
+  }
+  stop.store(true);
+  for (std::thread& reader : readers) reader.join();
+}
+
+TEST(SharedMap, DestroyRemovesAMapAndNothingElse) {
+  TestMachine machine;
+  machine.Create().value().reset();
+  auto held = machine.Open().value();
+  EXPECT_EQ(DestroyMap(TestMachine::kPath, machine.environment()).code(), StatusCode::kBusy);
+  held.reset();
+  static_cast<void>(machine.fs().Open("/map/foreign", io::OpenMode::kCreate));
+  ASSERT_TRUE(DestroyMap(TestMachine::kPath, machine.environment()).ok());
+  EXPECT_EQ(machine.fs().List("/map").value(), std::vector<std::string>{"foreign"});
+  EXPECT_EQ(DestroyMap(TestMachine::kPath, machine.environment()).code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace basalt::shared_map

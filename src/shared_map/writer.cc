@@ -1,0 +1,642 @@
+#include "shared_map/writer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+#include "base/fork_generation.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "shared_map/file_names.h"
+#include "shared_map/new_files.h"
+
+namespace basalt::shared_map {
+namespace {
+
+constexpr uint64_t kSegmentBytesMin = uint64_t{64} << 10;
+constexpr uint64_t kSegmentBytesMax = uint64_t{1} << 30;
+constexpr uint64_t kPageBytes = 4096;
+
+uint64_t Room(const ChangeIndex& index) noexcept { return index.capacity() / 8 * 5; }
+
+uint64_t BytesOf(std::span<const Writer::Operation> operations) {
+  uint64_t bytes = 0;
+  for (const Writer::Operation& operation : operations) {
+    bytes += kChangeHeaderBytes + PaddedRecordBytes(operation.key.size(), operation.value.size());
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Writer::Writer(Core* core, const SharedMapOptions& options, std::unique_ptr<io::FileLock> lock)
+    : core_(core),
+      fs_(core->environment().fs),
+      options_(options),
+      fork_generation_(base::ForkGeneration()),
+      lock_(std::move(lock)) {}
+
+Writer::~Writer() = default;
+
+// Opening -----------------------------------------------------------------------------------------
+
+namespace {
+
+/// The control page, made anew when it is damaged or gone: the map's lists know all that it says.
+Result<std::shared_ptr<ControlPage>> OpenControl(Core* core, uint64_t map_id) {
+  const std::string path = core->PathOf(std::string(kControlName));
+  auto control = ControlPage::Open(core->environment().fs, path, /*to_write=*/true);
+  if (control && (*control)->map_id() == map_id) return control;
+  if (!control && control.error().code() != StatusCode::kCorruption &&
+      control.error().code() != StatusCode::kNotFound) {
+    return control;
+  }
+  BASALT_RETURN_IF_ERROR(ControlPage::Write(core->environment().fs, path, map_id));
+  BASALT_RETURN_IF_ERROR(core->environment().fs->SyncDirectory(core->directory()));
+  return ControlPage::Open(core->environment().fs, path, /*to_write=*/true);
+}
+
+}  // namespace
+
+Status Writer::Create(Core* core, const SharedMapOptions& options,
+                      std::unique_ptr<io::FileLock> lock, std::vector<ShardEntry> shards,
+                      uint64_t entries) {
+  std::unique_ptr<Writer> writer(new Writer(core, options, std::move(lock)));
+  GenerationList list;
+  list.map_id = base::RandomSeed();
+  if (const auto control = ControlPage::Open(
+          core->environment().fs, core->PathOf(std::string(kControlName)), /*to_write=*/false)) {
+    list.map_id = (*control)->map_id();
+  }
+  // Numbers go on from what is there, so that readers of a map that is replaced follow.
+  BASALT_ASSIGN_OR_RETURN(const auto names, writer->fs_->List(core->directory()));
+  for (const std::string& name : names) {
+    const std::optional<FileName> parsed = ParseFileName(name);
+    if (!parsed) continue;
+    uint64_t* const number = parsed->kind == FileKind::kGeneration ? &list.number : &list.next_file;
+    *number = std::max(*number, parsed->number + (parsed->kind == FileKind::kGeneration ? 0 : 1));
+  }
+  BASALT_ASSIGN_OR_RETURN(auto control, OpenControl(core, list.map_id));
+  if (const auto known = Unguarded(control->word())) list.number = std::max(list.number, *known);
+  core->SetControl(std::move(control));
+
+  const std::lock_guard guard(writer->mutex_);
+  NewFiles files(core);
+  list.shard_bits = static_cast<uint32_t>(std::countr_zero(shards.size()));
+  list.shards = std::move(shards);
+  for (const ShardEntry& shard : list.shards) {
+    if (shard.base_file != 0) files.Add(FileKind::kBase, shard.base_file);
+  }
+  writer->entries_ = entries;
+  // It replaces what is there as a whole: nothing of that is unlinked before it is published.
+  writer->list_.number = list.number;
+  writer->list_.next_file = list.next_file;
+  BASALT_RETURN_IF_ERROR(writer->AddChangeSet(&list, &files));
+  BASALT_RETURN_IF_ERROR(writer->PublishWithFreshLog(std::move(list), &files));
+  BASALT_RETURN_IF_ERROR(writer->TakeControl());
+  BASALT_RETURN_IF_ERROR(writer->RemoveOrphans(writer->list_));
+  core->SetWriter(std::move(writer));
+  return Status();
+}
+
+Status Writer::Open(Core* core, const SharedMapOptions& options,
+                    std::unique_ptr<io::FileLock> lock) {
+  std::unique_ptr<Writer> writer(new Writer(core, options, std::move(lock)));
+  const std::lock_guard guard(writer->mutex_);
+  io::FileSystem* const fs = writer->fs_;
+  const uint64_t boot_id = core->environment().boot_id;
+
+  auto control = ControlPage::Open(fs, core->PathOf(std::string(kControlName)), /*to_write=*/true);
+  std::optional<uint64_t> number = control ? (*control)->Number(boot_id) : std::nullopt;
+  const uint64_t known = control ? Unguarded((*control)->word()).value_or(0) : 0;
+  const bool same_boot = number.has_value();
+  if (!same_boot) {
+    BASALT_ASSIGN_OR_RETURN(number, NewestGenerationNumber(fs, core->directory()));
+  }
+  ListFile listed;
+  {
+    auto opened = ListFile::Open(fs, core->directory(), *number);
+    if (!opened && opened.error().code() == StatusCode::kNotFound) {
+      return Status(StatusCode::kCorruption,
+                    std::string(opened.error().message()) + ": the newest generation is missing");
+    }
+    if (!opened) return opened.error();
+    listed = std::move(*opened);
+  }
+  GenerationList next = listed.list;
+  BASALT_ASSIGN_OR_RETURN(auto usable, OpenControl(core, next.map_id));
+  core->SetControl(std::move(usable));
+  // A generation that was not published must be gone before anything is written on this one.
+  BASALT_RETURN_IF_ERROR(writer->RemoveOrphans(next));
+
+  NewFiles files(core);
+  for (size_t set = next.change_sets.size(); set-- > 0;) {
+    BASALT_ASSIGN_OR_RETURN(const Rebuilt rebuilt, writer->Rebuild(&next, set, same_boot, &files));
+    if (set != 0) continue;
+    writer->end_ = rebuilt.end;
+    writer->entries_ = rebuilt.entries;
+    writer->changes_ = rebuilt.changes;
+    writer->keys_ = rebuilt.keys;
+  }
+  // The log goes on where it ended.
+  next.change_sets.front().segments.back().end = 0;
+  next.change_sets.front().segments.back().last_checksum = 0;
+  next.number = std::max(next.number, known);
+  next.entries = writer->entries_;
+  next.counted = writer->end_.end;
+  writer->list_ = std::move(listed.list);
+  writer->list_.number = next.number;
+  BASALT_RETURN_IF_ERROR(writer->UseLog(next));
+  BASALT_RETURN_IF_ERROR(writer->SyncLog());
+  BASALT_RETURN_IF_ERROR(writer->Publish(std::move(next), &files));
+  BASALT_RETURN_IF_ERROR(writer->TakeControl());
+  Writer* const opened = writer.get();
+  core->SetWriter(std::move(writer));
+  if (opened->FoldIsDue()) opened->ScheduleFold();
+  return Status();
+}
+
+Result<Writer::Rebuilt> Writer::Rebuild(GenerationList* next, size_t set, bool same_boot,
+                                        NewFiles* files) {
+  const uint64_t boot_id = core_->environment().boot_id;
+  ChangeSetEntry& entry = next->change_sets[set];
+  BASALT_ASSIGN_OR_RETURN(const auto segments, core_->opener().OpenSegments(entry));
+  Location at_least = 0;
+  if (same_boot) {
+    const auto index =
+        ChangeIndex::Open(fs_, core_->PathOf(NameOf(FileKind::kIndex, entry.index_file)), boot_id);
+    const uint64_t visible = index && *index ? (*index)->visible_end().value_or(0) : 0;
+    if (visible <= kLocationMax) at_least = static_cast<Location>(visible);
+  }
+  Rebuilt rebuilt;
+  EntryCount count(*next);
+  BASALT_ASSIGN_OR_RETURN(rebuilt.end, WalkChanges(segments, entry, at_least,
+                                                   [&](Location location, const Change& change) {
+                                                     count.Add(location, change);
+                                                     ++rebuilt.changes;
+                                                   }));
+  rebuilt.entries = count.entries();
+  entry.index_file = next->next_file++;
+  BASALT_ASSIGN_OR_RETURN(
+      const auto index,
+      NewIndex(entry.index_file, ChangeIndex::CapacityFor(rebuilt.changes), files));
+  const ChangeSet changes(index, segments);
+  IndexFiller filler(&changes);
+  BASALT_RETURN_IF_ERROR(
+      WalkChanges(segments, entry, at_least, [&](Location location, const Change& change) {
+        filler.Add(location, change);
+      }).status());
+  rebuilt.keys = filler.keys();
+  index->StoreState({.visible_end = rebuilt.end.end,
+                     .entries = rebuilt.entries,
+                     .changes = rebuilt.changes,
+                     .keys = rebuilt.keys});
+  return rebuilt;
+}
+
+Status Writer::TakeControl() {
+  ControlPage& control = core_->control();
+  const uint64_t boot_id = core_->environment().boot_id;
+  const bool was_believed = control.Number(boot_id).has_value();
+  control.StoreWriter(boot_id, static_cast<uint64_t>(getpid()));
+  if (was_believed) return Status();
+  // Whoever attached before that has built an index of its own, which is not written to: one more
+  // generation makes it turn to the common one.
+  NewFiles files(core_);
+  return Publish(list_, &files);
+}
+
+Status Writer::RemoveOrphans(const GenerationList& list) {
+  const std::vector<std::string> kept = list.FileNames();
+  BASALT_ASSIGN_OR_RETURN(const auto names, fs_->List(core_->directory()));
+  bool removed = false;
+  for (const std::string& name : names) {
+    const bool temporary = name.ends_with(".tmp") && IsMapFileName(name);
+    if (!temporary &&
+        (!ParseFileName(name) || std::binary_search(kept.begin(), kept.end(), name))) {
+      continue;
+    }
+    BASALT_RETURN_IF_ERROR(fs_->RemoveFile(core_->PathOf(name)));
+    removed = true;
+  }
+  return removed ? fs_->SyncDirectory(core_->directory()) : Status();
+}
+
+// Generations -------------------------------------------------------------------------------------
+
+uint64_t Writer::NewFileNumber() {
+  const std::lock_guard guard(mutex_);
+  return list_.next_file++;
+}
+
+Result<std::shared_ptr<ChangeIndex>> Writer::NewIndex(uint64_t file, uint64_t capacity,
+                                                      NewFiles* files) {
+  BASALT_ASSIGN_OR_RETURN(auto index, ChangeIndex::Create(fs_, files->Add(FileKind::kIndex, file),
+                                                          capacity, core_->environment().boot_id));
+  core_->opener().Remember(file, index);
+  files->Hold(index);
+  return index;
+}
+
+void Writer::SealLog(GenerationList* list) const {
+  SegmentEntry& last = list->change_sets.front().segments.back();
+  last.end = end_.end;
+  last.last_checksum = end_.last_checksum;
+}
+
+Status Writer::AddSegment(GenerationList* next, uint64_t bytes, NewFiles* files) {
+  std::vector<SegmentEntry>& segments = next->change_sets.front().segments;
+  const uint64_t first =
+      segments.empty() ? 0 : segments.back().first + segments.back().capacity_bytes / kLogUnit;
+  // A fresh set takes as much as the one before did; a set that goes on doubles.
+  const uint64_t usual = segments.empty()
+                             ? std::bit_ceil(std::min(uint64_t{end_.end} * kLogUnit, fold_bytes_))
+                             : 2 * segments.back().capacity_bytes;
+  const uint64_t capacity = std::max(std::clamp(usual, kSegmentBytesMin, kSegmentBytesMax),
+                                     base::RoundUp(kLogHeaderBytes + bytes, kPageBytes));
+  if (first + capacity / kLogUnit > kLocationMax) {
+    return Status(
+        StatusCode::kResourceExhausted,
+        core_->directory() + ": the log of changes cannot grow beyond 32 GiB; Optimize folds it");
+  }
+  SegmentEntry& segment = segments.emplace_back();
+  segment.file = next->next_file++;
+  segment.capacity_bytes = capacity;
+  segment.first = static_cast<Location>(first);
+  return LogSegment::Create(fs_, files->Add(FileKind::kLog, segment.file), segment.first, capacity);
+}
+
+Status Writer::AddChangeSet(GenerationList* next, NewFiles* files) {
+  next->change_sets.insert(next->change_sets.begin(), ChangeSetEntry{});
+  BASALT_RETURN_IF_ERROR(AddSegment(next, 0, files));
+  const uint64_t file = next->next_file++;
+  BASALT_ASSIGN_OR_RETURN(const auto index, NewIndex(file, ChangeIndex::kCapacityMin, files));
+  next->change_sets.front().index_file = file;
+  next->entries = entries_;
+  next->counted = kLogHeaderBytes / kLogUnit;
+  index->StoreState({.visible_end = next->counted, .entries = entries_, .changes = 0, .keys = 0});
+  return Status();
+}
+
+Status Writer::UseLog(const GenerationList& list) {
+  const SegmentEntry& segment = list.change_sets.front().segments.back();
+  BASALT_ASSIGN_OR_RETURN(log_, fs_->Open(core_->PathOf(NameOf(FileKind::kLog, segment.file)),
+                                          io::OpenMode::kReadWrite));
+  return Status();
+}
+
+Status Writer::PublishWithFreshLog(GenerationList next, NewFiles* files) {
+  const SegmentEntry& entry = next.change_sets.front().segments.back();
+  BASALT_ASSIGN_OR_RETURN(auto log, fs_->Open(core_->PathOf(NameOf(FileKind::kLog, entry.file)),
+                                              io::OpenMode::kReadWrite));
+  BASALT_RETURN_IF_ERROR(Publish(std::move(next), files));
+  log_ = std::move(log);
+  const LogSegment& segment = *generation_->newest().segments().back();
+  end_ = {.end = segment.begin(), .last_checksum = static_cast<uint32_t>(segment.file_id())};
+  synced_ = end_.end;
+  return Status();
+}
+
+Status Writer::Publish(GenerationList next, NewFiles* files) {
+  next.number = list_.number + 1;
+  // Numbers that were given out meanwhile are in use.
+  next.next_file = std::max(next.next_file, list_.next_file);
+  list_.next_file = next.next_file;
+  Status undo;
+  if (Status status = ListFile::Write(fs_, core_->directory(), next, &undo); !status.ok()) {
+    if (!undo.ok()) failed_ = undo;
+    return status;
+  }
+  auto opened = ListFile::Open(fs_, core_->directory(), next.number);
+  auto generation =
+      opened ? core_->opener().Open(std::move(*opened), GenerationOpener::Trust::kPublished)
+             : Result<std::shared_ptr<const Generation>>(opened.error());
+  if (!generation) {
+    // Nobody knows of it yet.
+    const std::string path = core_->PathOf(NameOf(FileKind::kGeneration, next.number));
+    undo = fs_->RemoveFile(path);
+    if (undo.ok()) undo = fs_->SyncDirectory(core_->directory());
+    if (!undo.ok()) failed_ = undo;
+    return generation.error();
+  }
+  files->Keep();
+  generation_ = *generation;
+  SetFoldThresholds();
+  core_->Publish(std::move(*generation));
+  const GenerationList before = std::exchange(list_, std::move(next));
+  RemoveObsolete(before, list_);
+  return Status();
+}
+
+void Writer::RemoveObsolete(const GenerationList& before, const GenerationList& after) {
+  // Through this the stats see whether a reader still holds it.
+  auto held =
+      fs_->Open(core_->PathOf(NameOf(FileKind::kGeneration, before.number)), io::OpenMode::kRead);
+  if (held) held_lists_.push_back(std::move(*held));
+  constexpr size_t kHeldMax = 64;
+  if (held_lists_.size() > kHeldMax) held_lists_.erase(held_lists_.begin());
+
+  const std::vector<std::string> kept = after.FileNames();
+  for (const std::string& name : before.FileNames()) {
+    if (std::binary_search(kept.begin(), kept.end(), name)) continue;
+    // A file that stays is removed when the map is opened to write next.
+    static_cast<void>(fs_->RemoveFile(core_->PathOf(name)));
+  }
+}
+
+Status Writer::MakeRoom(uint64_t bytes, uint64_t keys) {
+  const ChangeIndex& index = generation_->newest().index();
+  const LogSegment& segment = *generation_->newest().segments().back();
+  const bool log_is_full = end_.end + bytes / kLogUnit > segment.limit();
+  const bool index_is_full = keys_ + keys > Room(index);
+  if (!log_is_full && !index_is_full) return Status();
+
+  NewFiles files(core_);
+  GenerationList next = list_;
+  if (log_is_full) {
+    BASALT_RETURN_IF_ERROR(SyncLog());
+    SealLog(&next);
+    BASALT_RETURN_IF_ERROR(AddSegment(&next, bytes, &files));
+  }
+  // Also for a log alone: the old index must not lead readers of the old list to a new segment.
+  const uint64_t file = next.next_file++;
+  const uint64_t capacity =
+      index_is_full ? ChangeIndex::CapacityFor(2 * (keys_ + keys)) : index.capacity();
+  BASALT_ASSIGN_OR_RETURN(const auto grown, NewIndex(file, capacity, &files));
+  for (uint64_t at = 0; at < index.capacity(); ++at) {
+    const uint64_t word = index.WordAt(at);
+    if (word == 0) continue;
+    if (!index_is_full) {
+      grown->StoreWord(at, word);
+      continue;
+    }
+    Change change;
+    if (!generation_->newest().At(ChangeIndex::LocationOf(word), &change)) {
+      return Status(StatusCode::kCorruption, segment.path() + ": a change is damaged");
+    }
+    uint64_t position = grown->FirstPosition(base::Hash(change.record.key()));
+    while (grown->WordAt(position) != 0) position = grown->NextPosition(position);
+    grown->StoreWord(position, word);
+  }
+  next.change_sets.front().index_file = file;
+  next.entries = entries_;
+  next.counted = end_.end;
+  if (log_is_full) {
+    const SegmentEntry& last = next.change_sets.front().segments.back();
+    next.counted = last.first + static_cast<Location>(kLogHeaderBytes / kLogUnit);
+  }
+  grown->StoreState(
+      {.visible_end = next.counted, .entries = entries_, .changes = changes_, .keys = keys_});
+  return log_is_full ? PublishWithFreshLog(std::move(next), &files)
+                     : Publish(std::move(next), &files);
+}
+
+// Writes ------------------------------------------------------------------------------------------
+
+Status Writer::RefuseFork() const {
+  if (base::ForkGeneration() == fork_generation_) return Status();
+  return Status(StatusCode::kFailedPrecondition,
+                core_->directory() + ": a forked child cannot write its parent's map");
+}
+
+Status Writer::Refusal() const {
+  if (closed_) {
+    return Status(StatusCode::kFailedPrecondition, core_->directory() + ": the map is closed");
+  }
+  if (!failed_.ok()) {
+    return Status(failed_.code(), "an earlier error ended the writing; open the map anew: " +
+                                      std::string(failed_.message()));
+  }
+  return Status();
+}
+
+Status Writer::CheckOptions(const WriteOptions& options) const {
+  const auto refuse = [&](StatusCode code, std::string_view what) {
+    return Status(code, core_->directory() + ": " + std::string(what));
+  };
+  if (options.durability == Durability::kMemory) {
+    return refuse(StatusCode::kInvalidArgument,
+                  "WriteOptions::durability kMemory is not of a write; leave it unset");
+  }
+  if (options.keyspace != KeyspaceId::kDefault) {
+    return refuse(StatusCode::kUnsupported, "a shared map has no keyspaces");
+  }
+  if (options.ttl.count() != 0) {
+    return refuse(StatusCode::kUnsupported, "a shared map has no expiry; leave the ttl zero");
+  }
+  return Status();
+}
+
+Status Writer::SyncLog() {
+  if (Status status = log_->Sync(); !status.ok()) {
+    failed_ = status;
+    return status;
+  }
+  synced_ = end_.end;
+  return Status();
+}
+
+Result<bool> Writer::HasValueBelow(uint64_t hash, std::string_view key) const {
+  const GenerationList& list = generation_->list();
+  if (list.folding() && list.shards[generation_->ShardOf(hash)].change_sets > 1) {
+    Change change;
+    const Found found = generation_->change_sets()[1].Find(hash, key, ChangeSet::kNoLimit, &change);
+    if (found == Found::kCorrupt) {
+      return generation_->WhyCorrupt(hash, key, ChangeSet::kNoLimit);
+    }
+    if (found == Found::kPresent) return change.is_put();
+  }
+  const BaseFile* const base = generation_->BaseOf(hash);
+  if (base == nullptr) return false;
+  std::string_view value;
+  const Found found = base->Find(key, hash, &value);
+  if (found == Found::kCorrupt) return base->Damage(base->Slot(hash, key));
+  return found == Found::kPresent;
+}
+
+Result<Writer::Planned> Writer::Plan(const Operation& operation, uint64_t hash) {
+  if (const auto at = in_batch_.find(operation.key); at != in_batch_.end()) return at->second;
+  Change change;
+  uint64_t position = 0;
+  const Found found = generation_->newest().FindWord(hash, operation.key, &position, &change);
+  if (found == Found::kCorrupt) {
+    return generation_->WhyCorrupt(hash, operation.key, ChangeSet::kNoLimit);
+  }
+  if (found == Found::kPresent) {
+    const uint64_t word = generation_->newest().index().WordAt(position);
+    return Planned{.replaces = ChangeIndex::LocationOf(word), .had_value = change.is_put()};
+  }
+  BASALT_ASSIGN_OR_RETURN(const bool had_value, HasValueBelow(hash, operation.key));
+  return Planned{.replaces = 0, .had_value = had_value};
+}
+
+/// Fills buffer_ with the changes that the operations are, finished but for the chain.
+Status Writer::EncodeOperations(std::span<const Operation> operations) {
+  buffer_.clear();
+  plans_.clear();
+  in_batch_.clear();
+  for (const Operation& operation : operations) {
+    BASALT_ASSIGN_OR_RETURN(const Planned planned, Plan(operation, base::Hash(operation.key)));
+    const bool puts = operation.kind == RecordKind::kPut;
+    if (!puts && !planned.had_value) continue;
+    const auto location = static_cast<Location>(end_.end + buffer_.size() / kLogUnit);
+    const uint8_t flags = planned.had_value ? kFlagReplacesValue : 0;
+    AppendChange(&buffer_, operation.kind, flags, planned.replaces, synced_, operation.key,
+                 operation.value);
+    plans_.push_back(planned);
+    if (operations.size() > 1) {
+      in_batch_[operation.key] = Planned{.replaces = location, .had_value = puts};
+    }
+  }
+  return Status();
+}
+
+/// Chains the changes of buffer_ and appends them to the log.
+Status Writer::AppendToLog(Durability durability) {
+  const LogSegment& segment = *generation_->newest().segments().back();
+  const uint64_t offset = segment.OffsetOf(end_.end);
+  uint32_t checksum = end_.last_checksum;
+  for (size_t at = 0; at < buffer_.size();) {
+    char* const change = buffer_.data() + at;
+    RecordHeader header{};
+    std::memcpy(&header, change + kChangeHeaderBytes, sizeof header);
+    const uint64_t bytes =
+        kChangeHeaderBytes + PaddedRecordBytes(header.key_bytes, header.value_bytes);
+    if (at + bytes < buffer_.size()) header.flags |= kFlagMoreFollows;
+    std::memcpy(change + kChangeHeaderBytes, &header, sizeof header);
+    checksum = FinishChange(change, bytes, segment.file_id(), offset + at, checksum);
+    at += bytes;
+  }
+  BASALT_RETURN_IF_ERROR(log_->WriteAt(offset, buffer_));
+  const LogEnd before =
+      std::exchange(end_, LogEnd{.end = static_cast<Location>(end_.end + buffer_.size() / kLogUnit),
+                                 .last_checksum = checksum});
+  if (durability != Durability::kPower) return Status();
+  const Status synced = SyncLog();
+  if (!synced.ok()) end_ = before;
+  return synced;
+}
+
+Status Writer::WriteLocked(std::span<const Operation> operations, Durability durability) {
+  BASALT_RETURN_IF_ERROR(MakeRoom(BytesOf(operations), operations.size()));
+  BASALT_RETURN_IF_ERROR(EncodeOperations(operations));
+  if (buffer_.empty()) return durability == Durability::kPower ? SyncLog() : Status();
+  Location location = end_.end;
+  BASALT_RETURN_IF_ERROR(AppendToLog(durability));
+
+  const ChangeSet& set = generation_->newest();
+  Change change;
+  for (size_t i = 0; location < end_.end; ++i, location = change.end) {
+    BASALT_CHECK(set.At(location, &change));
+    const std::string_view key = change.record.key();
+    const uint64_t hash = base::Hash(key);
+    uint64_t position = 0;
+    Change older;
+    if (set.FindWord(hash, key, &position, &older) == Found::kAbsent) ++keys_;
+    set.index().StoreWord(position, ChangeIndex::WordOf(hash, location));
+    if (change.is_put() != plans_[i].had_value) entries_ += change.is_put() ? 1 : ~uint64_t{0};
+    ++changes_;
+  }
+  set.index().StoreState(
+      {.visible_end = end_.end, .entries = entries_, .changes = changes_, .keys = keys_});
+  if (FoldIsDue()) ScheduleFold();
+  return Status();
+}
+
+Status Writer::Write(std::span<const Operation> operations, const WriteOptions& options) {
+  BASALT_RETURN_IF_ERROR(RefuseFork());
+  BASALT_RETURN_IF_ERROR(CheckOptions(options));
+  const std::lock_guard guard(mutex_);
+  BASALT_RETURN_IF_ERROR(Refusal());
+  return WriteLocked(operations, options.durability.value_or(options_.durability));
+}
+
+Status Writer::Update(std::string_view key, const UpdateFunction& fn, const WriteOptions& options) {
+  BASALT_RETURN_IF_ERROR(RefuseFork());
+  BASALT_RETURN_IF_ERROR(CheckOptions(options));
+  const uint64_t hash = base::Hash(key);
+  const auto read = [&](std::optional<std::string>* present) -> Status {
+    std::string_view value;
+    const Found found = generation_->Find(hash, key, ChangeSet::kNoLimit, &value);
+    if (found == Found::kCorrupt) {
+      return generation_->WhyCorrupt(hash, key, ChangeSet::kNoLimit);
+    }
+    present->reset();
+    if (found == Found::kPresent) *present = std::string(value);
+    return Status();
+  };
+  std::optional<std::string> present;
+  {
+    const std::lock_guard guard(mutex_);
+    BASALT_RETURN_IF_ERROR(Refusal());
+    BASALT_RETURN_IF_ERROR(read(&present));
+  }
+  for (;;) {
+    const auto made = fn(present ? std::optional<std::string_view>(*present) : std::nullopt);
+    if (!made) return made.error();
+    if (*made && (*made)->size() > kMaxValueBytes) {
+      return Status(StatusCode::kInvalidArgument,
+                    "Update: its function gave a value of " + std::to_string((*made)->size()) +
+                        " bytes; at most " + std::to_string(kMaxValueBytes) + " are possible");
+    }
+    const std::lock_guard guard(mutex_);
+    BASALT_RETURN_IF_ERROR(Refusal());
+    std::optional<std::string> now;
+    BASALT_RETURN_IF_ERROR(read(&now));
+    if (now != present) {
+      present = std::move(now);
+      continue;
+    }
+    const Operation operation{.kind = *made ? RecordKind::kPut : RecordKind::kDelete,
+                              .key = key,
+                              .value = *made ? std::string_view(**made) : std::string_view()};
+    return WriteLocked(std::span(&operation, 1), options.durability.value_or(options_.durability));
+  }
+}
+
+Status Writer::Sync() {
+  BASALT_RETURN_IF_ERROR(RefuseFork());
+  const std::lock_guard guard(mutex_);
+  BASALT_RETURN_IF_ERROR(Refusal());
+  return SyncLog();
+}
+
+Status Writer::Close() {
+  // A forked child has neither the lock nor the threads that may hold a mutex.
+  if (base::ForkGeneration() != fork_generation_) return Status();
+  cancel_folds_.store(true);
+  const std::lock_guard fold_guard(fold_mutex_);
+  std::unique_lock guard(mutex_);
+  if (closed_) return Status();
+  Status status = failed_;
+  if (status.ok()) status = SyncLog();
+  if (status.ok()) {
+    // From now on any missing or damaged change is noticed, also the last one.
+    NewFiles files(core_);
+    GenerationList next = list_;
+    SealLog(&next);
+    next.entries = entries_;
+    next.counted = end_.end;
+    status = Publish(std::move(next), &files);
+  }
+  closed_ = true;
+  log_.reset();
+  lock_.reset();
+  return status;
+}
+
+void Writer::AddStats(SharedMapStats* stats) {
+  const std::lock_guard guard(mutex_);
+  stats->optimizations = folds_;
+  stats->optimize_error = fold_error_;
+  // A list that nobody holds now is never held again: it has no name.
+  std::erase_if(held_lists_, [](const std::unique_ptr<io::File>& file) {
+    const Result<bool> in_use = file->IsInUse();
+    return in_use && !*in_use;
+  });
+  stats->generations_held = held_lists_.size();
+}
+
+}  // namespace basalt::shared_map

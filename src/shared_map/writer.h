@@ -1,0 +1,158 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "basalt/shared_map.h"
+#include "shared_map/core.h"
+
+namespace basalt::shared_map {
+
+class NewFiles;
+
+/// The one writer of a map.
+///
+/// A write: the change is appended to the log by one pwrite, synced if that is asked for, then the
+/// index word is stored, which is when readers see it. All under one mutex. Cost: two cache misses
+/// to find what is replaced, the call, and the copy.
+///
+/// When a log or index is full, or a fold begins or ends, a new generation is published: its files
+/// are made and synced, its list is renamed into place and the directory synced, then the control
+/// page is stored to, and what only the old one names is unlinked. A write that fails on the way
+/// has changed nothing. What a failure leaves in doubt (a failed sync of the log, a name that can
+/// neither be removed) ends the writing: all later writes give that error until the map is opened
+/// anew.
+///
+/// A fold seals the newest changes, so that a fresh set takes the writes, then goes from shard to
+/// shard: reads the base and the sealed changes, writes a new base, publishes it. Broken off
+/// anywhere, it goes on from there.
+class Writer {
+ public:
+  struct Operation {
+    RecordKind kind;  ///< kPut or kDelete
+    std::string_view key;
+    std::string_view value;
+  };
+
+  /// The newest of a map that has the lock. Reads the logs, makes new indexes, publishes.
+  static Status Open(Core* core, const SharedMapOptions& options,
+                     std::unique_ptr<io::FileLock> lock);
+  /// Makes a map of base files, which are synced, one a shard, in place of what the directory holds
+  /// of a map, if anything.
+  static Status Create(Core* core, const SharedMapOptions& options,
+                       std::unique_ptr<io::FileLock> lock, std::vector<ShardEntry> shards,
+                       uint64_t entries);
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  Status Write(std::span<const Operation> operations, const WriteOptions& options);
+  Status Update(std::string_view key, const UpdateFunction& fn, const WriteOptions& options);
+  Status Sync();
+  Status Fold(const SharedMapProgressFunction& on_progress);
+  Status Close();
+  /// What only the writer knows.
+  void AddStats(SharedMapStats* stats);
+
+ private:
+  struct Planned {
+    Location replaces;
+    bool had_value;
+  };
+
+  Writer(Core* core, const SharedMapOptions& options, std::unique_ptr<io::FileLock> lock);
+
+  Status RefuseFork() const;
+  Status Refusal() const;
+  Status CheckOptions(const WriteOptions& options) const;
+  Status WriteLocked(std::span<const Operation> operations, Durability durability);
+  Status AppendToLog(Durability durability);
+  Status EncodeOperations(std::span<const Operation> operations);
+  Result<Planned> Plan(const Operation& operation, uint64_t hash);
+  Result<bool> HasValueBelow(uint64_t hash, std::string_view key) const;
+  Status MakeRoom(uint64_t bytes, uint64_t keys);
+  Status SyncLog();
+
+  Result<std::shared_ptr<ChangeIndex>> NewIndex(uint64_t file, uint64_t capacity, NewFiles* files);
+  /// Adds a segment that holds `bytes` of changes to the newest change set of `next`.
+  Status AddSegment(GenerationList* next, uint64_t bytes, NewFiles* files);
+  /// Gives `next` a fresh newest change set; the log before is sealed.
+  Status AddChangeSet(GenerationList* next, NewFiles* files);
+  /// The number of a file that does not exist yet.
+  uint64_t NewFileNumber();
+  void SealLog(GenerationList* list) const;
+  /// Publishes a list whose last log segment is a new one, and turns to that.
+  Status PublishWithFreshLog(GenerationList next, NewFiles* files);
+  Status Publish(GenerationList next, NewFiles* files);
+  Status UseLog(const GenerationList& list);
+  void RemoveObsolete(const GenerationList& before, const GenerationList& after);
+  /// What a log says.
+  struct Rebuilt {
+    LogEnd end;
+    uint64_t entries = 0;  ///< Of the whole map, if it is the newest set's.
+    uint64_t changes = 0;
+    uint64_t keys = 0;
+  };
+  /// Reads the log of a change set of `next`, and gives it an index of its own. `same_boot`: the
+  /// old index says how far the log was visible.
+  Result<Rebuilt> Rebuild(GenerationList* next, size_t set, bool same_boot, NewFiles* files);
+  /// Says in the control page who writes, since when.
+  Status TakeControl();
+  Status RemoveOrphans(const GenerationList& list);
+
+  // fold.cc
+  struct FoldedShard {
+    uint64_t shard;
+    uint64_t base_file;
+  };
+  class FoldWork;
+  /// False: there is nothing to fold.
+  Result<bool> BeginFold();
+  uint32_t WantedShardBits() const;
+  Status FoldShards(const SharedMapProgressFunction& on_progress);
+  Status InstallShards(std::span<const FoldedShard> folded);
+  void SetFoldThresholds();
+  bool FoldIsDue() const;
+  void ScheduleFold();
+  void FoldInBackground();
+
+  Core* const core_;
+  io::FileSystem* const fs_;
+  const SharedMapOptions options_;
+  const uint64_t fork_generation_;
+  std::unique_ptr<io::FileLock> lock_;
+
+  mutable std::mutex mutex_;  // Covers the following.
+  GenerationList list_;
+  std::shared_ptr<const Generation> generation_;
+  std::unique_ptr<io::File> log_;  // The last segment of the newest change set.
+  LogEnd end_;                     // Of it.
+  Location synced_ = 0;            // What stands before survives a power cut.
+  uint64_t entries_ = 0;
+  uint64_t changes_ = 0;  // Of the newest change set,
+  uint64_t keys_ = 0;     // and keys in its index.
+  bool closed_ = false;
+  Status failed_;  // Why nothing can be written any more.
+  std::string buffer_;
+  std::vector<Planned> plans_;
+  std::unordered_map<std::string_view, Planned> in_batch_;
+  std::vector<std::unique_ptr<io::File>> held_lists_;  // Older generations that readers may hold.
+  uint64_t folds_ = 0;
+  std::string fold_error_;
+  bool fold_scheduled_ = false;
+  uint64_t fold_changes_min_ = 0;  // After a failure: no sooner than with so many changes.
+  uint64_t fold_keys_ = 0;         // A fold is due with so many changed keys,
+  uint64_t fold_bytes_ = 0;        // or so many bytes of changes.
+
+  std::atomic<bool> cancel_folds_{false};
+  std::mutex fold_mutex_;  // One fold at a time; taken before mutex_.
+};
+
+}  // namespace basalt::shared_map
