@@ -32,7 +32,7 @@ test-asan:  ## The same tests under AddressSanitizer and UndefinedBehaviorSaniti
 	@$(call build,asan,all)
 	@$(call ctest,asan)
 
-test-tsan:  ## The same tests under ThreadSanitizer
+test-tsan:  ## Those that have threads under ThreadSanitizer
 	@$(BOOTSTRAP) build
 	@$(call build,tsan,all)
 	@$(call ctest,tsan)
