@@ -17,8 +17,8 @@
 // what they protect is reached, with its point index and with its filter. Either the table is
 // refused with an error that names the file, or what it gives is in order, the same forward and
 // backward, and lookups give records of the key that they ask for, none newer than they ask for; in
-// a table that Verify calls faultless every lookup finds its record. Errors may come in between, but
-// not from a faultless table.
+// a table that Verify calls faultless every lookup finds its record. Errors may come in between,
+// but not from a faultless table.
 
 namespace {
 
