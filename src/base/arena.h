@@ -50,7 +50,7 @@ class ChunkPool {
 
   /// Memory of `bytes`, a power of two from kBlockBytesMin on, aligned to min(bytes, kSlabBytes),
   /// with any contents. Null: the system has none. Above kSlabBytes, where it may be any multiple
-  /// of kBlockBytesMin, it is mapped and unmapped each time.
+  /// of kBlockBytesMin, it is mapped, zeros, and unmapped each time.
   char* Take(size_t bytes) noexcept;
   /// Gives back what Take gave, with the same `bytes`.
   void Give(char* block, size_t bytes) noexcept;

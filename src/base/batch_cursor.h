@@ -88,6 +88,9 @@ class BatchCursor {
     return true;
   }
 
+  /// Where the next record begins: a cursor from there to the end starts with it.
+  const char* next() const noexcept { return at_; }
+
   RecordKind kind() const noexcept { return kind_; }
   uint32_t keyspace() const noexcept { return keyspace_; }
   uint64_t time_ms() const noexcept { return time_ms_; }

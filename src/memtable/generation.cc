@@ -1,10 +1,13 @@
 #include "memtable/generation.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <condition_variable>
 #include <new>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -40,6 +43,23 @@ Status DoesNotFit(const base::ByteBudget& budget, uint64_t bytes, size_t count) 
                     " bytes) in a memtable with " + std::to_string(budget.used_bytes()) + " of " +
                     std::to_string(budget.limit_bytes()) +
                     " bytes taken: flush it, or raise its budget");
+}
+
+/// A record in the bytes of its batch.
+struct BatchRecord {
+  uint64_t hash;
+  const char* bytes;  // null: a range delete, which is no record
+};
+
+RecordSource SourceAt(const char* bytes, const char* end, bool is_of_several) noexcept {
+  base::BatchCursor cursor({bytes, static_cast<size_t>(end - bytes)});
+  cursor.Next();
+  return {.kind = cursor.kind(),
+          .keyspace = cursor.keyspace(),
+          .key = cursor.key(),
+          .value = cursor.value(),
+          .time_ms = cursor.time_ms(),
+          .is_of_several = is_of_several};
 }
 
 /// False: it is not done. The runs are in order as they are, only more of them.
@@ -118,14 +138,13 @@ Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) 
   Reservation reservation;
   reservation.is_first_ = IsFirst();
   const uint64_t hash = MixKeyspace(base::Hash(source.key), source.keyspace);
-  const base::Arena::Position position =
-      ShardOf(hash).Take(source, hash, /*within_limit=*/!reservation.is_first_);
-  if (position == 0) {
+  reservation.only_ = {.hash = hash, .position = 0, .index = 0};
+  reservation.count_ = 1;
+  const auto source_of = [&](const Shard::Taken&) { return source; };
+  if (!ShardOf(hash).Take(reservation.records(), source_of, !reservation.is_first_)) {
     Drop(&reservation);
     return DoesNotFit(budget_, source.ByteSize(), 1);
   }
-  reservation.only_ = {hash, position};
-  reservation.count_ = 1;
   CollectRetired();
   return reservation;
 }
@@ -142,59 +161,85 @@ Result<Generation::Reservation> Generation::Reserve(std::string_view batch, size
     if (within_limit && bytes > base::Arena::ChunkBytesMax(budget_.limit_bytes()) && !fits) {
       return DoesNotFit(budget_, batch.size(), count);
     }
-    reservation.several_.reset(new (std::nothrow) Reservation::Place[count]);
+    reservation.several_.reset(new (std::nothrow) Shard::Taken[count]);
     if (reservation.several_ == nullptr) {
       Drop(&reservation);
       return DoesNotFit(budget_, batch.size(), count);
     }
   }
 
-  base::BatchCursor cursor(batch);
-  while (cursor.Next()) {
-    BASALT_CHECK(reservation.count_ < count);
-    const uint64_t hash = MixKeyspace(base::Hash(cursor.key()), cursor.keyspace());
-    base::Arena::Position position = 0;
-    if (cursor.kind() != RecordKind::kDeleteRange) {
-      position = ShardOf(hash).Take({.kind = cursor.kind(),
-                                     .keyspace = cursor.keyspace(),
-                                     .key = cursor.key(),
-                                     .value = cursor.value(),
-                                     .time_ms = cursor.time_ms(),
-                                     .is_of_several = is_of_several},
-                                    hash, within_limit);
-      if (position == 0) {
-        Drop(&reservation);
-        return DoesNotFit(budget_, batch.size(), count);
-      }
-    }
-    reservation.place(reservation.count_++) = {hash, position};
+  BatchRecord only;
+  const std::unique_ptr<BatchRecord[]> several(count > 1 ? new (std::nothrow) BatchRecord[count]
+                                                         : nullptr);
+  BatchRecord* const records = count > 1 ? several.get() : &only;
+  if (records == nullptr) {
+    Drop(&reservation);
+    return DoesNotFit(budget_, batch.size(), count);
   }
-  BASALT_CHECK(reservation.count_ == count);
+  std::array<uint32_t, kShardsMax> ends;  // how many a shard has, then where they end
+  std::fill_n(ends.begin(), shards_.size(), 0);
+  base::BatchCursor cursor(batch);
+  uint32_t index = 0;
+  for (const char* bytes = batch.data(); cursor.Next(); bytes = cursor.next(), ++index) {
+    BASALT_CHECK(index < count);
+    const bool is_record = cursor.kind() != RecordKind::kDeleteRange;
+    const uint64_t hash = MixKeyspace(base::Hash(cursor.key()), cursor.keyspace());
+    records[index] = {hash, is_record ? bytes : nullptr};
+    if (is_record) ++ends[ShardNumber(hash)];
+  }
+  BASALT_CHECK(index == count);
+
+  // By shard, so that its lock is taken and its lines are fetched once for many records.
+  const auto ends_end = ends.begin() + static_cast<ptrdiff_t>(shards_.size());
+  std::inclusive_scan(ends.begin(), ends_end, ends.begin());
+  reservation.count_ = ends[shards_.size() - 1];
+  const std::span<Shard::Taken> taken = reservation.records();
+  while (index-- > 0) {
+    const auto [hash, bytes] = records[index];
+    if (bytes != nullptr) taken[--ends[ShardNumber(hash)]] = {hash, 0, index};
+  }
+  const auto source_of = [&](const Shard::Taken& record) {
+    return SourceAt(records[record.index].bytes, batch.end(), is_of_several);
+  };
+  const bool fits = ForEachShard(taken, [&](Shard& shard, std::span<Shard::Taken> its) {
+    return shard.Take(its, source_of, within_limit);
+  });
+  if (!fits) {
+    Drop(&reservation);
+    return DoesNotFit(budget_, batch.size(), count);
+  }
   CollectRetired();
   return reservation;
 }
 
-void Generation::Insert(Reservation reservation, base::SequenceNumber first_sequence) noexcept {
-  constexpr size_t kPrefetchDistance = 8;
-  const size_t count = std::exchange(reservation.count_, 0);
-  for (size_t i = 0; i < count; ++i) {
-    if (i + kPrefetchDistance < count) {
-      const uint64_t ahead = reservation.place(i + kPrefetchDistance).hash;
-      ShardOf(ahead).Prefetch(ahead);
-    }
-    const auto [hash, position] = reservation.place(i);
-    if (position != 0) ShardOf(hash).Finish(position, hash, first_sequence + i);
+template <class Visit>
+bool Generation::ForEachShard(std::span<Shard::Taken> records, const Visit& visit) const {
+  while (!records.empty()) {
+    const size_t number = ShardNumber(records.front().hash);
+    size_t count = 1;
+    while (count < records.size() && ShardNumber(records[count].hash) == number) ++count;
+    if (!visit(*shards_[number], records.first(count))) return false;
+    records = records.subspan(count);
   }
+  return true;
+}
+
+void Generation::Insert(Reservation reservation, base::SequenceNumber first_sequence) noexcept {
+  ForEachShard(reservation.records(), [&](Shard& shard, std::span<Shard::Taken> records) {
+    shard.Finish(records, first_sequence);
+    return true;
+  });
+  reservation.count_ = 0;
 }
 
 void Generation::Abandon(Reservation reservation) noexcept { Drop(&reservation); }
 
 void Generation::Drop(Reservation* reservation) noexcept {
-  const size_t count = std::exchange(reservation->count_, 0);
-  for (size_t i = 0; i < count; ++i) {
-    const auto [hash, position] = reservation->place(i);
-    if (position != 0) ShardOf(hash).Abandon(position);
-  }
+  ForEachShard(reservation->records(), [](Shard& shard, std::span<Shard::Taken> records) {
+    shard.Abandon(records);
+    return true;
+  });
+  reservation->count_ = 0;
   if (reservation->is_first_) first_taken_.store(false, std::memory_order_relaxed);
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -197,7 +198,11 @@ class Generation : public std::enable_shared_from_this<Generation> {
     return hash ^ keyspace * 0x9E37'79B9'7F4A'7C15;
   }
   bool IsFirst() noexcept;
-  Shard& ShardOf(uint64_t hash) const noexcept { return *shards_[hash >> 1 >> shard_shift_]; }
+  size_t ShardNumber(uint64_t hash) const noexcept { return hash >> 1 >> shard_shift_; }
+  Shard& ShardOf(uint64_t hash) const noexcept { return *shards_[ShardNumber(hash)]; }
+  /// Calls `visit(shard, its records)` for records that stand by shard, until it answers false.
+  template <class Visit>
+  bool ForEachShard(std::span<Shard::Taken> records, const Visit& visit) const;
   void Drop(Reservation* reservation) noexcept;
   void CollectRetired() noexcept;
   bool ExtendRuns() const;
@@ -255,16 +260,14 @@ class Generation::Reservation {
  private:
   friend class Generation;
 
-  struct Place {
-    uint64_t hash;
-    base::Arena::Position position;  // 0: a range delete, which is not a record
-  };
-  Place& place(size_t i) noexcept { return several_ == nullptr ? only_ : several_[i]; }
+  std::span<Shard::Taken> records() noexcept {
+    return {several_ == nullptr ? &only_ : several_.get(), count_};
+  }
 
   size_t count_ = 0;
   bool is_first_ = false;  // was admitted because the table was empty
-  Place only_{};
-  std::unique_ptr<Place[]> several_;  // for more than one record
+  Shard::Taken only_{};
+  std::unique_ptr<Shard::Taken[]> several_;  // more than one record: by shard, then as they came
 };
 
 }  // namespace basalt::memtable

@@ -56,7 +56,10 @@ bool HashIndex::Grow(size_t words_needed, bool within_limit) noexcept {
     return false;
   }
 
-  auto* const words = new (block) Word[new_words]();
+  // What is mapped for us alone is zeros.
+  Word* const words = bytes > base::ChunkPool::kSlabBytes
+                          ? std::launder(reinterpret_cast<Word*>(block))
+                          : new (block) Word[new_words]();
   word_mask_ = new_words - 1;
   for (size_t i = 0; i < old_words; ++i) {
     const uint64_t word = Words(old_table)[i].load(std::memory_order_relaxed);

@@ -19,10 +19,9 @@ size_t OrderChunkBytesMax(size_t chunk_bytes_max) noexcept {
 
 constexpr size_t kLineBytes = 64;
 
-// The lines behind the one in which the shard's next record will begin, for a record as long as
-// this one. They are likely to have left the caches since they were written last, and it takes a
-// while until it is this shard's turn again.
-// Inlined by force: g++ takes a function that only prefetches for one without effects.
+// The lines behind the one in which one of the shard's next records will begin, for a record as
+// long as this one. They are likely to have left the caches since they were written last. Inlined
+// by force: g++ takes a function that only prefetches for one without effects.
 [[gnu::always_inline]] inline void FetchNext(const char* next, size_t bytes) noexcept {
   constexpr size_t kFetchedBytesMax = 4 * kLineBytes;
   const size_t end = bytes < kFetchedBytesMax ? bytes : kFetchedBytesMax;
@@ -39,14 +38,14 @@ Shard::Shard(std::shared_ptr<base::ChunkPool> pool, base::ByteBudget* budget,
       order_(pool.get(), budget, OrderChunkBytesMax(chunk_bytes_max)),
       index_(std::move(pool), budget, retired) {}
 
-Shard::Position Shard::Place(const RecordSource& source, uint64_t prefix,
-                             bool within_limit) noexcept {
+Shard::Position Shard::Place(const RecordSource& source, uint64_t prefix, bool within_limit,
+                             size_t ahead) noexcept {
   if (!order_.PrepareUnit(within_limit) || !index_.Prepare(pending_ + 1, within_limit)) return 0;
   const size_t bytes = source.ByteSize();
   const Position position = records_.Allocate(bytes, within_limit);
   if (position == 0) return 0;
   char* const place = records_.At(position);
-  FetchNext(place + bytes, bytes);
+  FetchNext(place + ahead * bytes, bytes);
   new (place) Record{.tag = 0,
                      .previous = 0,
                      .value_size = static_cast<uint32_t>(source.value.size()),
@@ -74,22 +73,6 @@ void Shard::Fill(Record* record, const RecordSource& source) noexcept {
   if (!source.value.empty()) {
     std::memcpy(out + source.key.size(), source.value.data(), source.value.size());
   }
-}
-
-Shard::Position Shard::Take(const RecordSource& source, uint64_t hash, bool within_limit) noexcept {
-  const uint64_t prefix = base::KeyPrefix(source.key);
-  Prefetch(hash);
-  Position position;
-  {
-    const std::lock_guard lock(lock_);
-    position = Place(source, prefix, within_limit);
-    if (position == 0) return 0;
-    ++pending_;
-    CountOrder();
-  }
-  // Nobody reads the body of an unfinished record, so it is filled outside the lock.
-  Fill(RecordAt(position), source);
-  return position;
 }
 
 HashIndex::Word* Shard::WordOf(uint32_t keyspace, std::string_view key, uint64_t hash) noexcept {
@@ -121,20 +104,36 @@ void Shard::Link(Record* record, Position position, uint64_t hash, HashIndex::Wo
   add(logical_bytes_, uint64_t{record->key_size} + record->value_size);
 }
 
-void Shard::Finish(Position position, uint64_t hash, base::SequenceNumber sequence) noexcept {
-  Record* const record = RecordAt(position);
-  // First the tag, then the link: whoever comes by the index must find the record finished.
-  record->tag.store(base::MakeTag(sequence, static_cast<RecordKind>(record->kind)),
-                    std::memory_order_release);
-  const std::lock_guard lock(lock_);
-  Link(record, position, hash, WordOf(record->keyspace, record->key(), hash));
-  --pending_;
+void Shard::Finish(std::span<const Taken> records, base::SequenceNumber first) noexcept {
+  while (!records.empty()) {
+    const std::span<const Taken> group = records.first(std::min(records.size(), kAtOnce));
+    records = records.subspan(group.size());
+    // First the tag, then the link: whoever comes by the index must find the record finished.
+    for (const Taken& taken : group) {
+      Record* const record = RecordAt(taken.position);
+      record->tag.store(base::MakeTag(first + taken.index, static_cast<RecordKind>(record->kind)),
+                        std::memory_order_release);
+    }
+    const std::lock_guard lock(lock_);
+    for (size_t i = 0; i < group.size(); ++i) {
+      if (i + kAhead < group.size()) Prefetch(group[i + kAhead].hash);
+      const auto [hash, position, index] = group[i];
+      Record* const record = RecordAt(position);
+      Link(record, position, hash, WordOf(record->keyspace, record->key(), hash));
+    }
+    pending_ -= static_cast<uint32_t>(group.size());
+  }
 }
 
-void Shard::Abandon(Position position) noexcept {
-  RecordAt(position)->tag.store(Record::kAbandonedTag, std::memory_order_release);
+void Shard::Abandon(std::span<const Taken> records) noexcept {
+  uint32_t count = 0;
+  for (const Taken& taken : records) {
+    if (taken.position == 0) continue;
+    RecordAt(taken.position)->tag.store(Record::kAbandonedTag, std::memory_order_release);
+    ++count;
+  }
   const std::lock_guard lock(lock_);
-  --pending_;
+  pending_ -= count;
 }
 
 const Record* Shard::Candidate(uint64_t hash) const noexcept {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -34,19 +36,27 @@ class Shard {
   Shard(std::shared_ptr<base::ChunkPool> pool, base::ByteBudget* budget, base::RetireList* retired,
         size_t chunk_bytes_max);
 
-  /// Takes space for a record and copies it, unfinished. 0: the budget (if `within_limit`) or
-  /// memory is used up; nothing is taken.
-  Position Take(const RecordSource& source, uint64_t hash, bool within_limit) noexcept;
-  /// Gives a taken record its sequence and lets lookups find it.
-  void Finish(Position position, uint64_t hash, base::SequenceNumber sequence) noexcept;
+  /// A record of a batch, by its place in that.
+  struct Taken {
+    uint64_t hash;
+    Position position;  ///< 0: it is not taken.
+    uint32_t index;
+  };
+  /// Takes space for records and copies them, unfinished; `source_of(taken)` gives the
+  /// RecordSource. One hold of the lock is for up to kAtOnce of them. False: the budget (if
+  /// `within_limit`) or memory is used up; what has been taken has its position.
+  template <class SourceOf>
+  bool Take(std::span<Taken> records, const SourceOf& source_of, bool within_limit) noexcept;
+  /// Gives taken records their sequences, `first` + index, and lets lookups find them.
+  void Finish(std::span<const Taken> records, base::SequenceNumber first) noexcept;
   /// Take and Finish under one hold of the lock, for small records. `assign(newest)` is called
   /// under the lock, with the newest version that is there or null, and gives the sequence; 0: the
   /// record is not to be. Gives the position and the number of order entries, or 0: as for Take.
   template <class Assign>
   std::pair<Position, uint32_t> Put(const RecordSource& source, uint64_t hash, bool within_limit,
                                     const Assign& assign) noexcept;
-  /// Marks a taken record as never to be seen.
-  void Abandon(Position position) noexcept;
+  /// Marks taken records as never to be seen; passes over others.
+  void Abandon(std::span<const Taken> records) noexcept;
 
   /// The newest version with a sequence <= `at` that `check`, if there is one, does not hide; null:
   /// none. Inside an epoch; the record itself lives as long as the shard.
@@ -80,11 +90,16 @@ class Shard {
   HashIndex::ProbeCounts CountProbes() const noexcept { return index_.CountProbes(); }
 
  private:
+  static constexpr size_t kAtOnce = 32;
+  static constexpr size_t kAhead = 8;  // What is fetched while a group is worked on.
+
   Record* RecordAt(Position position) const noexcept {
     return reinterpret_cast<Record*>(records_.At(position));
   }
-  // Under lock_. `Place` does not count the order entry yet.
-  Position Place(const RecordSource& source, uint64_t prefix, bool within_limit) noexcept;
+  // Under lock_. Does not count the order entry yet. Starts to load where the record will lie that
+  // comes `ahead` records later.
+  Position Place(const RecordSource& source, uint64_t prefix, bool within_limit,
+                 size_t ahead) noexcept;
   void CountOrder() noexcept {
     order_count_.store(order_count_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
@@ -112,7 +127,7 @@ std::pair<Shard::Position, uint32_t> Shard::Put(const RecordSource& source, uint
   Prefetch(hash);
   const uint64_t prefix = base::KeyPrefix(source.key);
   const std::lock_guard lock(lock_);
-  const Position position = Place(source, prefix, within_limit);
+  const Position position = Place(source, prefix, within_limit, /*ahead=*/1);
   if (position == 0) return {0, 0};
   Record* const record = RecordAt(position);
   Fill(record, source);
@@ -127,6 +142,34 @@ std::pair<Shard::Position, uint32_t> Shard::Put(const RecordSource& source, uint
   }
   CountOrder();
   return {position, order_count_.load(std::memory_order_relaxed)};
+}
+
+template <class SourceOf>
+bool Shard::Take(std::span<Taken> records, const SourceOf& source_of, bool within_limit) noexcept {
+  const size_t ahead = records.size() == 1 ? 1 : kAhead;
+  while (!records.empty()) {
+    const std::span<Taken> group = records.first(std::min(records.size(), kAtOnce));
+    records = records.subspan(group.size());
+    for (const Taken& record : group) Prefetch(record.hash);
+    size_t count = 0;
+    {
+      const std::lock_guard lock(lock_);
+      for (; count < group.size(); ++count) {
+        const RecordSource source = source_of(group[count]);
+        const uint64_t prefix = base::KeyPrefix(source.key);
+        group[count].position = Place(source, prefix, within_limit, ahead);
+        if (group[count].position == 0) break;
+        ++pending_;
+        CountOrder();
+      }
+    }
+    // Nobody reads the body of an unfinished record, so it is filled outside the lock.
+    for (const Taken& record : group.first(count)) {
+      Fill(RecordAt(record.position), source_of(record));
+    }
+    if (count < group.size()) return false;
+  }
+  return true;
 }
 
 template <class Visit>
