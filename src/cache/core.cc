@@ -249,6 +249,7 @@ Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<May
   std::array<uint64_t, kGroup> hashes;
   std::array<const Index::Bucket*, kGroup> homes;
   std::array<Index::Glance, kGroup> glances;
+  std::array<uint8_t, kGroup> away;
   for (size_t first = 0; first < keys.size(); first += kGroup) {
     const size_t count = std::min(kGroup, keys.size() - first);
     try {
@@ -258,8 +259,17 @@ Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<May
         homes[i] = &ShardOf(hashes[i]).index().Home(hashes[i]);
         __builtin_prefetch(homes[i], 0, 2);
       }
+      size_t away_count = 0;
       for (size_t i = 0; i < count; ++i) {
         glances[i] = Index::GlanceAt(*homes[i], hashes[i]);
+        __builtin_prefetch(glances[i].candidate, 0, 2);
+        if (!glances[i].may_be_away()) continue;
+        __builtin_prefetch(Index::BuddyOf(homes[i]), 0, 2);
+        away[away_count++] = static_cast<uint8_t>(i);
+      }
+      // Of few keys, but a group has some: one that waited alone would cost as much as all others.
+      for (const uint8_t i : std::span(away).first(away_count)) {
+        glances[i] = Index::GlanceAway(*homes[i], hashes[i]);
         __builtin_prefetch(glances[i].candidate, 0, 2);
       }
       uint64_t hits = 0;

@@ -152,6 +152,8 @@ class BasicIndex {
     Atomic<uint8_t>* frequency;
     uint64_t word;
     bool is_absent;  ///< There is no such key. Neither this nor a candidate: Find knows.
+    /// Whether GlanceAway may tell more.
+    bool may_be_away() const noexcept { return frequency == nullptr && !is_absent; }
   };
   [[gnu::always_inline]] static Glance GlanceAt(const Bucket& home, uint64_t hash) noexcept {
     const SlotSet slots = SlotsWithTag(home, hash);
@@ -165,6 +167,17 @@ class BasicIndex {
             .frequency = const_cast<Atomic<uint8_t>*>(&home.frequencies[i]),
             .word = word,
             .is_absent = false};
+  }
+  /// The same of the home's neighbour, after a glance at the home that left it open.
+  [[gnu::always_inline]] static Glance GlanceAway(const Bucket& home, uint64_t hash) noexcept {
+    Glance glance = GlanceAt(*BuddyOf(&home), hash);
+    // No slot has the key's tag, in either.
+    glance.is_absent = glance.frequency == nullptr;
+    return glance;
+  }
+  /// The other of the pair of 128 bytes.
+  static Bucket* BuddyOf(const Bucket* bucket) noexcept {
+    return reinterpret_cast<Bucket*>(reinterpret_cast<uintptr_t>(bucket) ^ sizeof(Bucket));
   }
   static uint8_t Frequency(const AtomicWord* slot) noexcept {
     return FrequencyOf(slot).load(std::memory_order_relaxed);
@@ -492,10 +505,7 @@ void BasicIndex<Atomic, Entry>::Remove(const Found& found, uint64_t ghost_number
       (found.word & Word::kTagMask) | ((ghost_number << Word::kGhostShift) & Word::kPointerMask);
   found.slot->store(ghost_number == 0 ? 0 : ghost, std::memory_order_release);
   if ((found.word & Word::kAway) == 0) return;
-  // Buckets stand in pairs of 128 bytes: the home is the other one.
-  AddAway(
-      reinterpret_cast<Bucket*>(reinterpret_cast<uintptr_t>(BucketOf(found.slot)) ^ sizeof(Bucket)),
-      -1);
+  AddAway(BuddyOf(BucketOf(found.slot)), -1);
 }
 
 template <template <class> class Atomic, class Entry>

@@ -497,5 +497,41 @@ TEST_F(IndexTest, KeysOfTheSameHashPlaceAndTagAreToldApart) {
   EXPECT_EQ(Find(other).entry(), other);
 }
 
+TEST_F(IndexTest, AGlanceAtTheNeighbourTellsOfAKeyThatIsAway) {
+  constexpr size_t kBucket = 6;
+  // Each with a tag of its own, so that one candidate can be right only.
+  std::unordered_set<uint64_t> tags;
+  const auto make = [&] {
+    return MakeWhere([&](uint64_t hash) {
+      return hash % TestIndex::kBuckets == kBucket &&
+             tags.insert((hash / TestIndex::kBuckets) & 0xFFFF).second;
+    });
+  };
+  for (size_t i = 0; i < TestIndex::kSlots; ++i) Put(make());
+  TestEntry* const away = make();
+  const TestEntry* const absent = make();
+  const auto home_of = [&](const TestEntry* entry) -> const TestIndex::Bucket& {
+    return index_.Home(HashOf(entry->text));
+  };
+  const auto glance = [&](const TestEntry* entry) {
+    return TestIndex::GlanceAt(home_of(entry), HashOf(entry->text));
+  };
+  EXPECT_TRUE(glance(away).is_absent);
+  EXPECT_FALSE(glance(away).may_be_away());
+
+  Put(away);
+  EXPECT_TRUE(glance(away).may_be_away());
+  const TestIndex::Glance found = TestIndex::GlanceAway(home_of(away), HashOf(away->text));
+  EXPECT_EQ(found.candidate, away);
+  EXPECT_FALSE(found.is_absent);
+  TestIndex::Raise(found.frequency);
+  EXPECT_EQ(TestIndex::Frequency(Find(away).slot), 1);
+
+  EXPECT_TRUE(glance(absent).may_be_away());
+  const TestIndex::Glance none = TestIndex::GlanceAway(home_of(absent), HashOf(absent->text));
+  EXPECT_EQ(none.candidate, nullptr);
+  EXPECT_TRUE(none.is_absent);
+}
+
 }  // namespace
 }  // namespace basalt::cache
