@@ -238,7 +238,7 @@ class SharedMap::Reader {
   ~Reader();
 
   /// The value of a key, or nothing. One cache miss in the fixed layout, two in the variable one;
-  /// beside it one in the index of changes while there are any, and one more for a changed key.
+  /// for a key that was changed since the last fold two, in the index of changes and in the log.
   Result<std::optional<View>> Get(std::string_view key);
   /// Many at once, with their memory prefetched: several times as fast as Get. `results` has as
   /// many elements, each as by Get.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "base/check.h"
 #include "base/coding.h"
@@ -23,7 +24,8 @@ uint64_t ChangeIndex::CapacityFor(uint64_t keys) noexcept {
 
 void ChangeIndex::PointTo(char* begin, uint64_t capacity) noexcept {
   header_ = begin;
-  words_ = begin + kHeaderBytes;
+  filter_ = begin + kHeaderBytes;
+  words_ = filter_ + FilterBytes(capacity);
   mask_ = capacity - 1;
 }
 
@@ -38,7 +40,7 @@ Result<std::shared_ptr<ChangeIndex>> ChangeIndex::Create(io::FileSystem* fs,
   base::Append(&header, boot_id);
   base::Append(&header, capacity);
   base::Append(&header, base::Hash(header));
-  const uint64_t bytes = kHeaderBytes + 8 * capacity;
+  const uint64_t bytes = BytesFor(capacity);
   Status status = AllocateSpace(file.get(), bytes);
   if (status.ok()) status = file->WriteAt(0, header);
   if (status.ok()) {
@@ -80,7 +82,7 @@ Result<std::shared_ptr<ChangeIndex>> ChangeIndex::Open(io::FileSystem* fs, const
   }
   if (made_at != boot_id) return none;
   if (!std::has_single_bit(capacity) || capacity < kCapacityMin ||
-      capacity > (size - kHeaderBytes) / 8) {
+      capacity > (size - kHeaderBytes) / 8 || BytesFor(capacity) > size) {
     return none;
   }
   index->PointTo(const_cast<char*>(bytes.data()), capacity);
@@ -89,9 +91,14 @@ Result<std::shared_ptr<ChangeIndex>> ChangeIndex::Open(io::FileSystem* fs, const
 
 std::shared_ptr<ChangeIndex> ChangeIndex::Private(uint64_t capacity) {
   std::shared_ptr<ChangeIndex> index(new ChangeIndex);
-  index->memory_ = std::make_unique<uint64_t[]>(kHeaderBytes / 8 + capacity);
+  index->memory_ = std::make_unique<uint64_t[]>(BytesFor(capacity) / 8);
   index->PointTo(reinterpret_cast<char*>(index->memory_.get()), capacity);
   return index;
+}
+
+void ChangeIndex::CopyWords(const ChangeIndex& from) noexcept {
+  BASALT_CHECK(from.capacity() == capacity());
+  std::memcpy(filter_, from.filter_, FilterBytes(capacity()) + 8 * capacity());
 }
 
 void ChangeIndex::StoreState(const State& state) noexcept {

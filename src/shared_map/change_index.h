@@ -20,21 +20,28 @@
 //        8    4  version: 1
 //       12    4  required features: 0
 //       16    8  boot id of the machine when it was made: after a restart it is not to be trusted
-//       24    8  capacity: words, a power of two
+//       24    8  capacity c: words, a power of two
 //       32    8  checksum of the bytes before
 //       64    8  1 from the first change on
 //      128    8  location behind the last change that is visible, at the end of a batch (guarded)
 //      136    8  live entries of the map (guarded)
 //      144    8  changes in the log, of this change set (guarded)
 //      152    8  keys that have changes: words that are taken (guarded)
-//     4096    8  a word: location of a change (4), upper half of its key's hash (4); 0: free
+//     4096    c  the filter: 8 bytes for every 8 words
+//   4096+c   8c  a word: location of a change (4), upper half of its key's hash (4); 0: free
 //
 // Open addressing, linear probing from the hash's low bits on; a word is never freed, and never
 // more than 5 of 8 are taken. A word is stored after the change that it leads to is complete: a
 // reader finds the old change or the new one, whole, and never waits. The 8 bytes at 64 stand in a
 // line of their own, which readers of a map without changes look at and nobody writes.
 //
-// A lookup: a cache miss for the word, one for the change.
+// Most keys that are looked up have no change, and each of them would miss the cache for a free
+// word. So the filter is asked first, an eighth of the words' size: it has four bits of each hash
+// that was ever stored, all in one word of its own, set before the index word is stored and never
+// cleared. At its fullest (5 keys a word on average) it lets one absent key of a hundred through.
+//
+// A lookup: a word of the filter; if that has the hash, a cache miss for the word, one for the
+// change.
 
 namespace basalt::shared_map {
 
@@ -56,13 +63,22 @@ class ChangeIndex {
   static std::shared_ptr<ChangeIndex> Private(uint64_t capacity);
 
   uint64_t capacity() const noexcept { return mask_ + 1; }
-  uint64_t bytes() const noexcept { return kHeaderBytes + 8 * capacity(); }
+  uint64_t bytes() const noexcept { return BytesFor(capacity()); }
 
   bool HasChanges() const noexcept { return LoadShared(header_ + kHasChangesAt) != 0; }
   std::optional<uint64_t> visible_end() const noexcept { return Read(kVisibleEndAt); }
   std::optional<uint64_t> entries() const noexcept { return Read(kEntriesAt); }
   std::optional<uint64_t> changes() const noexcept { return Read(kChangesAt); }
   std::optional<uint64_t> keys() const noexcept { return Read(kKeysAt); }
+
+  /// False: no key of this hash has a change.
+  bool MayHold(uint64_t hash) const noexcept {
+    const uint64_t bits = FilterBits(hash);
+    return (LoadShared(FilterWord(hash)) & bits) == bits;
+  }
+  [[gnu::always_inline]] void PrefetchFilter(uint64_t hash) const noexcept {
+    __builtin_prefetch(FilterWord(hash), 0, 2);
+  }
 
   uint64_t FirstPosition(uint64_t hash) const noexcept { return hash & mask_; }
   uint64_t NextPosition(uint64_t position) const noexcept { return (position + 1) & mask_; }
@@ -100,9 +116,18 @@ class ChangeIndex {
 
   // Of the writer.
 
-  void StoreWord(uint64_t position, uint64_t word) noexcept {
-    StoreShared(words_ + 8 * position, word);
+  /// From now on the hash leads to the change, by the word at a position that FindWord has given.
+  void StoreWord(uint64_t hash, uint64_t position, Location location) noexcept {
+    // Who sees the word sees the filter's bits: they are stored before it.
+    char* const filter_word = FilterWord(hash);
+    const uint64_t bits = LoadShared(filter_word);
+    if ((bits & FilterBits(hash)) != FilterBits(hash)) {
+      StoreShared(filter_word, bits | FilterBits(hash));
+    }
+    StoreShared(words_ + 8 * position, WordOf(hash, location));
   }
+  /// Takes over all words of an index of the same capacity. Nobody else may know of this one yet.
+  void CopyWords(const ChangeIndex& from) noexcept;
   struct State {
     uint64_t visible_end;
     uint64_t entries;
@@ -118,10 +143,24 @@ class ChangeIndex {
   static constexpr uint64_t kChangesAt = 144;
   static constexpr uint64_t kKeysAt = 152;
   static constexpr uint32_t kProbedAtOnce = 4;
+  static constexpr uint64_t kWordsPerFilterWord = 8;
   static constexpr uint64_t kNowhere = ~uint64_t{0};
 
   ChangeIndex() = default;
   void PointTo(char* begin, uint64_t capacity) noexcept;
+  static constexpr uint64_t FilterBytes(uint64_t capacity) noexcept {
+    return 8 * (capacity / kWordsPerFilterWord);
+  }
+  static constexpr uint64_t BytesFor(uint64_t capacity) noexcept {
+    return kHeaderBytes + FilterBytes(capacity) + 8 * capacity;
+  }
+  char* FilterWord(uint64_t hash) const noexcept {
+    return filter_ + 8 * (FirstPosition(hash) / kWordsPerFilterWord);
+  }
+  static uint64_t FilterBits(uint64_t hash) noexcept {
+    const auto bit = [&](int shift) { return uint64_t{1} << (hash >> shift & 63); };
+    return bit(32) | bit(38) | bit(44) | bit(50);
+  }
   std::optional<uint64_t> Read(uint64_t at) const noexcept {
     return Unguarded(LoadShared(header_ + at));
   }
@@ -130,6 +169,7 @@ class ChangeIndex {
   std::unique_ptr<io::Mapping> read_;
   std::unique_ptr<uint64_t[]> memory_;
   char* header_ = nullptr;
+  char* filter_ = nullptr;
   char* words_ = nullptr;
   uint64_t mask_ = 0;
 };

@@ -31,7 +31,7 @@ Found ChangeSet::FindWord(uint64_t hash, std::string_view key, uint64_t* positio
 Found ChangeSet::Find(uint64_t hash, std::string_view key, uint64_t limit,
                       Change* change) const noexcept {
   const ChangeIndex& index = *index_;
-  if (index.Candidate(hash) == 0) return Found::kAbsent;
+  if (!index.MayHold(hash) || index.Candidate(hash) == 0) return Found::kAbsent;
   uint64_t position = index.FirstPosition(hash);
   for (uint64_t probes = 0; probes < index.capacity(); ++probes) {
     const uint64_t word = index.WordAt(position);
@@ -62,7 +62,8 @@ Status ChangeSet::VerifyIndex(const ChangeSetEntry& entry, Location visible_end)
     Change newest;
     const std::string_view key = change.record.key();
     uint64_t position = 0;
-    if (FindWord(base::Hash(key), key, &position, &newest) != Found::kPresent ||
+    const uint64_t hash = base::Hash(key);
+    if (!index_->MayHold(hash) || FindWord(hash, key, &position, &newest) != Found::kPresent ||
         ChangeIndex::LocationOf(index_->WordAt(position)) < location) {
       lost = location;
     }
@@ -107,7 +108,7 @@ void IndexFiller::Add(Location location, const Change& change) {
   const Found found = set_->FindWord(hash, key, &position, &older);
   if (found == Found::kCorrupt) return;  // The walk meets the damaged change, or has.
   if (found == Found::kAbsent) ++keys_;
-  set_->index().StoreWord(position, ChangeIndex::WordOf(hash, location));
+  set_->index().StoreWord(hash, position, location);
 }
 
 }  // namespace basalt::shared_map

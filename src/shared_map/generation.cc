@@ -37,11 +37,11 @@ Generation::Generation(ListFile listed, std::vector<std::shared_ptr<const BaseFi
     : list_(std::move(listed.list)),
       list_file_(std::move(listed.file)),
       shard_shift_(63 - list_.shard_bits),
-      folding_(list_.folding()),
       bases_(std::move(bases)),
       base_pointers_(Pointers(bases_)),
       change_sets_(std::move(change_sets)),
-      newest_index_(&newest().index()) {}
+      newest_index_(&newest().index()),
+      folding_index_(change_sets_.size() > 1 ? &change_sets_[1].index() : nullptr) {}
 
 Found Generation::FindInChanges(uint64_t hash, std::string_view key, uint64_t limit,
                                 Change* change) const noexcept {
@@ -49,24 +49,18 @@ Found Generation::FindInChanges(uint64_t hash, std::string_view key, uint64_t li
     const Found found = newest().Find(hash, key, limit, change);
     if (found != Found::kAbsent) return found;
   }
-  if (!folding_ || list_.shards[ShardOf(hash)].change_sets < 2) return Found::kAbsent;
+  if (!IsFolding(hash)) return Found::kAbsent;
   return change_sets_[1].Find(hash, key, ChangeSet::kNoLimit, change);
 }
 
 Found Generation::FindChanged(uint64_t hash, std::string_view key, uint64_t limit,
                               std::string_view* value) const noexcept {
-  const BaseFile* const base = BaseOf(hash);
-  const bool has_records = base != nullptr && base->figures().records != 0;
-  // Most keys are unchanged: their record comes while the index is looked at.
-  if (folding_) change_sets_[1].index().Prefetch(hash);
-  const uint64_t slot = has_records ? base->Slot(hash, key) : 0;
-  if (has_records) base->PrefetchEnds(slot);
   Change change;
-  const Found found =
-      CandidateOf(hash).set == nullptr ? Found::kAbsent : FindInChanges(hash, key, limit, &change);
+  const Found found = FindInChanges(hash, key, limit, &change);
   if (found == Found::kCorrupt) return found;
   if (found == Found::kAbsent) {
-    return has_records ? base->FindAt(slot, key, value) : Found::kAbsent;
+    const BaseFile* const base = BaseOf(hash);
+    return base == nullptr ? Found::kAbsent : base->Find(key, hash, value);
   }
   if (!change.is_put()) return Found::kAbsent;
   *value = change.record.value();
@@ -88,7 +82,7 @@ SharedMapStats Generation::GetStats() const {
   SharedMapStats stats;
   stats.generation = list_.number;
   stats.shards = list_.shards.size();
-  stats.optimizing = folding_;
+  stats.optimizing = folding_index_ != nullptr;
   stats.entries = newest().index().entries().value_or(0);
   const BaseFile* counted = nullptr;  // Shards that share a base stand side by side.
   for (const BaseFile* const base : base_pointers_) {

@@ -41,11 +41,9 @@ class Generation {
   /// `limit`: of the newest changes.
   [[gnu::always_inline]] Found Find(uint64_t hash, std::string_view key, uint64_t limit,
                                     std::string_view* value) const noexcept {
+    if (MayBeChanged(hash)) return FindChanged(hash, key, limit, value);
     const BaseFile* const base = BaseOf(hash);
-    if (!MayHaveChanges()) [[likely]] {
-      return base == nullptr ? Found::kAbsent : base->Find(key, hash, value);
-    }
-    return FindChanged(hash, key, limit, value);
+    return base == nullptr ? Found::kAbsent : base->Find(key, hash, value);
   }
   /// Whether a change decides about the key. kAbsent: the base does.
   Found FindInChanges(uint64_t hash, std::string_view key, uint64_t limit,
@@ -56,15 +54,36 @@ class Generation {
     Location location = 0;
   };
   Candidate CandidateOf(uint64_t hash) const noexcept {
-    const uint64_t newest_word = newest_index_->Candidate(hash);
-    if (newest_word != 0) return {&newest(), ChangeIndex::LocationOf(newest_word)};
-    if (!folding_ || list_.shards[ShardOf(hash)].change_sets < 2) return {};
-    const ChangeSet& set = change_sets_[1];
-    const uint64_t word = set.index().Candidate(hash);
+    if (newest_index_->MayHold(hash)) {
+      const uint64_t word = newest_index_->Candidate(hash);
+      if (word != 0) return {&newest(), ChangeIndex::LocationOf(word)};
+    }
+    if (!IsFolding(hash) || !folding_index_->MayHold(hash)) return {};
+    const uint64_t word = folding_index_->Candidate(hash);
     if (word == 0) return {};
-    return {&set, ChangeIndex::LocationOf(word)};
+    return {&change_sets_[1], ChangeIndex::LocationOf(word)};
   }
-  bool MayHaveChanges() const noexcept { return folding_ || newest_index_->HasChanges(); }
+  /// False: the base decides about keys of this hash.
+  [[gnu::always_inline]] bool MayBeChanged(uint64_t hash) const noexcept {
+    if (!MayHaveChanges()) return false;
+    const bool newest_may = newest_index_->MayHold(hash);
+    if (folding_index_ == nullptr) return newest_may;
+    const bool folding_may = folding_index_->MayHold(hash) && IsFolding(hash);
+    return newest_may || folding_may;
+  }
+  /// What MayBeChanged reads.
+  [[gnu::always_inline]] void PrefetchFilters(uint64_t hash) const noexcept {
+    newest_index_->PrefetchFilter(hash);
+    if (folding_index_ != nullptr) folding_index_->PrefetchFilter(hash);
+  }
+  /// What CandidateOf reads.
+  [[gnu::always_inline]] void PrefetchWords(uint64_t hash) const noexcept {
+    newest_index_->Prefetch(hash);
+    if (folding_index_ != nullptr) folding_index_->Prefetch(hash);
+  }
+  bool MayHaveChanges() const noexcept {
+    return folding_index_ != nullptr || newest_index_->HasChanges();
+  }
 
   /// What readers know.
   SharedMapStats GetStats() const;
@@ -73,17 +92,21 @@ class Generation {
   Status WhyCorrupt(uint64_t hash, std::string_view key, uint64_t limit) const;
 
  private:
+  /// Whether the changes that are being folded count for the key.
+  bool IsFolding(uint64_t hash) const noexcept {
+    return folding_index_ != nullptr && list_.shards[ShardOf(hash)].change_sets > 1;
+  }
   Found FindChanged(uint64_t hash, std::string_view key, uint64_t limit,
                     std::string_view* value) const noexcept;
 
   const GenerationList list_;
   const std::unique_ptr<io::File> list_file_;  // Marked as in use.
   const uint32_t shard_shift_;
-  const bool folding_;
   const std::vector<std::shared_ptr<const BaseFile>> bases_;
   const std::vector<const BaseFile*> base_pointers_;
   const std::vector<ChangeSet> change_sets_;
   const ChangeIndex* const newest_index_;
+  const ChangeIndex* const folding_index_;  // Null: no fold is under way.
 };
 
 /// Opens generations, and keeps no file mapped twice. Thread-safe.

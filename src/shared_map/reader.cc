@@ -8,9 +8,9 @@
 #include "shared_map/reader_state.h"
 
 // Get and MultiGet. A batch goes in groups, and a group in steps, each of which asks for the memory
-// that the next one reads: hashes, slots, index words and starts; records, or the changes that may
-// stand for them; then the answers. Memory is asked for in bursts: taking the steps of each key in
-// turn, a fixed number of keys apart, was slower.
+// that the next one reads: hashes, slots, filters and starts; records, or index words and then the
+// changes that may stand for them; then the answers. Memory is asked for in bursts: taking the
+// steps of each key in turn, a fixed number of keys apart, was slower.
 
 namespace basalt {
 
@@ -54,7 +54,7 @@ template <bool kChanges>
 [[gnu::always_inline]] inline Underway SetOut(const Generation& from, std::string_view key) {
   Underway underway = {.hash = base::HashShort(key), .base = nullptr, .slot = 0, .candidate = {}};
   if constexpr (kChanges) {
-    for (const ChangeSet& set : from.change_sets()) set.index().Prefetch(underway.hash);
+    from.PrefetchFilters(underway.hash);
   }
   const BaseFile* const base = from.BaseOf(underway.hash);
   if (base == nullptr || base->figures().records == 0) return underway;
@@ -64,16 +64,35 @@ template <bool kChanges>
   return underway;
 }
 
-template <bool kChanges>
-[[gnu::always_inline]] inline void FetchRecord(const Generation& from, Underway* underway) {
-  if constexpr (kChanges) {
-    underway->candidate = from.CandidateOf(underway->hash);
-    if (underway->candidate.set != nullptr) {
-      underway->candidate.set->PrefetchChange(underway->candidate.location);
-      return;
+[[gnu::always_inline]] inline void FetchRecord(const Underway& underway) {
+  if (underway.base != nullptr) underway.base->PrefetchRecord(underway.slot);
+}
+
+/// The same where there are changes: of keys that may have one, what answers is found first.
+[[gnu::always_inline]] inline void FetchChangedOrRecord(const Generation& from,
+                                                        std::span<Underway> group) {
+  // Which keys have changes cannot be predicted: so they are sorted without a branch.
+  std::array<uint8_t, kGroup> order;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+  size_t changed = 0;
+  size_t unchanged = group.size();
+  for (size_t i = 0; i < group.size(); ++i) {
+    const bool may_be = from.MayBeChanged(group[i].hash);
+    order[may_be ? changed : unchanged - 1] = static_cast<uint8_t>(i);
+    changed += may_be ? 1 : 0;
+    unchanged -= may_be ? 0 : 1;
+  }
+  const std::span<const uint8_t> may_be_changed = std::span(order).first(changed);
+  for (const uint8_t i : may_be_changed) from.PrefetchWords(group[i].hash);
+  for (size_t at = changed; at < group.size(); ++at) FetchRecord(group[order[at]]);
+  for (const uint8_t i : may_be_changed) {
+    Underway& underway = group[i];
+    underway.candidate = from.CandidateOf(underway.hash);
+    if (underway.candidate.set != nullptr) {
+      underway.candidate.set->PrefetchChange(underway.candidate.location);
+    } else {
+      FetchRecord(underway);
     }
   }
-  if (underway->base != nullptr) underway->base->PrefetchRecord(underway->slot);
 }
 
 template <bool kChanges>
@@ -106,7 +125,11 @@ void ReaderState::GetGroup(std::span<const std::string_view> keys,
   std::array<Underway, kGroup> group;  // NOLINT(cppcoreguidelines-pro-type-member-init)
   const std::span<Underway> all = std::span(group).first(keys.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = SetOut<kChanges>(from, keys[i]);
-  for (Underway& underway : all) FetchRecord<kChanges>(from, &underway);
+  if constexpr (kChanges) {
+    FetchChangedOrRecord(from, all);
+  } else {
+    for (const Underway& underway : all) FetchRecord(underway);
+  }
   for (size_t i = 0; i < all.size(); ++i) {
     std::string_view value;
     const Found found = Answer<kChanges>(from, all[i], keys[i], limit, &value);

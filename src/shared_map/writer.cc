@@ -365,20 +365,19 @@ Status Writer::MakeRoom(uint64_t bytes, uint64_t keys) {
   const uint64_t capacity =
       index_is_full ? ChangeIndex::CapacityFor(2 * (keys_ + keys)) : index.capacity();
   BASALT_ASSIGN_OR_RETURN(const auto grown, NewIndex(file, capacity, &files));
-  for (uint64_t at = 0; at < index.capacity(); ++at) {
+  if (!index_is_full) grown->CopyWords(index);
+  for (uint64_t at = 0; index_is_full && at < index.capacity(); ++at) {
     const uint64_t word = index.WordAt(at);
     if (word == 0) continue;
-    if (!index_is_full) {
-      grown->StoreWord(at, word);
-      continue;
-    }
+    const Location location = ChangeIndex::LocationOf(word);
     Change change;
-    if (!generation_->newest().At(ChangeIndex::LocationOf(word), &change)) {
+    if (!generation_->newest().At(location, &change)) {
       return Status(StatusCode::kCorruption, segment.path() + ": a change is damaged");
     }
-    uint64_t position = grown->FirstPosition(base::Hash(change.record.key()));
+    const uint64_t hash = base::Hash(change.record.key());
+    uint64_t position = grown->FirstPosition(hash);
     while (grown->WordAt(position) != 0) position = grown->NextPosition(position);
-    grown->StoreWord(position, word);
+    grown->StoreWord(hash, position, location);
   }
   next.change_sets.front().index_file = file;
   next.entries = entries_;
@@ -535,7 +534,7 @@ Status Writer::WriteLocked(std::span<const Operation> operations, Durability dur
     uint64_t position = 0;
     Change older;
     if (set.FindWord(hash, key, &position, &older) == Found::kAbsent) ++keys_;
-    set.index().StoreWord(position, ChangeIndex::WordOf(hash, location));
+    set.index().StoreWord(hash, position, location);
     if (change.is_put() != plans_[i].had_value) entries_ += change.is_put() ? 1 : ~uint64_t{0};
     ++changes_;
   }
