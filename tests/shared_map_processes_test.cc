@@ -553,10 +553,11 @@ TEST_F(SharedMapProcesses, KilledWritersLoseNothingAndReadersGoOn) {
   const uint64_t kills = Setting("BASALT_TORTURE_KILLS", 20);
   for (uint64_t kill = 1; kill <= kills; ++kill) {
     SCOPED_TRACE(kill);
-    const auto writer = Start("writer", random.Next());
-    // One in four while it opens.
+    const uint64_t seed = random.Next();
+    // One in four while it opens. Counted before it starts, since it may come there at once.
     const auto& moment = random.OneIn(4) ? board_->opening : board_->writing;
     const uint64_t before = moment;
+    const auto writer = Start("writer", seed);
     ASSERT_TRUE(WaitUntil([&] { return moment != before || writer->HasEnded(); }));
     std::this_thread::sleep_for(microseconds(random.Below(20'000)));
     writer->Signal(SIGKILL);
