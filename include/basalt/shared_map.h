@@ -42,8 +42,9 @@ struct SharedMapOptions {
   SharedMapLayout layout = SharedMapLayout::kDerived;
   /// How long Create and Open wait for the lock of another writer.
   std::chrono::milliseconds lock_timeout{0};
-  /// Whether changes are folded into the base in the background as they pile up. Without it they do
-  /// until Optimize is called.
+  /// Whether changes are folded into the base in the background as they pile up, by a thread of low
+  /// priority. Writes wait for it once twice as many have come as one begins with. Without it they
+  /// pile up until Optimize is called.
   bool optimize_in_background = true;
   /// Threads that compute perfect hash functions; 0: one a processor.
   uint32_t threads = 0;
@@ -57,7 +58,8 @@ struct SharedMapProgress {
   uint64_t done_records = 0;
   uint64_t total_records = 0;
 };
-/// Called now and then on the thread that waits; return false to cancel.
+/// Called now and then on the thread that waits; return false to cancel. Must not write to the map,
+/// since writes may wait for what it tells of.
 using SharedMapProgressFunction = std::function<bool(const SharedMapProgress&)>;
 
 /// A map's figures at one moment.
@@ -76,6 +78,7 @@ struct SharedMapStats {
   uint64_t index_bytes = 0;       ///< Of the change index.
   bool optimizing = false;        ///< A fold is under way, or was broken off and will go on.
   uint64_t optimizations = 0;     ///< Folds that this handle has finished.
+  uint64_t optimize_waits = 0;    ///< Writes of this handle that waited for a fold.
   uint64_t generations_held = 0;  ///< Older ones of this handle that readers still hold.
   uint64_t writer_pid = 0;        ///< Of the newest writer, which may have ended.
   std::string optimize_error;  ///< Why the last fold in the background failed; empty: it did not.
@@ -135,7 +138,8 @@ class SharedMap {
   SharedMap(const SharedMap&) = delete;
   SharedMap& operator=(const SharedMap&) = delete;
 
-  /// Sets one key. ResourceExhausted: the disk is full; nothing has changed then.
+  /// Sets one key. ResourceExhausted: the disk is full; nothing has changed then. Writes wait for a
+  /// fold that does not keep up (SharedMapOptions::optimize_in_background).
   Status Put(std::string_view key, std::string_view value, const WriteOptions& options = {});
   /// Removes one key, present or not.
   Status Erase(std::string_view key, const WriteOptions& options = {});

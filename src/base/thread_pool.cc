@@ -1,6 +1,9 @@
 #include "base/thread_pool.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -25,17 +28,32 @@ namespace {
 /// The queue whose jobs this thread runs; null on threads of others.
 constinit thread_local const void* queue_of_this_thread = nullptr;
 
+/// On Linux a thread has a priority of its own. Where it does not become lower, the work is done
+/// all the same.
+void LowerPriorityOfThisThread() noexcept {
+  constexpr int kNicer = 10;
+  const int nice = getpriority(PRIO_PROCESS, 0);
+  static_cast<void>(setpriority(PRIO_PROCESS, 0, nice + kNicer));
+}
+
 }  // namespace
 
 ThreadPool::ThreadPool() : queue_(std::make_shared<Queue>()), fork_generation_(ForkGeneration()) {}
 
 Result<std::unique_ptr<ThreadPool>> ThreadPool::Create(size_t threads) {
+  return Create(threads, Priority::kNormal);
+}
+
+Result<std::unique_ptr<ThreadPool>> ThreadPool::Create(size_t threads, Priority priority) {
   std::unique_ptr<ThreadPool> pool(new ThreadPool);
   threads = std::max<size_t>(threads, 1);
   pool->threads_.reserve(threads);
   while (pool->threads_.size() < threads) {
     try {
-      pool->threads_.emplace_back([queue = pool->queue_] { RunJobs(queue); });
+      pool->threads_.emplace_back([queue = pool->queue_, priority] {
+        if (priority == Priority::kLow) LowerPriorityOfThisThread();
+        RunJobs(queue);
+      });
     } catch (const std::system_error& error) {
       if (!pool->threads_.empty()) break;
       return Status(StatusCode::kResourceExhausted,
@@ -91,16 +109,25 @@ void ThreadPool::RunJobs(const std::shared_ptr<Queue>& queue) noexcept {
   }
 }
 
-Result<ThreadPool*> ThreadPool::Shared(size_t threads) {
+Result<ThreadPool*> ThreadPool::SharedOf(Priority priority, size_t threads) {
   static constinit std::mutex mutex;
-  static constinit ThreadPool* shared = nullptr;
+  static constinit std::array<ThreadPool*, 2> pools = {};
   const std::lock_guard lock(mutex);
+  ThreadPool*& shared = pools[static_cast<size_t>(priority)];
   // The threads of a parent are not those of its child.
   if (shared == nullptr || shared->fork_generation_ != ForkGeneration()) {
-    BASALT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool, Create(threads));
+    BASALT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool, Create(threads, priority));
     shared = pool.release();
   }
   return shared;
+}
+
+Result<ThreadPool*> ThreadPool::Shared(size_t threads) {
+  return SharedOf(Priority::kNormal, threads);
+}
+
+Result<ThreadPool*> ThreadPool::SharedOfLowPriority(size_t threads) {
+  return SharedOf(Priority::kLow, threads);
 }
 
 }  // namespace basalt::base

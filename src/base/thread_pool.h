@@ -38,10 +38,16 @@ class ThreadPool final : public Executor {
   /// closed by static destructors still have it. In a forked child the first call makes one anew:
   /// the parent's has no threads there.
   static Result<ThreadPool*> Shared(size_t threads);
+  /// The same, another pool, whose threads have a low priority for the processor (10 more of
+  /// `nice`): for long work that nobody waits for yet. What its jobs start inherits that.
+  static Result<ThreadPool*> SharedOfLowPriority(size_t threads);
 
  private:
   struct Queue;
+  enum class Priority : uint8_t { kNormal, kLow };
   ThreadPool();
+  static Result<std::unique_ptr<ThreadPool>> Create(size_t threads, Priority priority);
+  static Result<ThreadPool*> SharedOf(Priority priority, size_t threads);
   static void RunJobs(const std::shared_ptr<Queue>& queue) noexcept;
 
   std::shared_ptr<Queue> queue_;

@@ -1,6 +1,7 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -122,6 +123,19 @@ TEST(ThreadPool, TheSharedPoolIsMadeOnceAndKeepsItsSize) {
   std::promise<void> ran;
   first->Schedule([&ran] { ran.set_value(); });
   ran.get_future().wait();
+}
+
+TEST(ThreadPool, JobsOfLowPriorityAreNicerThanOthers) {
+  const auto nice_in = [](ThreadPool* pool) {
+    std::promise<int> nice;
+    pool->Schedule([&nice] { nice.set_value(getpriority(PRIO_PROCESS, 0)); });
+    return nice.get_future().get();
+  };
+  constexpr int kNicest = 19;
+  const int own = getpriority(PRIO_PROCESS, 0);
+  EXPECT_EQ(nice_in(ThreadPool::Shared(1).value()), own);
+  EXPECT_EQ(nice_in(ThreadPool::SharedOfLowPriority(1).value()), std::min(own + 10, kNicest));
+  EXPECT_EQ(getpriority(PRIO_PROCESS, 0), own);
 }
 
 TEST(ThreadPool, AForkedChildHasASharedPoolOfItsOwn) {

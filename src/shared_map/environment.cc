@@ -13,10 +13,11 @@
 namespace basalt::shared_map {
 namespace {
 
+/// Of low priority: a fold must not take processors from those who read and write meanwhile.
 Result<base::Executor*> SharedExecutor() {
   const uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
   BASALT_ASSIGN_OR_RETURN(base::ThreadPool* const pool,
-                          base::ThreadPool::Shared(std::clamp(cores - 1, 1U, 4U)));
+                          base::ThreadPool::SharedOfLowPriority(std::clamp(cores - 1, 1U, 4U)));
   return static_cast<base::Executor*>(pool);
 }
 

@@ -21,7 +21,7 @@ struct Environment {
   /// Keeps `fs` alive when the map owns it (":memory:").
   std::shared_ptr<io::FileSystem> owned_fs{};
 
-  /// The machine's file system, the process's one pool of threads, the kernel's boot id.
+  /// The machine's file system, the process's pool of low priority, the kernel's boot id.
   static Result<Environment> System();
   /// A file system of its own in memory, for one map.
   static Result<Environment> Memory();

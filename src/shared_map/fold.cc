@@ -21,6 +21,9 @@ constexpr uint64_t kFoldBytesMin = uint64_t{16} << 20;
 constexpr uint64_t kFoldKeysPart = 10;
 constexpr uint64_t kFoldBytesPart = 4;
 
+/// With so many times what a fold begins with, writes wait for the one that is under way.
+constexpr uint64_t kFoldsBehindMax = 2;
+
 struct BaseTotals {
   uint64_t records = 0;
   uint64_t bytes = 0;
@@ -141,6 +144,7 @@ Result<bool> Writer::BeginFold() {
   BASALT_RETURN_IF_ERROR(PublishWithFreshLog(std::move(next), &files));
   changes_ = 0;
   keys_ = 0;
+  fold_moved_.notify_all();
   return true;
 }
 
@@ -251,6 +255,22 @@ void Writer::ScheduleFold() {
       [core = core_->shared_from_this()] { core->writer()->FoldInBackground(); });
 }
 
+bool Writer::MustWaitForFold() const {
+  return fold_scheduled_ && (keys_ >= kFoldsBehindMax * fold_keys_ ||
+                             uint64_t{end_.end} * kLogUnit >= kFoldsBehindMax * fold_bytes_);
+}
+
+void Writer::WaitForFold(std::unique_lock<std::mutex>* lock) {
+  if (!MustWaitForFold()) return;
+  ++fold_waits_;
+  do {
+    lock->unlock();
+    const bool ran = core_->environment().executor->RunOne();
+    lock->lock();
+    if (!ran) fold_moved_.wait(*lock, [this] { return !MustWaitForFold(); });
+  } while (MustWaitForFold());
+}
+
 void Writer::FoldInBackground() {
   Status status;
   try {
@@ -260,6 +280,7 @@ void Writer::FoldInBackground() {
   }
   const std::lock_guard guard(mutex_);
   fold_scheduled_ = false;
+  fold_moved_.notify_all();
   fold_changes_min_ = 0;
   if (status.ok() || closed_ || status.code() == StatusCode::kCancelled) return;
   fold_error_ = status.ToString();

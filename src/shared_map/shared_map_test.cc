@@ -4,7 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <deque>
+#include <functional>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -131,6 +135,72 @@ TEST(SharedMap, FoldsInTheBackgroundWhenChangesPileUp) {
   model["during"] = "1";
   auto reader = map->NewReader().value();
   EXPECT_EQ(Contents(&reader, 2), model);
+}
+
+TEST(SharedMap, WritesWaitForFoldsThatDoNotKeepUp) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  Model model;
+  uint64_t log_bytes_max = 0;
+  while (map->GetStats()->optimizations < 3) {
+    const std::string key = KeyOf(model.size());
+    model[key] = std::string(1 << 20, 'v');
+    ASSERT_TRUE(map->Put(key, model[key]).ok());
+    log_bytes_max = std::max(log_bytes_max, map->GetStats()->log_bytes);
+    ASSERT_LT(model.size(), 300u) << "the log grows without bound";
+  }
+  // The simulated machine folds nothing unless somebody waits for it.
+  EXPECT_EQ(map->GetStats()->optimize_waits, 3);
+  EXPECT_GT(log_bytes_max, 16u << 20) << "it waits before a fold is due";
+  EXPECT_EQ(map->GetStats()->optimize_error, "");
+  auto reader = map->NewReader().value();
+  EXPECT_EQ(Contents(&reader), model);
+}
+
+/// Keeps jobs until they are taken, and lends itself to nobody.
+class HeldJobs final : public base::Executor {
+ public:
+  void Schedule(std::function<void()> job) override {
+    const std::lock_guard guard(mutex_);
+    jobs_.push_back(std::move(job));
+  }
+  /// False: there is none.
+  bool Run() {
+    std::function<void()> job;
+    {
+      const std::lock_guard guard(mutex_);
+      if (jobs_.empty()) return false;
+      job = std::move(jobs_.front());
+      jobs_.pop_front();
+    }
+    job();
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<std::function<void()>> jobs_;
+};
+
+TEST(SharedMap, AWriteThatWaitsForAFoldGoesOnWithIt) {
+  HeldJobs jobs;
+  TestMachine machine;
+  Environment environment = machine.environment();
+  environment.executor = &jobs;
+  auto map = CreateMap(TestMachine::kPath, {}, environment).value();
+  constexpr uint64_t kPuts = 60;
+  std::thread writer([&] {
+    const std::string value(1 << 20, 'v');
+    for (uint64_t i = 0; i < kPuts; ++i) ASSERT_TRUE(map->Put(KeyOf(i), value).ok());
+  });
+  while (map->GetStats()->optimize_waits == 0) std::this_thread::yield();
+  EXPECT_LT(map->GetStats()->entries, kPuts);
+  while (map->GetStats()->entries < kPuts) jobs.Run();
+  writer.join();
+  EXPECT_EQ(map->GetStats()->entries, kPuts);
+  ASSERT_TRUE(map->Close().ok());
+  while (jobs.Run()) {
+  }
 }
 
 TEST(SharedMap, AViewKeepsItsReaderOnItsGeneration) {

@@ -547,7 +547,8 @@ Status Writer::WriteLocked(std::span<const Operation> operations, Durability dur
 Status Writer::Write(std::span<const Operation> operations, const WriteOptions& options) {
   BASALT_RETURN_IF_ERROR(RefuseFork());
   BASALT_RETURN_IF_ERROR(CheckOptions(options));
-  const std::lock_guard guard(mutex_);
+  std::unique_lock lock(mutex_);
+  WaitForFold(&lock);
   BASALT_RETURN_IF_ERROR(Refusal());
   return WriteLocked(operations, options.durability.value_or(options_.durability));
 }
@@ -580,7 +581,8 @@ Status Writer::Update(std::string_view key, const UpdateFunction& fn, const Writ
                     "Update: its function gave a value of " + std::to_string((*made)->size()) +
                         " bytes; at most " + std::to_string(kMaxValueBytes) + " are possible");
     }
-    const std::lock_guard guard(mutex_);
+    std::unique_lock lock(mutex_);
+    WaitForFold(&lock);
     BASALT_RETURN_IF_ERROR(Refusal());
     std::optional<std::string> now;
     BASALT_RETURN_IF_ERROR(read(&now));
@@ -630,6 +632,7 @@ void Writer::AddStats(SharedMapStats* stats) {
   const std::lock_guard guard(mutex_);
   stats->optimizations = folds_;
   stats->optimize_error = fold_error_;
+  stats->optimize_waits = fold_waits_;
   // A list that nobody holds now is never held again: it has no name.
   std::erase_if(held_lists_, [](const std::unique_ptr<io::File>& file) {
     const Result<bool> in_use = file->IsInUse();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -121,6 +122,9 @@ class Writer {
   void SetFoldThresholds();
   bool FoldIsDue() const;
   void ScheduleFold();
+  bool MustWaitForFold() const;
+  /// Waits while folds do not keep up, so that changes cannot pile up without bound.
+  void WaitForFold(std::unique_lock<std::mutex>* lock);
   void FoldInBackground();
 
   Core* const core_;
@@ -147,6 +151,8 @@ class Writer {
   uint64_t folds_ = 0;
   std::string fold_error_;
   bool fold_scheduled_ = false;
+  std::condition_variable fold_moved_;  // It has begun, or ended.
+  uint64_t fold_waits_ = 0;
   uint64_t fold_changes_min_ = 0;  // After a failure: no sooner than with so many changes.
   uint64_t fold_keys_ = 0;         // A fold is due with so many changed keys,
   uint64_t fold_bytes_ = 0;        // or so many bytes of changes.
