@@ -138,6 +138,10 @@ class PerfectHash {
       return top_.Slot(mixed, seed);
     return IndexOfBumped(mixed);
   }
+  /// Asks for the memory that Index reads, some keys before it is called.
+  [[gnu::always_inline]] void Prefetch(uint64_t hash) const noexcept {
+    __builtin_prefetch(top_.seeds + top_.Bucket(phash::Mix(hash)), 0, 2);
+  }
   /// Many at once, with their memory prefetched. `indexes` has at least as many elements.
   void IndexMany(std::span<const uint64_t> hashes, std::span<uint64_t> indexes) const noexcept;
   void IndexMany(std::span<const std::string_view> keys,

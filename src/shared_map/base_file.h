@@ -55,6 +55,10 @@ class BaseFile {
   uint64_t Slot(uint64_t hash, std::string_view key) const noexcept {
     return function_.hash_seed() == 0 ? function_.Index(hash) : function_.Index(key);
   }
+  /// What Slot reads.
+  [[gnu::always_inline]] void PrefetchSeed(uint64_t hash) const noexcept {
+    function_.Prefetch(hash);
+  }
   /// What PrefetchRecord reads.
   [[gnu::always_inline]] void PrefetchStart(uint64_t slot) const noexcept {
     if (stride_ == 0) Prefetch(starts_ + slot);

@@ -8,9 +8,9 @@
 #include "shared_map/reader_state.h"
 
 // Get and MultiGet. A batch goes in groups, and a group in steps, each of which asks for the memory
-// that the next one reads: hashes, slots, filters and starts; records, or index words and then the
-// changes that may stand for them; then the answers. Memory is asked for in bursts: taking the
-// steps of each key in turn, a fixed number of keys apart, was slower.
+// that the next one reads: hashes; slots; records, or index words and then the changes that may
+// stand for them; then the answers. Memory is asked for in bursts: taking the steps of each key in
+// turn, a fixed number of keys apart, was slower.
 
 namespace basalt {
 
@@ -53,15 +53,19 @@ constexpr size_t kGroup = 64;
 template <bool kChanges>
 [[gnu::always_inline]] inline Underway SetOut(const Generation& from, std::string_view key) {
   Underway underway = {.hash = base::HashShort(key), .base = nullptr, .slot = 0, .candidate = {}};
-  if constexpr (kChanges) {
-    from.PrefetchFilters(underway.hash);
-  }
+  if constexpr (kChanges) from.PrefetchFilters(underway.hash);
   const BaseFile* const base = from.BaseOf(underway.hash);
   if (base == nullptr || base->figures().records == 0) return underway;
   underway.base = base;
-  underway.slot = base->Slot(underway.hash, key);
-  base->PrefetchStart(underway.slot);
+  base->PrefetchSeed(underway.hash);
   return underway;
+}
+
+[[gnu::always_inline]] inline void FindSlot(std::string_view key, Underway* underway) {
+  const BaseFile* const base = underway->base;
+  if (base == nullptr) return;
+  underway->slot = base->Slot(underway->hash, key);
+  base->PrefetchStart(underway->slot);
 }
 
 [[gnu::always_inline]] inline void FetchRecord(const Underway& underway) {
@@ -125,6 +129,7 @@ void ReaderState::GetGroup(std::span<const std::string_view> keys,
   std::array<Underway, kGroup> group;  // NOLINT(cppcoreguidelines-pro-type-member-init)
   const std::span<Underway> all = std::span(group).first(keys.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = SetOut<kChanges>(from, keys[i]);
+  for (size_t i = 0; i < all.size(); ++i) FindSlot(keys[i], &all[i]);
   if constexpr (kChanges) {
     FetchChangedOrRecord(from, all);
   } else {
