@@ -69,15 +69,16 @@ void RightHeaders(std::string* file) {
 }
 
 void RightRecords(std::string* file) {
-  if (file->size() < kRecordsOffset) return;
-  const auto file_id = basalt::base::Load<uint64_t>(file->data() + offsetof(FileHeader, file_id));
-  for (uint64_t offset = kRecordsOffset; file->size() - offset >= sizeof(RecordHeader);) {
-    char* const record = file->data() + offset;
-    const auto payload_bytes =
-        basalt::base::Load<uint64_t>(record + offsetof(RecordHeader, payload_bytes));
-    if (payload_bytes > file->size() - offset - sizeof(RecordHeader)) return;
-    basalt::base::Store(record, RecordChecksum(file_id, offset, record));
-    offset = std::min<uint64_t>(offset + FramedBytes(payload_bytes), file->size());
+  const auto header =
+      DecodeFileHeader(std::string_view(*file).substr(0, kRecordsOffset), "file.log");
+  if (!header || !*header) return;
+  for (uint64_t offset = kRecordsOffset; offset < file->size();) {
+    const auto record = PeekRecord(*file, offset, **header);
+    if (!record) return;
+    char* const framed = file->data() + offset;
+    const char* const end = record->payload.data() + record->payload.size();
+    SealRecord(**header, offset, framed, static_cast<size_t>(end - framed));
+    offset += record->framed_bytes;
   }
 }
 

@@ -82,6 +82,23 @@ constexpr uint64_t RoundUp(uint64_t value, uint64_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+/// A number in 7 bits a byte, the lowest first; the top bit says that another byte follows.
+inline constexpr size_t kVarintBytesMax = 10;
+/// Gives where it ends.
+inline char* StoreVarint(char* at, uint64_t value) noexcept {
+  for (; value >= 0x80; value >>= 7) *at++ = static_cast<char>(value | 0x80);
+  *at++ = static_cast<char>(value);
+  return at;
+}
+
+/// A difference of numbers as one that is small when they are close, whichever is greater.
+constexpr uint64_t ToZigZag(uint64_t difference) noexcept {
+  return difference << 1 ^ (difference >> 63 != 0 ? UINT64_MAX : 0);
+}
+constexpr uint64_t FromZigZag(uint64_t value) noexcept {
+  return value >> 1 ^ ((value & 1) != 0 ? UINT64_MAX : 0);
+}
+
 /// Reads fields off the front of a byte string. After the first field that does not fit, `ok()` is
 /// false and every later field is zero or empty.
 class Decoder {
@@ -97,6 +114,21 @@ class Decoder {
     const T value = Load<T>(rest_.data());
     rest_.remove_prefix(sizeof(T));
     return value;
+  }
+
+  /// A number that has more than 64 bits does not fit.
+  uint64_t ReadVarint() noexcept {
+    uint64_t value = 0;
+    for (size_t i = 0; i < kVarintBytesMax && i < rest_.size(); ++i) {
+      const auto byte = static_cast<uint8_t>(rest_[i]);
+      if (i == kVarintBytesMax - 1 && byte > 1) break;
+      value |= uint64_t{byte & 0x7FU} << (7 * i);
+      if (byte >= 0x80) continue;
+      rest_.remove_prefix(i + 1);
+      return value;
+    }
+    Fail();
+    return 0;
   }
 
   std::string_view ReadBytes(uint64_t count) noexcept {

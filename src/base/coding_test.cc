@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <string>
 #include <vector>
 
@@ -104,6 +105,39 @@ TEST(Coding, KeysAreComparedAsStringsAre) {
     const std::string b = random.Below(4) == 0 ? a : both + RandomKey(&random);
     ASSERT_EQ(sign(CompareKeys(a, b)), sign(a.compare(b))) << a.size() << " and " << b.size();
     ASSERT_EQ(SameBytes(a, b), a == b) << a.size() << " and " << b.size();
+  }
+}
+
+TEST(Coding, VarintsComeBackAndNothingElseIsOne) {
+  for (int bits = 0; bits <= 64; ++bits) {
+    const uint64_t power = bits == 64 ? 0 : uint64_t{1} << bits;
+    for (const uint64_t value : {power - 1, power, power + 1}) {
+      char bytes[kVarintBytesMax];
+      const size_t size = static_cast<size_t>(StoreVarint(bytes, value) - bytes);
+      ASSERT_LE(size, kVarintBytesMax);
+      EXPECT_EQ(size, value == 0 ? 1U : (std::bit_width(value) + 6U) / 7U);
+      Decoder whole({bytes, size});
+      EXPECT_EQ(whole.ReadVarint(), value);
+      EXPECT_TRUE(whole.ok() && whole.AtEnd());
+      Decoder cut({bytes, size - 1});
+      EXPECT_EQ(cut.ReadVarint(), 0U);
+      EXPECT_FALSE(cut.ok());
+    }
+  }
+  for (const char last : {'\2', '\x81'}) {  // a 65th bit; an 11th byte
+    const std::string bytes = std::string(9, '\xFF') + last + std::string(9, '\1');
+    Decoder decoder(bytes);
+    EXPECT_EQ(decoder.ReadVarint(), 0U);
+    EXPECT_FALSE(decoder.ok());
+  }
+}
+
+TEST(Coding, ZigZagKeepsSmallDifferencesSmall) {
+  EXPECT_EQ(ToZigZag(0), 0U);
+  EXPECT_EQ(ToZigZag(UINT64_MAX), 1U);  // -1
+  EXPECT_EQ(ToZigZag(1), 2U);
+  for (const uint64_t value : {uint64_t{5}, UINT64_MAX - 5, uint64_t{1} << 63, UINT64_MAX >> 1}) {
+    EXPECT_EQ(FromZigZag(ToZigZag(value)), value);
   }
 }
 

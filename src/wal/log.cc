@@ -34,25 +34,34 @@ void SpinUntil(const Condition& condition) {
   while (!condition() && std::chrono::steady_clock::now() < deadline) PauseCpu();
 }
 
-/// Fills in the checksums of framed records that will lie at `offset` of file `file_id`; gives the
-/// file's running hash after them (closing records excluded).
-uint64_t FillChecksums(char* bytes, size_t size, uint64_t file_id, uint64_t offset,
-                       uint64_t running_hash) {
-  for (size_t at = 0; at < size;) {
-    char* const record = bytes + at;
-    RecordHeader header;
-    std::memcpy(&header, record, sizeof header);
-    const uint64_t checksum = RecordChecksum(file_id, offset + at, record);
-    base::Store(record + offsetof(RecordHeader, checksum), checksum);
-    if (header.type == LogRecordType::kBatch) {
-      running_hash = ExtendRunningHash(running_hash, checksum);
-    }
-    at += FramedBytes(header.payload_bytes);
-  }
-  return running_hash;
-}
-
 }  // namespace
+
+std::string_view Log::Group::Frame(const FileHeader& header, uint64_t offset,
+                                   uint64_t* running_hash) noexcept {
+  char* begin = nullptr;
+  char* end = nullptr;
+  for (char* at = bytes.get(); at != bytes.get() + size;) {
+    Record record;
+    std::memcpy(&record, at, sizeof record);
+    char* const payload = at + sizeof record;
+    char encoded[kRecordHeaderBytesMax];
+    const size_t header_bytes = WriteRecordHeader(header, record, encoded);
+    if (begin == nullptr) begin = end = payload - header_bytes;  // The first payload stays there.
+    std::memcpy(end, encoded, header_bytes);
+    if (end + header_bytes != payload) {
+      std::memmove(end + header_bytes, payload, record.payload.size());
+    }
+    const size_t framed = header_bytes + record.payload.size();
+    const uint64_t checksum =
+        SealRecord(header, offset + static_cast<uint64_t>(end - begin), end, framed);
+    if (record.type == LogRecordType::kBatch) {
+      *running_hash = ExtendRunningHash(*running_hash, checksum);
+    }
+    end += framed;
+    at = payload + record.payload.size();
+  }
+  return {begin, static_cast<size_t>(end - begin)};
+}
 
 Log::Log(io::FileSystem* fs, std::string directory, const LogStart& start, LogOptions options)
     : fs_(fs),
@@ -117,16 +126,13 @@ Log::Group* Log::OpenGroup(size_t record_bytes) {
 Log::Ticket Log::Stage(uint64_t first_sequence, uint32_t count, std::string_view payload) {
   const Lock lock(mutex_);
   BASALT_CHECK(!closed_);
-  Group* const group = OpenGroup(FramedBytes(payload.size()));
+  Group* const group = OpenGroup(Group::StagedBytes(payload.size()));
   const Lsn lsn = last_lsn() + 1;
-  group->Append({.checksum = 0,
-                 .payload_bytes = payload.size(),
-                 .lsn = lsn,
+  group->Append({.lsn = lsn,
                  .durable_lsn = durable_lsn(),
                  .first_sequence = first_sequence,
                  .count = count,
-                 .type = LogRecordType::kBatch},
-                payload);
+                 .payload = payload});
   group->last_lsn = lsn;
   group->references.fetch_add(1, std::memory_order_relaxed);
   last_lsn_.store(lsn, std::memory_order_release);
@@ -182,8 +188,8 @@ void Log::WriteFrontGroup(Lock& lock) {
   if (file == nullptr || file->sync_failed || group->starts_file) {
     created = std::make_shared<LogFile>();
     files_.reserve(files_.size() + 1);
-    created->number = next_file_number_++;
-    created->first_lsn = group->first_lsn;
+    created->header.file_number = next_file_number_++;
+    created->header.first_lsn = group->first_lsn;
     created->last_lsn = group->first_lsn - 1;
     file = created.get();
   }
@@ -192,12 +198,13 @@ void Log::WriteFrontGroup(Lock& lock) {
     back_ = nullptr;
     back_is_open_ = false;
   }
-  const Lsn durable = durable_lsn();
+  if (created != nullptr) created->header.durable_lsn = durable_lsn();
   writing_.store(true, std::memory_order_relaxed);
   lock.unlock();
+  uint64_t bytes = 0;
   uint64_t running_hash = 0;
-  const Status status = created != nullptr ? CreateFileWith(*group, durable, file, &running_hash)
-                                           : AppendToFile(*group, *file, &running_hash);
+  const Status status = created != nullptr ? CreateFileWith(*group, file, &bytes, &running_hash)
+                                           : AppendToFile(*group, *file, &bytes, &running_hash);
   lock.lock();
   writing_.store(false, std::memory_order_relaxed);
   if (status.ok()) {
@@ -205,7 +212,7 @@ void Log::WriteFrontGroup(Lock& lock) {
       files_.push_back(created);
       current_ = std::move(created);
     }
-    RecordWritten(*group, running_hash);
+    RecordWritten(*group, bytes, running_hash);
     FinishGroup(group, status);
   } else {
     FailFrom(group, status);
@@ -218,24 +225,23 @@ void Log::WriteFrontGroup(Lock& lock) {
   }
 }
 
-Status Log::AppendToFile(Group& group, LogFile& file, uint64_t* running_hash) {
-  *running_hash =
-      FillChecksums(group.bytes.get(), group.size, file.id, file.written_end, file.running_hash);
-  Status status = file.handle->WriteAt(file.written_end, {group.bytes.get(), group.size});
+Status Log::AppendToFile(Group& group, LogFile& file, uint64_t* bytes, uint64_t* running_hash) {
+  *running_hash = file.running_hash;
+  const std::string_view framed = group.Frame(file.header, file.written_end, running_hash);
+  *bytes = framed.size();
+  Status status = file.handle->WriteAt(file.written_end, framed);
   // What a failed write left behind is ignored by recovery once the next file's header names this
   // length; truncation keeps it from coming back before there is a next file.
   if (!status.ok()) static_cast<void>(file.handle->Truncate(file.written_end));
   return status;
 }
 
-Status Log::CreateFileWith(Group& group, Lsn durable, LogFile* file, uint64_t* running_hash) {
-  const std::string path = io::JoinPath(directory_, LogFileName(file->number));
-  FileHeader header{};
+Status Log::CreateFileWith(Group& group, LogFile* file, uint64_t* bytes, uint64_t* running_hash) {
+  FileHeader& header = file->header;
+  const std::string path = io::JoinPath(directory_, LogFileName(header.file_number));
   header.file_id = base::RandomSeed();
-  header.file_number = file->number;
-  header.first_lsn = group.first_lsn;
-  header.durable_lsn = durable;
-  header.previous_file_id = current_ != nullptr ? current_->id : start_.previous_file_id;
+  header.previous_file_id =
+      current_ != nullptr ? current_->header.file_id : start_.previous_file_id;
   header.previous_last_lsn = current_ != nullptr ? current_->last_lsn : start_.previous_last_lsn;
   header.previous_length = current_ != nullptr ? current_->records_end : start_.previous_length;
   header.previous_running_hash =
@@ -243,16 +249,17 @@ Status Log::CreateFileWith(Group& group, Lsn durable, LogFile* file, uint64_t* r
 
   BASALT_ASSIGN_OR_RETURN(file->handle, fs_->Open(path, io::OpenMode::kCreate));
   file->path = path;
-  file->id = header.file_id;
   file->written_end = kRecordsOffset;
   file->records_end = kRecordsOffset;
   if (options_.preallocate_bytes > 0) {
     static_cast<void>(file->handle->Allocate(options_.preallocate_bytes));
     file->handle->WriteThroughMemory(options_.preallocate_bytes);
   }
-  *running_hash = FillChecksums(group.bytes.get(), group.size, file->id, kRecordsOffset, file->id);
+  *running_hash = header.file_id;
+  const std::string_view framed = group.Frame(header, kRecordsOffset, running_hash);
+  *bytes = framed.size();
   const std::string head = EncodeFileHeader(header);
-  const std::string_view pieces[] = {head, {group.bytes.get(), group.size}};
+  const std::string_view pieces[] = {head, framed};
   Status status = file->handle->WritePiecesAt(0, pieces);
   if (!status.ok()) {
     // A file that stays all the same is an orphan: no later header names it as its predecessor.
@@ -262,17 +269,17 @@ Status Log::CreateFileWith(Group& group, Lsn durable, LogFile* file, uint64_t* r
   return status;
 }
 
-void Log::RecordWritten(const Group& group, uint64_t running_hash) {
+void Log::RecordWritten(const Group& group, uint64_t bytes, uint64_t running_hash) {
   LogFile& file = *current_;
   const bool is_new = file.written_end == kRecordsOffset;
-  file.written_end += group.size;
+  file.written_end += bytes;
   file.running_hash = running_hash;
   if (group.last_lsn >= group.first_lsn) {  // Else it is a closing record alone.
     file.records_end = file.written_end;
     file.last_lsn = group.last_lsn;
     written_lsn_ = group.last_lsn;
   }
-  bytes_written_.fetch_add(group.size + (is_new ? kRecordsOffset : 0), std::memory_order_relaxed);
+  bytes_written_.fetch_add(bytes + (is_new ? kRecordsOffset : 0), std::memory_order_relaxed);
 }
 
 void Log::FinishGroup(Group* group, const Status& status) {
@@ -333,15 +340,8 @@ Status Log::CloseOnce(Lock& lock) {
   while (front_ != nullptr || writing_.load(std::memory_order_relaxed)) WaitForProgress(lock);
   BASALT_RETURN_IF_ERROR(SyncLocked(lock, last_lsn()));
   if (current_ == nullptr && start_.closed_cleanly) return {};
-  Group* const group = OpenGroup(FramedBytes(0));
-  group->Append({.checksum = 0,
-                 .payload_bytes = 0,
-                 .lsn = last_lsn(),
-                 .durable_lsn = last_lsn(),
-                 .first_sequence = 0,
-                 .count = 0,
-                 .type = LogRecordType::kClose},
-                {});
+  Group* const group = OpenGroup(Group::StagedBytes(0));
+  group->Append({.lsn = last_lsn(), .durable_lsn = last_lsn(), .type = LogRecordType::kClose});
   Ticket ticket(this, group, last_lsn());
   group->references.fetch_add(1, std::memory_order_relaxed);
   WriteFrontGroup(lock);

@@ -19,12 +19,14 @@
 //
 //   Stage (any thread)       Wait: one leads                              Sync: one leads
 //   ------------------       --------------------------------------      -------------------------
-//   frame the record         take the front group; without the lock:     without the lock: sync
-//   every into the staging   --->  checksums, one write() at the file's    -->  unsynced file,
-//   oldest first, group; next LSN          end; with it: publish, wake its waiters     then the
+//   copy the record into     take the front group; without the lock:     without the lock: sync
+//   the staging group;       frame its records, one write() at the       every unsynced file,
+//   oldest next LSN                 file's end; with it: publish, wake its      first, then the
 //   directory
+//                            waiters
 //
-// A group is a byte buffer with the records staged while the previous group was being written.
+// A group is a byte buffer with the records staged while the previous group was being written. They
+// are framed only then, because their bytes depend on the file and the offset where they will lie.
 // Groups queue in LSN order; one is written at a time, by the first thread in Wait that finds none
 // being written. A Rotate between two Stage calls separates their groups, and the later one begins
 // a new file.
@@ -158,7 +160,7 @@ class Log {
   // Under the lock. Those that take the lock give it back during I/O.
   Group* OpenGroup(size_t record_bytes);
   void WriteFrontGroup(Lock& lock);
-  void RecordWritten(const Group& group, uint64_t running_hash);
+  void RecordWritten(const Group& group, uint64_t bytes, uint64_t running_hash);
   void FinishGroup(Group* group, const Status& status);
   void FailFrom(Group* group, const Status& cause);
   void WaitForProgress(Lock& lock);
@@ -174,8 +176,8 @@ class Log {
   void DropUselessHandles(Lsn flushed);
 
   // Without the lock, by whoever writes.
-  Status AppendToFile(Group& group, LogFile& file, uint64_t* running_hash);
-  Status CreateFileWith(Group& group, Lsn durable, LogFile* file, uint64_t* running_hash);
+  Status AppendToFile(Group& group, LogFile& file, uint64_t* bytes, uint64_t* running_hash);
+  Status CreateFileWith(Group& group, LogFile* file, uint64_t* bytes, uint64_t* running_hash);
 
   void Release(Group* group);
 

@@ -5,6 +5,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 
 #include "base/hash.h"
 
@@ -28,11 +29,73 @@ bool IsWhole(std::string_view copy, uint64_t offset, FileHeader* header) {
          base::Checksum(header->file_id, offset, covered);
 }
 
+/// The header of a record of version 1.
+struct FirstVersionRecordHeader {
+  uint64_t checksum;
+  uint64_t payload_bytes;
+  Lsn lsn;
+  Lsn durable_lsn;
+  uint64_t first_sequence;
+  uint32_t count;
+  LogRecordType type;
+};
+static_assert(sizeof(FirstVersionRecordHeader) == 48);
+
+std::optional<Record> PeekFirstVersion(std::string_view bytes) noexcept {
+  FirstVersionRecordHeader header;
+  if (bytes.size() < sizeof header) return {};
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.payload_bytes > bytes.size() - sizeof header) return {};
+  return Record{.checksum = header.checksum,
+                .lsn = header.lsn,
+                .durable_lsn = header.durable_lsn,
+                .first_sequence = header.first_sequence,
+                .count = header.count,
+                .type = header.type,
+                .payload = bytes.substr(sizeof header, header.payload_bytes),
+                .framed_bytes = base::RoundUp(sizeof header + header.payload_bytes, 8)};
+}
+
+// Since version 2 a record's header is a checksum of 32 bits and these numbers.
+constexpr size_t kVarints = 5;
+constexpr int kTypeBits = 2;
+static_assert(sizeof(uint32_t) + kVarints * base::kVarintBytesMax <= kRecordHeaderBytesMax);
+
+/// 0: what the file's header says. Else mostly 1, all that other files hold, or a little more, what
+/// this one held when it was synced; only rarely less than the former.
+uint64_t PackDurable(const FileHeader& header, Lsn durable) noexcept {
+  if (durable == header.durable_lsn) return 0;
+  return 1 + base::ToZigZag(durable - (header.first_lsn - 1));
+}
+
+Lsn UnpackDurable(const FileHeader& header, uint64_t packed) noexcept {
+  if (packed == 0) return header.durable_lsn;
+  return header.first_lsn - 1 + base::FromZigZag(packed - 1);
+}
+
+std::optional<Record> PeekPacked(std::string_view bytes, const FileHeader& header) noexcept {
+  base::Decoder decoder(bytes);
+  Record record;
+  record.checksum = decoder.Read<uint32_t>();
+  const uint64_t payload_bytes = decoder.ReadVarint();
+  record.lsn = header.first_lsn - 1 + decoder.ReadVarint();
+  record.durable_lsn = UnpackDurable(header, decoder.ReadVarint());
+  record.first_sequence = record.lsn + decoder.ReadVarint();
+  const uint64_t count_and_type = decoder.ReadVarint();
+  record.count = static_cast<uint32_t>(count_and_type >> kTypeBits);
+  record.type = static_cast<LogRecordType>(count_and_type & ((1U << kTypeBits) - 1));
+  record.payload = decoder.ReadBytes(payload_bytes);
+  record.framed_bytes = decoder.position();
+  // Type 0 is none: so zeros are no record, whatever their checksum should be.
+  if (!decoder.ok() || record.type == LogRecordType{}) return {};
+  if (count_and_type >> kTypeBits > std::numeric_limits<uint32_t>::max()) return {};
+  return record;
+}
+
 }  // namespace
 
 std::string EncodeFileHeader(FileHeader header) {
   std::memcpy(header.magic, kLogMagic, sizeof kLogMagic);
-  header.version = kLogVersion;
   header.required_features = 0;
   header.optional_features = 0;
   header.header_bytes = sizeof header;
@@ -53,13 +116,13 @@ Result<std::optional<FileHeader>> DecodeFileHeader(std::string_view first_bytes,
     FileHeader header;
     if (!IsWhole(first_bytes.substr(offset, kSecondHeaderOffset), offset, &header)) continue;
     const uint32_t unknown = header.required_features & ~kKnownRequiredFeatures;
-    if (header.version != kLogVersion || unknown != 0) {
+    if (header.version == 0 || header.version > kLogVersion || unknown != 0) {
       return Status(StatusCode::kUnsupported,
                     "open log " + std::string(path) + ": written in log format version " +
                         std::to_string(header.version) + " with required features " +
-                        std::to_string(header.required_features) + "; this program reads version " +
-                        std::to_string(kLogVersion) + " with required features " +
-                        std::to_string(kKnownRequiredFeatures) +
+                        std::to_string(header.required_features) +
+                        "; this program reads versions up to " + std::to_string(kLogVersion) +
+                        " with required features " + std::to_string(kKnownRequiredFeatures) +
                         ": use the newer program that wrote it");
     }
     // No writer of ours names such LSNs.
@@ -69,22 +132,55 @@ Result<std::optional<FileHeader>> DecodeFileHeader(std::string_view first_bytes,
   return std::optional<FileHeader>();
 }
 
-uint64_t RecordChecksum(uint64_t file_id, uint64_t offset, const char* framed) noexcept {
-  constexpr size_t kChecksumBytes = sizeof(RecordHeader::checksum);
-  const auto payload_bytes = base::Load<uint64_t>(framed + offsetof(RecordHeader, payload_bytes));
-  return base::Checksum(
-      file_id, offset,
-      {framed + kChecksumBytes, sizeof(RecordHeader) - kChecksumBytes + payload_bytes});
+RecordLayout LayoutOf(const FileHeader& header) noexcept {
+  if (header.version == 1) {
+    return {.alignment = 8,
+            .record_bytes_min = sizeof(FirstVersionRecordHeader),
+            .checksum_bytes = sizeof(uint64_t)};
+  }
+  return {.alignment = 1,
+          .record_bytes_min = sizeof(uint32_t) + kVarints,
+          .checksum_bytes = sizeof(uint32_t)};
 }
 
-std::optional<RecordHeader> ReadRecord(std::string_view file, uint64_t offset,
-                                       uint64_t file_id) noexcept {
-  if (offset > file.size() || file.size() - offset < sizeof(RecordHeader)) return {};
-  RecordHeader header;
-  std::memcpy(&header, file.data() + offset, sizeof header);
-  if (header.payload_bytes > file.size() - offset - sizeof header) return {};
-  if (header.checksum != RecordChecksum(file_id, offset, file.data() + offset)) return {};
-  return header;
+size_t WriteRecordHeader(const FileHeader& header, const Record& record, char* out) noexcept {
+  char* at = out + sizeof(uint32_t);
+  at = base::StoreVarint(at, record.payload.size());
+  at = base::StoreVarint(at, record.lsn - (header.first_lsn - 1));
+  at = base::StoreVarint(at, PackDurable(header, record.durable_lsn));
+  at = base::StoreVarint(at, record.first_sequence - record.lsn);
+  at = base::StoreVarint(at,
+                         uint64_t{record.count} << kTypeBits | static_cast<uint32_t>(record.type));
+  return static_cast<size_t>(at - out);
+}
+
+uint64_t SealRecord(const FileHeader& header, uint64_t offset, char* framed, size_t size) noexcept {
+  const size_t checksum_bytes = LayoutOf(header).checksum_bytes;
+  const uint64_t checksum =
+      base::Checksum(header.file_id, offset, {framed + checksum_bytes, size - checksum_bytes});
+  std::memcpy(framed, &checksum, checksum_bytes);
+  return checksum;
+}
+
+std::optional<Record> PeekRecord(std::string_view file, uint64_t offset,
+                                 const FileHeader& header) noexcept {
+  if (offset > file.size()) return {};
+  const std::string_view bytes = file.substr(offset);
+  return header.version == 1 ? PeekFirstVersion(bytes) : PeekPacked(bytes, header);
+}
+
+std::optional<Record> ReadRecord(std::string_view file, uint64_t offset,
+                                 const FileHeader& header) noexcept {
+  std::optional<Record> record = PeekRecord(file, offset, header);
+  if (!record) return {};
+  const size_t checksum_bytes = LayoutOf(header).checksum_bytes;
+  const char* const begin = file.data() + offset + checksum_bytes;
+  const uint64_t checksum = base::Checksum(
+      header.file_id, offset,
+      {begin, static_cast<size_t>(record->payload.data() + record->payload.size() - begin)});
+  if (std::memcmp(&checksum, file.data() + offset, checksum_bytes) != 0) return {};
+  record->checksum = checksum;
+  return record;
 }
 
 uint64_t ExtendRunningHash(uint64_t running_hash, uint64_t record_checksum) noexcept {

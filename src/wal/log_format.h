@@ -10,8 +10,11 @@
 
 // The bytes of a log file (docs/log.md has the byte tables): a header of 128 bytes at offset 0, the
 // same again at offset 512 so that one torn sector does not lose it, and from offset 1024 on
-// records, each aligned to 8 bytes: a header of 48 bytes, the payload, zeros up to the alignment.
-// Files are preallocated: zeros follow the last record.
+// records: a header of some 12 bytes, whose numbers are relative to the file's header, and the
+// payload. Files are preallocated: zeros follow the last record.
+//
+// Files of version 1 are read and not written: their records have headers of 48 bytes, and begin at
+// multiples of 8.
 
 namespace basalt::wal {
 
@@ -22,16 +25,15 @@ using Lsn = uint64_t;
 inline constexpr Lsn kMaxLsn = Lsn{1} << 62;
 
 inline constexpr char kLogMagic[8] = {'B', 'S', 'L', 'T', 'L', 'O', 'G', '1'};
-inline constexpr uint32_t kLogVersion = 1;
+inline constexpr uint32_t kLogVersion = 2;  ///< Of what is written; those below it are read too.
 /// The required features that this version reads; a file that names others is refused.
 inline constexpr uint32_t kKnownRequiredFeatures = 0;
 inline constexpr uint64_t kSecondHeaderOffset = 512;
 inline constexpr uint64_t kRecordsOffset = 1024;
-inline constexpr uint64_t kRecordAlignment = 8;
 
 struct FileHeader {
   char magic[8];
-  uint32_t version;
+  uint32_t version = kLogVersion;
   uint32_t required_features;
   uint32_t optional_features;
   uint32_t header_bytes;  ///< Of one copy. Every version ends it with the checksum.
@@ -58,24 +60,30 @@ enum class LogRecordType : uint32_t {
   kClose = 2,
 };
 
-/// The checksum comes first, so that what it covers (the rest of the header and the payload) is one
-/// piece.
-struct RecordHeader {
-  uint64_t checksum;
-  uint64_t payload_bytes;
-  Lsn lsn;
-  Lsn durable_lsn;  ///< Known when the record was staged.
-  uint64_t first_sequence;
-  uint32_t count;
-  LogRecordType type;
+/// A record as it lies in a file.
+struct Record {
+  uint64_t checksum = 0;  ///< Of the bytes that follow it; version 2 stores its lower half.
+  Lsn lsn = 0;
+  Lsn durable_lsn = 0;  ///< Known when the record was staged.
+  uint64_t first_sequence = 0;
+  uint32_t count = 0;
+  LogRecordType type = LogRecordType::kBatch;
+  std::string_view payload{};
+  uint64_t framed_bytes = 0;  ///< From its first byte to the next record's.
 };
-static_assert(sizeof(RecordHeader) == 48 && alignof(RecordHeader) == 8);
 
-constexpr uint64_t FramedBytes(uint64_t payload_bytes) noexcept {
-  return base::RoundUp(sizeof(RecordHeader) + payload_bytes, kRecordAlignment);
-}
+/// No header of a record that is written now is longer.
+inline constexpr size_t kRecordHeaderBytesMax = 56;
 
-/// The first kRecordsOffset bytes of a file; fills in magic, version, sizes and checksums.
+/// How records lie in a file of some version.
+struct RecordLayout {
+  uint64_t alignment;
+  uint64_t record_bytes_min;
+  size_t checksum_bytes;
+};
+RecordLayout LayoutOf(const FileHeader& header) noexcept;
+
+/// The first kRecordsOffset bytes of a file; fills in magic, features, sizes and checksums.
 std::string EncodeFileHeader(FileHeader header);
 
 /// The header in the first bytes of the file `path`; nothing when neither copy is whole.
@@ -83,14 +91,22 @@ std::string EncodeFileHeader(FileHeader header);
 Result<std::optional<FileHeader>> DecodeFileHeader(std::string_view first_bytes,
                                                    std::string_view path);
 
-/// `framed` is a record from its header's first byte to its payload's last (or padding, which is
-/// ignored); it must hold both.
-uint64_t RecordChecksum(uint64_t file_id, uint64_t offset, const char* framed) noexcept;
+/// Writes the header of a record for a file with this header (of the present version): all but the
+/// checksum, which SealRecord fills in. Gives its size; the payload follows it.
+size_t WriteRecordHeader(const FileHeader& header, const Record& record, char* out) noexcept;
 
-/// The header of the record at `offset` of `file`, if a whole record with a right checksum lies
-/// there.
-std::optional<RecordHeader> ReadRecord(std::string_view file, uint64_t offset,
-                                       uint64_t file_id) noexcept;
+/// Fills in the checksum of the record whose header and payload are the `size` bytes at `framed`
+/// and will lie at `offset`; gives Record::checksum.
+uint64_t SealRecord(const FileHeader& header, uint64_t offset, char* framed, size_t size) noexcept;
+
+/// What the bytes at `offset` of `file` say if they are a record, whole but perhaps with a wrong
+/// checksum.
+std::optional<Record> PeekRecord(std::string_view file, uint64_t offset,
+                                 const FileHeader& header) noexcept;
+
+/// The record at `offset` of `file`, if a whole one with a right checksum lies there.
+std::optional<Record> ReadRecord(std::string_view file, uint64_t offset,
+                                 const FileHeader& header) noexcept;
 
 /// The running hash of a file after one more record. It starts as the file id.
 uint64_t ExtendRunningHash(uint64_t running_hash, uint64_t record_checksum) noexcept;

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "base/hash.h"
+#include "wal/log_scan.h"
 
 namespace basalt::wal {
 namespace {
@@ -91,29 +93,133 @@ TEST(LogFormat, UnknownRequiredFeatureIsUnsupportedAndOptionalOneIsNot) {
   EXPECT_TRUE(DecodeFileHeader(optional, "x.log").value().has_value());
 }
 
+FileHeader HeaderOfVersion(uint32_t version) {
+  FileHeader header = SampleHeader();
+  header.version = version;
+  return header;
+}
+
+/// The bytes of a record that will lie at `offset`; of version 1 without padding.
+std::string FramedRecord(const FileHeader& header, const Record& record, uint64_t offset) {
+  std::string framed(kRecordHeaderBytesMax, '\0');
+  if (header.version == 1) {
+    framed.resize(8);
+    for (const uint64_t field :
+         {uint64_t{record.payload.size()}, record.lsn, record.durable_lsn, record.first_sequence}) {
+      base::Append(&framed, field);
+    }
+    base::Append(&framed, record.count);
+    base::Append(&framed, static_cast<uint32_t>(record.type));
+  } else {
+    framed.resize(WriteRecordHeader(header, record, framed.data()));
+  }
+  framed.append(record.payload);
+  SealRecord(header, offset, framed.data(), framed.size());
+  return framed;
+}
+
 TEST(LogFormat, RecordIsBoundToItsFileAndOffset) {
-  const std::string payload = "some payload";
-  std::string file(64, '\0');
-  RecordHeader header{};
-  header.payload_bytes = payload.size();
-  header.lsn = 5;
-  header.type = LogRecordType::kBatch;
-  file.append(reinterpret_cast<const char*>(&header), sizeof header).append(payload);
-  base::Store(file.data() + 64, RecordChecksum(11, 64, file.data() + 64));
-  ASSERT_TRUE(ReadRecord(file, 64, 11));
-  EXPECT_EQ(ReadRecord(file, 64, 11)->lsn, 5U);
-  EXPECT_FALSE(ReadRecord(file, 64, 12));
-  EXPECT_FALSE(ReadRecord("12345678" + file, 72, 11));
-  EXPECT_FALSE(ReadRecord(file.substr(0, file.size() - 1), 64, 11));
-  EXPECT_FALSE(ReadRecord(file, file.size() - 8, 11));
-  EXPECT_FALSE(ReadRecord(file, file.size() + 8, 11));
+  for (const uint32_t version : {1U, 2U}) {
+    const FileHeader header = HeaderOfVersion(version);
+    const std::string record =
+        FramedRecord(header, {.lsn = 105, .count = 1, .payload = "some payload"}, 64);
+    const std::string file = std::string(64, '\0') + record;
+    ASSERT_TRUE(ReadRecord(file, 64, header)) << version;
+    EXPECT_EQ(ReadRecord(file, 64, header)->lsn, 105U);
+    EXPECT_EQ(ReadRecord(file, 64, header)->payload, "some payload");
+    FileHeader other = header;
+    ++other.file_id;
+    EXPECT_FALSE(ReadRecord(file, 64, other));
+    EXPECT_FALSE(ReadRecord("12345678" + file, 72, header));
+    for (size_t size = 0; size < file.size(); ++size) {
+      EXPECT_FALSE(ReadRecord(file.substr(0, size), 64, header)) << size;
+    }
+    EXPECT_FALSE(ReadRecord(file, file.size() + 8, header));
+  }
+}
+
+TEST(LogFormat, NumbersOfARecordComeBackWhateverTheyAre) {
+  const FileHeader header = SampleHeader();  // first LSN 100, durable up to 90
+  for (const Lsn lsn : {Lsn{99}, Lsn{100}, Lsn{227}, Lsn{228}, kMaxLsn}) {
+    for (const Lsn durable : {Lsn{0}, Lsn{89}, Lsn{90}, Lsn{91}, Lsn{98}, Lsn{99}, Lsn{100},
+                              Lsn{163}, Lsn{100'000}, kMaxLsn}) {
+      for (const uint64_t sequence : {uint64_t{0}, lsn, lsn + 1000, UINT64_MAX}) {
+        for (const uint32_t count : {0U, 1U, 31U, 32U, UINT32_MAX}) {
+          const std::string framed = FramedRecord(
+              header,
+              {.lsn = lsn, .durable_lsn = durable, .first_sequence = sequence, .count = count}, 8);
+          const auto record = ReadRecord("12345678" + framed, 8, header);
+          ASSERT_TRUE(record) << lsn << " " << durable << " " << sequence << " " << count;
+          EXPECT_EQ(record->lsn, lsn);
+          EXPECT_EQ(record->durable_lsn, durable);
+          EXPECT_EQ(record->first_sequence, sequence);
+          EXPECT_EQ(record->count, count);
+          EXPECT_EQ(record->framed_bytes, framed.size());
+        }
+      }
+    }
+  }
+}
+
+TEST(LogFormat, RecordOfOnePutTakesElevenBytesMoreThanItsPayload) {
+  FileHeader header{};
+  header.first_lsn = 1'000'001;
+  header.durable_lsn = 500'000;
+  const std::string payload(124, 'x');  // a key of 16 bytes and a value of 100
+  for (const Lsn durable : {Lsn{500'000}, Lsn{1'000'000}}) {
+    const Record record = {.lsn = 1'100'000,
+                           .durable_lsn = durable,
+                           .first_sequence = 1'100'000,
+                           .count = 1,
+                           .payload = payload};
+    EXPECT_EQ(FramedRecord(header, record, 0).size(), payload.size() + 11);
+  }
+}
+
+TEST(LogFormat, ZerosAreNoRecordWhateverTheirChecksum) {
+  const FileHeader header = SampleHeader();
+  std::string zeros(64, '\0');
+  EXPECT_FALSE(PeekRecord(zeros, 0, header));
+  SealRecord(header, 0, zeros.data(), 9);
+  EXPECT_FALSE(ReadRecord(zeros, 0, header));
 }
 
 TEST(LogFormat, RecordWithAnAbsurdLengthIsNotRead) {
   std::string file(4096, '\0');
-  for (const uint64_t length : {UINT64_MAX, UINT64_MAX - 47, uint64_t{1} << 63, uint64_t{4049}}) {
-    base::Store(file.data() + offsetof(RecordHeader, payload_bytes), length);
-    EXPECT_FALSE(ReadRecord(file, 0, 1)) << length;
+  for (const uint64_t length : {UINT64_MAX, UINT64_MAX - 47, uint64_t{1} << 63, uint64_t{4087}}) {
+    base::Store(file.data() + 8, length);
+    EXPECT_FALSE(PeekRecord(file, 0, HeaderOfVersion(1))) << length;
+    std::string packed(4, '\0');
+    packed.resize(4 + base::kVarintBytesMax);
+    packed.resize(static_cast<size_t>(base::StoreVarint(&packed[4], length) - packed.data()));
+    packed.append("\1\0\0\5", 4).resize(4096);
+    EXPECT_FALSE(PeekRecord(packed, 0, HeaderOfVersion(2))) << length;
+  }
+}
+
+TEST(LogFormat, FileOfAnyVersionIsReadAcrossDamage) {
+  for (const uint32_t version : {1U, 2U}) {
+    const FileHeader header = HeaderOfVersion(version);
+    std::string file = EncodeFileHeader(header);
+    std::vector<uint64_t> begins;
+    for (Lsn lsn = 100; lsn < 110; ++lsn) {
+      const std::string payload(lsn * 7 % 20, 'x');
+      const Record record = {.lsn = lsn, .durable_lsn = lsn - 5, .count = 1, .payload = payload};
+      begins.push_back(file.size());
+      file += FramedRecord(header, record, file.size());
+      file.resize(base::RoundUp(file.size(), LayoutOf(header).alignment));
+    }
+    file[begins[4]] = static_cast<char>(file[begins[4]] ^ 1);
+    const auto scan = ScanFile(file, header, "x.log");
+    ASSERT_TRUE(scan) << scan.error().ToString();
+    ASSERT_EQ(scan->runs.size(), 2U) << version;
+    EXPECT_EQ(scan->runs[0].last_lsn, 103U);
+    EXPECT_EQ(scan->runs[0].end, begins[4]);
+    EXPECT_EQ(scan->runs[1].first_lsn, 105U);
+    EXPECT_EQ(scan->runs[1].begin, begins[5]);
+    EXPECT_EQ(scan->runs[1].last_lsn, 109U);
+    EXPECT_EQ(scan->runs[1].end, file.size());
+    EXPECT_EQ(scan->durable_lsn, 104U);
   }
 }
 

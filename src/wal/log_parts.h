@@ -5,6 +5,8 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "wal/log.h"
@@ -13,7 +15,8 @@
 
 namespace basalt::wal {
 
-/// Records that are written together. Under the log's lock, but for: the bytes while the group is
+/// Records that are written together: as fields until it is known which file they go to, then as
+/// its bytes. Under the log's lock, but for: the bytes while the group is
 /// being written (its writer's), `references`, and `done` with what it publishes (`status`).
 struct Log::Group {
   /// A buffer that grew larger than this for one large batch is not kept.
@@ -42,17 +45,27 @@ struct Log::Group {
     capacity = grown;
   }
 
-  /// Room must have been reserved.
-  void Append(const RecordHeader& header, std::string_view payload) {
-    char* at = bytes.get() + size;
-    std::memcpy(at, &header, sizeof header);
-    at += sizeof header;
-    if (!payload.empty()) std::memcpy(at, payload.data(), payload.size());
-    at += payload.size();
-    const size_t framed = FramedBytes(payload.size());
-    std::memset(at, 0, framed - sizeof header - payload.size());
-    size += framed;
+  /// What Append takes: a Record with its payload behind it. The former is larger than the header
+  /// that Frame makes of it, so that payloads only ever move forward.
+  static constexpr size_t StagedBytes(size_t payload_bytes) noexcept {
+    static_assert(std::is_trivially_copyable_v<Record> && sizeof(Record) >= kRecordHeaderBytesMax);
+    return sizeof(Record) + payload_bytes;
   }
+
+  /// Room must have been reserved.
+  void Append(const Record& record) {
+    char* const at = bytes.get() + size;
+    std::memcpy(at, &record, sizeof record);
+    if (!record.payload.empty()) {
+      std::memcpy(at + sizeof record, record.payload.data(), record.payload.size());
+    }
+    size += StagedBytes(record.payload.size());
+  }
+
+  /// Makes of what was appended the bytes that will lie at `offset` of the file with this header,
+  /// in the same memory; once. Takes the file's running hash on.
+  std::string_view Frame(const FileHeader& header, uint64_t offset,
+                         uint64_t* running_hash) noexcept;
 
   void Recycle(Group** free) {
     size = 0;
@@ -69,9 +82,7 @@ struct Log::Group {
 /// (ends, running hash), the writer also reads without it.
 struct Log::LogFile {
   std::string path;
-  uint64_t number = 0;
-  uint64_t id = 0;
-  Lsn first_lsn = 0;
+  FileHeader header{};        ///< Of files from before Start: nothing.
   Lsn last_lsn = 0;           ///< Of files from before Start: the last LSN of them all.
   uint64_t written_end = 0;   ///< Bytes, with the header.
   uint64_t records_end = 0;   ///< The end of the last batch: a closing record may follow it.

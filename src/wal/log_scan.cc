@@ -11,17 +11,17 @@ namespace {
 /// The next offset from `from` on, below `limit`, where a valid record lies that may follow `run`:
 /// its LSN is above the run's, but not by more records than fit between. Checksums are computed
 /// only for what passes that filter.
-std::optional<uint64_t> FindRecord(std::string_view file, uint64_t file_id, const RecordRun& run,
-                                   uint64_t from, uint64_t limit) {
-  for (uint64_t offset = from; offset < limit && file.size() - offset >= sizeof(RecordHeader);
-       offset += kRecordAlignment) {
-    RecordHeader header;
-    std::memcpy(&header, file.data() + offset, sizeof header);
-    const bool is_close = header.type == LogRecordType::kClose;
-    const uint64_t missed_max = (offset - run.end) / sizeof(RecordHeader);
-    if (header.lsn < run.last_lsn + (is_close ? 0 : 1)) continue;
-    if (header.lsn - run.last_lsn > missed_max + 1) continue;
-    if (ReadRecord(file, offset, file_id)) return offset;
+std::optional<uint64_t> FindRecord(std::string_view file, const FileHeader& header,
+                                   const RecordRun& run, uint64_t from, uint64_t limit) {
+  const RecordLayout layout = LayoutOf(header);
+  for (uint64_t offset = from; offset < limit; offset += layout.alignment) {
+    const std::optional<Record> record = PeekRecord(file, offset, header);
+    if (!record) continue;
+    const bool is_close = record->type == LogRecordType::kClose;
+    const uint64_t missed_max = (offset - run.end) / layout.record_bytes_min;
+    if (record->lsn < run.last_lsn + (is_close ? 0 : 1)) continue;
+    if (record->lsn - run.last_lsn > missed_max + 1) continue;
+    if (ReadRecord(file, offset, header)) return offset;
   }
   return {};
 }
@@ -51,7 +51,7 @@ Result<FileScan> ScanFile(std::string_view file, const FileHeader& header, std::
   uint64_t offset = kRecordsOffset;
   while (offset < limit) {
     RecordRun& run = scan.runs.back();
-    const std::optional<RecordHeader> record = ReadRecord(file, offset, header.file_id);
+    const std::optional<Record> record = ReadRecord(file, offset, header);
     if (record && record->type != LogRecordType::kBatch && record->type != LogRecordType::kClose) {
       return Status(StatusCode::kUnsupported,
                     "read log " + std::string(path) + " at offset " + std::to_string(offset) +
@@ -64,12 +64,12 @@ Result<FileScan> ScanFile(std::string_view file, const FileHeader& header, std::
         record && offset == run.end && record->lsn == run.last_lsn + (is_close ? 0 : 1);
     if (!record || (!is_next && offset == run.end)) {
       const std::optional<uint64_t> found =
-          FindRecord(file, header.file_id, run, offset + kRecordAlignment, limit);
+          FindRecord(file, header, run, offset + LayoutOf(header).alignment, limit);
       if (!found) break;
       offset = *found;
       continue;
     }
-    const uint64_t end = offset + FramedBytes(record->payload_bytes);
+    const uint64_t end = offset + record->framed_bytes;
     scan.durable_lsn = std::max(scan.durable_lsn, record->durable_lsn);
     if (is_next) {
       run.end = end;

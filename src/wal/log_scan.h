@@ -31,8 +31,9 @@ struct FileScan {
 uint64_t NonZeroEnd(std::string_view bytes) noexcept;
 
 /// Finds all valid records of the file `path`, whose bytes are `file` (up to the length that
-/// counts). Behind damage it looks for the next valid record at every aligned offset. Never fails
-/// on damage: Unsupported is for a valid record of a type that this version does not know.
+/// counts). Behind damage it looks for the next valid record at every offset where one may begin.
+/// Never fails on damage: Unsupported is for a valid record of a type that this version does not
+/// know.
 Result<FileScan> ScanFile(std::string_view file, const FileHeader& header, std::string_view path);
 
 }  // namespace basalt::wal

@@ -39,8 +39,8 @@ Lsn Log::BlockedThrough(Lsn lsn, Lsn* target) const {
   Lsn blocked = durable < start_.next_lsn - 1 ? start_.next_lsn - 1 : 0;
   for (const auto& file : files_) {
     if (!file->sync_failed || file->last_lsn <= durable) continue;
-    if (file->first_lsn > lsn) {
-      *target = file->first_lsn - 1;
+    if (file->header.first_lsn > lsn) {
+      *target = file->header.first_lsn - 1;
       break;
     }
     blocked = file->last_lsn;
@@ -73,7 +73,7 @@ Status Log::LeadSyncRound(Lock& lock, Lsn target) {
   std::vector<Unsynced> unsynced;
   bool sync_directory = false;
   for (const auto& file : files_) {
-    if (!file->NeedsSync() || file->first_lsn > target + 1) continue;
+    if (!file->NeedsSync() || file->header.first_lsn > target + 1) continue;
     unsynced.push_back({file, file->written_end});
     sync_directory |= !file->entry_durable;
   }

@@ -250,9 +250,10 @@ TEST(Log, PartOfAFailedGroupIsNeverReplayedOnceItsLsnsAreWrittenAgain) {
   const auto log = Log::Start(fs.get(), kTestDirectory, {}, {}).value();
   ASSERT_TRUE(Append(log.get(), TestPayload(1)).ok());
   std::vector<Log::Ticket> tickets;
-  for (int i = 0; i < 5; ++i) tickets.push_back(log->Stage(2, 1, "stale"));
+  for (uint64_t i = 0; i < 5; ++i) tickets.push_back(log->Stage(2 + i, 1, "stale"));
   // The disk takes two of the five records and a part of the third; the truncation fails.
-  fs->SetCapacity(fs->BytesUsed() + 2 * FramedBytes(5) + 20);
+  const uint64_t record_bytes = 9 + 5;  // of header and payload
+  fs->SetCapacity(fs->BytesUsed() + 2 * record_bytes + record_bytes / 2);
   fs->SetFault(FailingCall("truncate"));
   for (Log::Ticket& ticket : tickets) {
     EXPECT_EQ(log->Wait(ticket).code(), StatusCode::kResourceExhausted);

@@ -257,25 +257,22 @@ Status Recovery::ReplaySegment(const Segment& segment,
   const KnownFile& file = files_[segment.file];
   Lsn next = flushed_ + 1 + result_.records;
   for (uint64_t offset = segment.begin; offset < segment.end;) {
-    const std::optional<RecordHeader> record = ReadRecord(bytes_, offset, file.header->file_id);
+    const std::optional<Record> record = ReadRecord(bytes_, offset, *file.header);
     if (!record) {
       return Status(StatusCode::kCorruption, "read log " + file.path + " at offset " +
                                                  std::to_string(offset) +
                                                  ": the record was whole a moment ago and is not "
                                                  "any more; check the disk");
     }
-    const std::string_view payload =
-        bytes_.substr(offset + sizeof(RecordHeader), record->payload_bytes);
-    const uint64_t framed = FramedBytes(record->payload_bytes);
-    offset += framed;
+    offset += record->framed_bytes;
     if (record->type != LogRecordType::kBatch || record->lsn != next) continue;
     BASALT_RETURN_IF_ERROR(replay({.lsn = record->lsn,
                                    .first_sequence = record->first_sequence,
                                    .count = record->count,
-                                   .payload = payload}));
+                                   .payload = record->payload}));
     ++next;
     ++result_.records;
-    result_.log_bytes += framed;
+    result_.log_bytes += record->framed_bytes;
     if (record->count > 0) {
       result_.last_sequence =
           std::max(result_.last_sequence, record->first_sequence + record->count - 1);

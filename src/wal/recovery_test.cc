@@ -37,9 +37,9 @@ Layout ReadLayout(io::FileSystem* fs) {
     if (!*header) continue;  // A torn creation.
     layout.header_claims.push_back((*header)->durable_lsn);
     for (uint64_t offset = kRecordsOffset;;) {
-      const auto record = ReadRecord(bytes, offset, (*header)->file_id);
+      const auto record = ReadRecord(bytes, offset, **header);
       if (!record) break;
-      const uint64_t end = offset + FramedBytes(record->payload_bytes);
+      const uint64_t end = offset + record->framed_bytes;
       layout.records.push_back({path, offset, end, record->durable_lsn});
       offset = end;
     }
@@ -143,10 +143,6 @@ TEST(Recovery, TornTailIsCutKeptAndReportedAtEveryLength) {
         io::ReadWholeFile(fs.get(), last.file, 1 << 20).value().substr(last.begin);
     const Recovered recovered = RecoverAll(fs.get());
     ASSERT_TRUE(recovered.status.ok()) << recovered.status.ToString();
-    // Padding is no part of a record: what is cut within it is whole.
-    const bool is_whole = size + 7 >= last.begin + sizeof(RecordHeader) + TestPayload(12).size() &&
-                          recovered.payloads.size() == 12;
-    if (is_whole) continue;
     EXPECT_EQ(recovered.payloads, TestPayloads(1, 11));
     EXPECT_EQ(recovered.result.start.next_lsn, 12U);
     if (size == last.begin) {
@@ -206,14 +202,9 @@ TEST(Recovery, FlippedBitIsNeverSilentlyWrong) {
         if (record != damaged) durable = std::max(durable, record->claims_durable);
       }
       const Recovered recovered = RecoverAll(fs.get());
-      if (damaged == layout.records.end() ||
-          (recovered.status.ok() && recovered.payloads.size() == 12)) {
-        // A header has a copy; padding says nothing.
+      if (damaged == layout.records.end()) {  // A header has a copy.
         ASSERT_TRUE(recovered.status.ok()) << file << " " << byte;
         ASSERT_EQ(recovered.payloads, TestPayloads(1, 12)) << file << " " << byte;
-        if (damaged != layout.records.end()) {
-          ASSERT_GE(byte, damaged->begin + sizeof(RecordHeader) + TestPayload(lsn).size());
-        }
       } else if (lsn <= durable) {
         ++refused;
         ASSERT_EQ(recovered.status.code(), StatusCode::kCorruption) << file << " " << byte;
@@ -484,18 +475,22 @@ TEST(Recovery, UnknownRecordTypeIsUnsupportedInEveryMode) {
   const Layout layout = ReadLayout(fs.get());
   const auto& last = layout.records.back();
   std::string bytes = io::ReadWholeFile(fs.get(), last.file, 1 << 20).value();
-  const uint64_t file_id =
-      (*DecodeFileHeader(std::string_view(bytes).substr(0, kRecordsOffset), "")).value().file_id;
-  base::Store(bytes.data() + last.begin + offsetof(RecordHeader, type), uint32_t{77});
-  base::Store(bytes.data() + last.begin,
-              RecordChecksum(file_id, last.begin, bytes.data() + last.begin));
+  const FileHeader header =
+      (*DecodeFileHeader(std::string_view(bytes).substr(0, kRecordsOffset), "")).value();
+  Record record = ReadRecord(bytes, last.begin, header).value();
+  const std::string payload(record.payload);
+  record.payload = payload;
+  record.type = static_cast<LogRecordType>(3);
+  const size_t header_bytes = WriteRecordHeader(header, record, bytes.data() + last.begin);
+  ASSERT_EQ(header_bytes + payload.size(), last.end - last.begin);
+  SealRecord(header, last.begin, bytes.data() + last.begin, last.end - last.begin);
   Overwrite(fs.get(), last.file, 0, bytes);
   const std::string before = AllBytes(fs.get());
   for (const RecoveryMode mode :
        {RecoveryMode::kOpen, RecoveryMode::kCheck, RecoveryMode::kRepair}) {
     const Recovered recovered = RecoverAll(fs.get(), 0, 0, mode);
     EXPECT_EQ(recovered.status.code(), StatusCode::kUnsupported);
-    EXPECT_TRUE(Mentions(recovered.status, "type 77")) << recovered.status.ToString();
+    EXPECT_TRUE(Mentions(recovered.status, "type 3")) << recovered.status.ToString();
     EXPECT_TRUE(Mentions(recovered.status, last.file));
   }
   EXPECT_EQ(AllBytes(fs.get()), before);
@@ -508,19 +503,20 @@ TEST(Recovery, ClosingRecordBehindDamageThatHitNoRecordIsPartOfTheTail) {
   ASSERT_TRUE(log->Close().ok());
   const Layout::Record close = ReadLayout(fs.get()).records.at(3);
   std::string bytes = io::ReadWholeFile(fs.get(), close.file, 1 << 20).value();
-  const uint64_t file_id = base::Load<uint64_t>(bytes.data() + offsetof(FileHeader, file_id));
+  const FileHeader header =
+      (*DecodeFileHeader(std::string_view(bytes).substr(0, kRecordsOffset), "")).value();
+  const size_t close_bytes = close.end - close.begin;
   const uint64_t shifted = close.begin + 16;
-  bytes.replace(shifted, sizeof(RecordHeader), bytes.substr(close.begin, sizeof(RecordHeader)));
+  bytes.replace(shifted, close_bytes, bytes.substr(close.begin, close_bytes));
   bytes.replace(close.begin, 16, "sixteen bytes...");
-  base::Store(bytes.data() + shifted, RecordChecksum(file_id, shifted, &bytes[shifted]));
+  SealRecord(header, shifted, &bytes[shifted], close_bytes);
   ASSERT_TRUE(io::ReplaceFile(fs.get(), close.file, bytes).ok());
 
   const Recovered recovered = RecoverAll(fs.get());
   ASSERT_TRUE(recovered.status.ok()) << recovered.status.ToString();
   EXPECT_EQ(recovered.payloads, TestPayloads(1, 3));
   EXPECT_EQ(recovered.result.tail_offset, close.begin);
-  EXPECT_EQ(recovered.result.tail_bytes_cut, shifted + sizeof(RecordHeader) - 3 - close.begin)
-      << "the record ends with zeros";
+  EXPECT_EQ(recovered.result.tail_bytes_cut, shifted + close_bytes - close.begin);
   EXPECT_FALSE(recovered.result.closed_cleanly);
 
   ASSERT_TRUE(Append(StartLog(fs.get(), recovered.result.start).get(), TestPayload(4)).ok());

@@ -105,16 +105,16 @@ Document OperationDocument(const WriteBatch::Record& record) {
 /// Walks the records of a log and shows the first of them.
 class LogRecords {
  public:
-  LogRecords(std::string_view bytes, uint64_t file_id, Inspection& inspection)
-      : bytes_(bytes), file_id_(file_id), inspection_(inspection) {}
+  LogRecords(std::string_view bytes, const wal::FileHeader& header, Inspection& inspection)
+      : bytes_(bytes), header_(header), inspection_(inspection) {}
 
   void AddRun(const wal::RecordRun& run) {
     uint64_t offset = run.begin;
     while (offset < run.end) {
-      const std::optional<wal::RecordHeader> record = wal::ReadRecord(bytes_, offset, file_id_);
+      const std::optional<wal::Record> record = wal::ReadRecord(bytes_, offset, header_);
       if (!record) return;  // The file has changed under the scan.
       Add(offset, *record);
-      offset += wal::FramedBytes(record->payload_bytes);
+      offset += record->framed_bytes;
     }
   }
   void Show() {
@@ -124,7 +124,7 @@ class LogRecords {
   }
 
  private:
-  void Add(uint64_t offset, const wal::RecordHeader& record) {
+  void Add(uint64_t offset, const wal::Record& record) {
     ++count_;
     const bool is_close = record.type == wal::LogRecordType::kClose;
     Document document{{"offset", offset},
@@ -133,23 +133,21 @@ class LogRecords {
                       {"durable_lsn", record.durable_lsn},
                       {"first_sequence", record.first_sequence},
                       {"count", record.count},
-                      {"payload_bytes", record.payload_bytes}};
+                      {"payload_bytes", record.payload.size()}};
     if (!is_close) {
-      document["operations"] =
-          Operations(offset, record, bytes_.substr(offset + sizeof record, record.payload_bytes));
+      document["operations"] = Operations(offset, record);
     }
     if (shown_.size() < inspection_.limit()) shown_.push_back(std::move(document));
   }
 
-  boost::json::array Operations(uint64_t offset, const wal::RecordHeader& record,
-                                std::string_view payload) {
+  boost::json::array Operations(uint64_t offset, const wal::Record& record) {
     boost::json::array shown;
     const auto fault = [&](StatusCode code, std::string_view what) {
       inspection_.Find(offset, Status(code, inspection_.path() + ": record with LSN " +
                                                 std::to_string(record.lsn) + " at offset " +
                                                 std::to_string(offset) + ": " + std::string(what)));
     };
-    const Result<WriteBatch> batch = WriteBatch::Parse(payload);
+    const Result<WriteBatch> batch = WriteBatch::Parse(record.payload);
     if (!batch) {
       fault(batch.error().code(), batch.error().message());
       return shown;
@@ -169,7 +167,7 @@ class LogRecords {
   }
 
   std::string_view bytes_;
-  uint64_t file_id_;
+  const wal::FileHeader& header_;
   Inspection& inspection_;
   uint64_t count_ = 0;
   uint64_t operations_ = 0;
@@ -213,7 +211,7 @@ void InspectLog(std::string_view bytes, Inspection& inspection) {
   inspection.Show("last_lsn", scan->runs.back().last_lsn);
   inspection.Show("durable_lsn", scan->durable_lsn);
   FindDamage(bytes, *scan, inspection);
-  LogRecords records(bytes, header->file_id, inspection);
+  LogRecords records(bytes, *header, inspection);
   for (const wal::RecordRun& run : scan->runs) records.AddRun(run);
   records.Show();
 }
