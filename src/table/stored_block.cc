@@ -3,12 +3,14 @@
 #include <lz4.h>
 
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
 #include "base/coding.h"
 #include "base/hash.h"
+#include "table/packed_columns.h"
 
 namespace basalt::table {
 namespace {
@@ -20,17 +22,25 @@ constexpr uint64_t kLz4RatioMax = 255;
 constexpr size_t CompressedBytesMax(size_t raw_bytes) noexcept { return raw_bytes - raw_bytes / 8; }
 
 // Gives the compressed size, or 0 when it would not save an eighth.
-size_t TryLz4(std::string_view raw, char* out) noexcept {
+size_t TryPackedLz4(std::string_view raw, char* out) {
   if (raw.size() > LZ4_MAX_INPUT_SIZE) return 0;
+  const auto packed = std::make_unique_for_overwrite<char[]>(raw.size());
+  PackColumns(raw, packed.get());
   const int size_max = static_cast<int>(CompressedBytesMax(raw.size()));
-  const int size = LZ4_compress_default(raw.data(), out, static_cast<int>(raw.size()), size_max);
+  const int size = LZ4_compress_default(packed.get(), out, static_cast<int>(raw.size()), size_max);
   return size > 0 ? static_cast<size_t>(size) : 0;
+}
+
+bool UnpackLz4(std::string_view payload, std::span<char> raw) noexcept {
+  const int unpacked = LZ4_decompress_safe(
+      payload.data(), raw.data(), static_cast<int>(payload.size()), static_cast<int>(raw.size()));
+  return unpacked >= 0 && static_cast<uint64_t>(unpacked) == raw.size();
 }
 
 }  // namespace
 
 size_t StoreBlock(std::string_view raw, const BlockCompression& compression, uint64_t file_id,
-                  uint64_t offset, char* out) noexcept {
+                  uint64_t offset, char* out) {
   using StoredAs = StoredBlock::StoredAs;
   StoredAs stored_as = StoredAs::kRaw;
   size_t payload_bytes = 0;
@@ -38,8 +48,8 @@ size_t StoreBlock(std::string_view raw, const BlockCompression& compression, uin
     stored_as = StoredAs::kZstd;
     payload_bytes = compression.zstd->Compress(raw, out, CompressedBytesMax(raw.size()));
   } else if (compression.lz4) {
-    stored_as = StoredAs::kLz4;
-    payload_bytes = TryLz4(raw, out);
+    stored_as = StoredAs::kPackedLz4;
+    payload_bytes = TryPackedLz4(raw, out);
   }
   if (payload_bytes == 0) {
     stored_as = StoredAs::kRaw;
@@ -73,13 +83,14 @@ Result<StoredBlock> StoredBlock::Read(const io::File& file, uint64_t file_id, Bl
       case StoredAs::kRaw:
         return raw_bytes == payload_bytes;
       case StoredAs::kLz4:
+      case StoredAs::kPackedLz4:
         return raw_bytes <= payload_bytes * kLz4RatioMax && raw_bytes <= LZ4_MAX_INPUT_SIZE;
       case StoredAs::kZstd:
         return raw_bytes <= kZstdRawBytesMax;
     }
     return false;
   };
-  if (stored_as <= StoredAs::kZstd) {
+  if (stored_as <= StoredAs::kPackedLz4) {
     if (!is_possible()) {
       return error(StatusCode::kCorruption, "the block's raw size cannot be right");
     }
@@ -96,12 +107,12 @@ bool StoredBlock::Unpack(std::span<char> raw, const ZstdDictionary& dictionary) 
     case StoredAs::kRaw:
       if (!raw.empty()) std::memcpy(raw.data(), payload.data(), raw.size());
       return true;
-    case StoredAs::kLz4: {
-      const int unpacked =
-          LZ4_decompress_safe(payload.data(), raw.data(), static_cast<int>(payload.size()),
-                              static_cast<int>(raw.size()));
-      return unpacked >= 0 && static_cast<uint64_t>(unpacked) == raw.size();
-    }
+    case StoredAs::kLz4:
+      return UnpackLz4(payload, raw);
+    case StoredAs::kPackedLz4:
+      if (!UnpackLz4(payload, raw)) return false;
+      UnpackColumns(raw);
+      return true;
     case StoredAs::kZstd:
       return dictionary.Decompress(payload, raw);
   }

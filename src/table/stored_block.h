@@ -14,10 +14,11 @@
 
 // A data block as it lies in the file:
 //
-//   payload: the raw form (see Block), or, where that saves 12.5 % or more, its LZ4 block
-//   compression, or a frame of Zstandard
+//   payload: the raw form (see Block), or, where that saves 12.5 % or more, the LZ4 block
+//   compression of its packed form (see packed_columns.h), or a frame of Zstandard
 //   trailer, 16 bytes:
-//     0  1  compression: 0 none, 1 LZ4, 2 Zstandard
+//     0  1  compression: 0 none, 1 LZ4 of the raw form (read, not written any more), 2 Zstandard,
+//           3 LZ4 of the packed form
 //     1  7  bytes of the raw form
 //     8  8  checksum of payload and the trailer's first 8 bytes
 
@@ -38,9 +39,9 @@ struct BlockCompression {
 };
 
 /// Writes the stored form of `raw`, which will lie at `offset` of the file, to `out`. Gives the
-/// payload's size; the trailer follows it.
+/// payload's size; the trailer follows it. Throws std::bad_alloc.
 size_t StoreBlock(std::string_view raw, const BlockCompression& compression, uint64_t file_id,
-                  uint64_t offset, char* out) noexcept;
+                  uint64_t offset, char* out);
 
 /// A stored block in memory, its checksum found right.
 class StoredBlock {
@@ -56,9 +57,9 @@ class StoredBlock {
 
  private:
   /// The numbers stand in the file.
-  enum class StoredAs : uint8_t { kRaw = 0, kLz4 = 1, kZstd = 2 };
+  enum class StoredAs : uint8_t { kRaw = 0, kLz4 = 1, kZstd = 2, kPackedLz4 = 3 };
   friend size_t StoreBlock(std::string_view raw, const BlockCompression& compression,
-                           uint64_t file_id, uint64_t offset, char* out) noexcept;
+                           uint64_t file_id, uint64_t offset, char* out);
 
   StoredBlock(BlockBuffer bytes, size_t payload_bytes, StoredAs stored_as, size_t raw_bytes)
       : bytes_(std::move(bytes)),

@@ -470,11 +470,13 @@ TEST_F(TableCorruption, ACompressionOrARawSizeThatCannotBeIsAnError) {
   const auto stored_as = [](uint64_t method, uint64_t raw_bytes) {
     return raw_bytes << 8 | method;
   };
-  expect_error(stored_as(3, 1000), StatusCode::kUnsupported);
+  expect_error(stored_as(4, 1000), StatusCode::kUnsupported);
   expect_error(stored_as(255, 1000), StatusCode::kUnsupported);
   expect_error(stored_as(0, 1000), StatusCode::kCorruption);
   expect_error(stored_as(1, uint64_t{1} << 40), StatusCode::kCorruption);
   expect_error(stored_as(1, 1000), StatusCode::kCorruption);
+  expect_error(stored_as(3, uint64_t{1} << 40), StatusCode::kCorruption);
+  expect_error(stored_as(3, 1000), StatusCode::kCorruption);
   expect_error(stored_as(2, 1000), StatusCode::kCorruption);
   expect_error(stored_as(2, kZstdRawBytesMax), StatusCode::kCorruption);
   expect_error(stored_as(2, kZstdRawBytesMax + 1), StatusCode::kCorruption);

@@ -24,8 +24,11 @@ inline constexpr uint32_t kTableFormatVersion = 1;
 /// Set in every table that is written now: blocks may have times and records of kind merge, and the
 /// properties count them. Tables without it were written before there were any.
 inline constexpr uint32_t kFeatureTimes = 1;
+/// Set in every table that is written now: blocks may be stored in packed form.
+inline constexpr uint32_t kFeaturePackedBlocks = 2;
+inline constexpr uint32_t kWrittenFeatures = kFeatureTimes | kFeaturePackedBlocks;
 /// Bits that this version understands; a table with another one set is Unsupported.
-inline constexpr uint32_t kKnownRequiredFeatures = kFeatureTimes;
+inline constexpr uint32_t kKnownRequiredFeatures = kWrittenFeatures;
 
 /// The first bytes. Magic, version and checksum keep their place in every later version.
 struct FileHeader {
