@@ -47,7 +47,7 @@ class CorruptionTest : public testing::Test {
     ASSERT_TRUE(db) << db.error().ToString();
     for (int i = 0; i < 10; ++i) {
       const std::string key = "key" + std::to_string(i);
-      const std::string value(static_cast<size_t>(i) * 7, static_cast<char>('a' + i));
+      const std::string value(static_cast<size_t>(i) * 10, static_cast<char>('a' + i));
       ASSERT_TRUE((*db)->Put(key, value, {.durability = Durability::kPower}).ok());
       content_[key] = value;
     }
