@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
@@ -105,14 +106,19 @@ TEST(Visit, SeesWholeValuesWhileOthersReplaceAndEvictThem) {
       seen += own;
     });
   }
-  int refused = 0;
   for (int i = 0; i < 20'000; ++i) {
+    const std::string key = "key" + std::to_string(i % kKeys);
     const std::string value(static_cast<size_t>(1000 + i % 7000), static_cast<char>('a' + i % 26));
-    refused += cache->Put("key" + std::to_string(i % kKeys), value).ok() ? 0 : 1;
+    Status put = cache->Put(key, value);
+    // A reader that has no processor keeps what it may see, and thirty values fill the cache.
+    for (int tries = 0; !put.ok() && tries < 10'000; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      put = cache->Put(key, value);
+    }
+    EXPECT_TRUE(put.ok()) << put.ToString();
   }
   done = true;
   for (std::thread& reader : readers) reader.join();
-  EXPECT_LT(refused, 10'000) << "some, where a reader loses its processor for long";
   EXPECT_EQ(torn.load(), 0);
   EXPECT_GT(seen.load(), 0u);
 }
