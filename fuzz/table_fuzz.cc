@@ -98,15 +98,16 @@ void LookUpAll(const Table& table, const std::vector<SeenRecord>& seen, bool fau
   }
 }
 
-// `limit_bytes`: of the budget; 0 leaves no room for a point index.
-void CheckFile(const std::string& bytes, uint64_t limit_bytes) {
+// The limits of the budget: without room for point indexes a table keeps its filter, without any
+// it reads index and filter in parts.
+void CheckFile(const std::string& bytes, uint64_t limit_bytes, uint64_t point_indexes_bytes) {
   const std::unique_ptr<basalt::io::FileSystem> fs = basalt::io::NewMemoryFileSystem();
   BASALT_CHECK(fs->Open(kPath, basalt::io::OpenMode::kCreate).value()->WriteAt(0, bytes).ok());
   basalt::table::FileHeader header{};
   if (bytes.size() >= sizeof header) {
     header = basalt::table::FromBytes<basalt::table::FileHeader>(bytes);
   }
-  const auto budget = std::make_shared<MetadataBudget>(limit_bytes);
+  const auto budget = std::make_shared<MetadataBudget>(limit_bytes, point_indexes_bytes);
   const auto table = Table::Open(
       fs->Open(kPath, basalt::io::OpenMode::kRead).value(), header.file_id, header.keyspace,
       bytes.size(), basalt::Cache::Create({.capacity_bytes = 1 << 20}).value(), budget);
@@ -125,9 +126,10 @@ void CheckFile(const std::string& bytes, uint64_t limit_bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string bytes(reinterpret_cast<const char*>(data), size);
-  CheckFile(bytes, ~uint64_t{0});
+  CheckFile(bytes, ~uint64_t{0}, ~uint64_t{0});
   basalt::table::ResealTable(&bytes);
-  CheckFile(bytes, ~uint64_t{0});
-  CheckFile(bytes, 0);
+  CheckFile(bytes, ~uint64_t{0}, ~uint64_t{0});
+  CheckFile(bytes, ~uint64_t{0}, 0);
+  CheckFile(bytes, 0, 0);
   return 0;
 }

@@ -29,8 +29,10 @@ struct DBStats {
   uint64_t cache_capacity = 0;
   uint64_t cache_hits = 0;
   uint64_t cache_misses = 0;
-  uint64_t table_metadata_bytes = 0;  ///< Indexes and filters of open tables.
-  uint64_t log_bytes = 0;             ///< Of log files that recovery would read.
+  uint64_t table_metadata_bytes = 0;  ///< Indexes and filters that open tables keep in memory.
+  /// Open tables whose index or filter found no room: it is read in parts, through the cache.
+  uint64_t tables_in_parts = 0;
+  uint64_t log_bytes = 0;  ///< Of log files that recovery would read.
   std::vector<LevelStats> levels;
 
   uint64_t writes = 0;  ///< Batches.

@@ -31,6 +31,7 @@ void AddTables(const Version& version, DBStats* stats) {
         of_level.deletes += properties.deletes;
         if (const table::Table* table = file->OpenedTable(); table != nullptr) {
           stats->table_metadata_bytes += table->metadata_bytes();
+          stats->tables_in_parts += table->is_in_parts() ? 1 : 0;
         }
       }
     }

@@ -25,8 +25,12 @@ constexpr uint64_t kMinTableBytes = uint64_t{2} << 20;
 constexpr uint64_t kMaxTableBytes = uint64_t{16} << 20;
 constexpr uint64_t kTableShare = 8;  // of the budget
 constexpr uint64_t kTablesOfBase = 4;
-/// Point indexes take a quarter of the budget at most; tables beyond that have filters.
-constexpr uint64_t kMetadataShare = 4;
+/// What table metadata take of the budget at most, in eighths, but for what no table can do
+/// without. What finds no room is read in parts. A byte of a filter is worth many of blocks, so
+/// that blocks are left little: an eighth at least.
+constexpr uint64_t kMetadataEighths = 5;
+/// Up to which part of it point indexes are kept; tables beyond that have filters.
+constexpr uint64_t kPointIndexShare = 4;
 /// What a flush on a full disk may need: both memtables as tables, and a manifest.
 constexpr uint64_t kReservedMemtables = 3;
 constexpr uint64_t kMaxReservedBytes = uint64_t{16} << 20;
@@ -114,7 +118,8 @@ Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& opti
   BASALT_ASSIGN_OR_RETURN(core->cache_,
                           Cache::Create({.capacity_bytes = core->memory_budget_ -
                                                            MemtablesBytes(core->memory_budget_)}));
-  core->metadata_ = std::make_shared<table::MetadataBudget>(core->memory_budget_ / kMetadataShare);
+  core->metadata_ = std::make_shared<table::MetadataBudget>(
+      core->memory_budget_ / 8 * kMetadataEighths, core->memory_budget_ / kPointIndexShare);
   const uint64_t reserved = std::min(kReservedMemtables * core->memtable_bytes_, kMaxReservedBytes);
   core->reserve_ =
       std::make_unique<ReserveFile>(environment.fs, io::JoinPath(core->path_, kReserveName),

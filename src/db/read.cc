@@ -278,8 +278,14 @@ Result<uint64_t> Core::ApproximateSize(std::optional<std::string_view> begin,
         continue;
       }
       BASALT_ASSIGN_OR_RETURN(const table::Table* table, file->Open());
-      const size_t first = begin ? table->FindBlock(*begin, base::kNewestTag) : 0;
-      const size_t last = end ? table->FindBlock(*end, base::kNewestTag) : table->block_count();
+      size_t first = 0;
+      size_t last = table->block_count();
+      if (begin) {
+        BASALT_ASSIGN_OR_RETURN(first, table->FindBlock(*begin, base::kNewestTag));
+      }
+      if (end) {
+        BASALT_ASSIGN_OR_RETURN(last, table->FindBlock(*end, base::kNewestTag));
+      }
       const size_t blocks = std::min(last + 1, table->block_count()) - std::min(first, last);
       bytes += properties.file_bytes * blocks / table->block_count();
     }

@@ -31,7 +31,7 @@ BloomFilter BloomFilter::Build(std::span<const uint64_t> hashes) {
   base::Store<uint32_t>(header + 4, kProbes);
   base::Store<uint64_t>(header + 8, lines);
   for (const uint64_t hash : hashes) {
-    uint32_t* const words = filter.lines_[filter.LineOf(hash)].words;
+    uint32_t* const words = filter.lines_[LineOf(hash, filter.count_)].words;
     auto product = static_cast<uint32_t>(hash);
     for (int i = 0; i < kProbes; ++i) {
       product *= kMultiplier;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "basalt/status.h"
+#include "base/coding.h"
 
 namespace basalt::table {
 
@@ -41,12 +42,23 @@ class BloomFilter {
 
   /// False: no key with this hash was added. Not when empty().
   bool MayContain(uint64_t hash) const noexcept {
-    const uint32_t* words = lines_[LineOf(hash)].words;
+    return MayContain(reinterpret_cast<const char*>(&lines_[LineOf(hash, count_)]), hash);
+  }
+
+  // For filters that are not in memory as a whole.
+
+  /// The line that holds all bits of a hash, of a filter with so many lines, line 0 included.
+  static uint64_t LineOf(uint64_t hash, uint64_t count) noexcept {
+    return ((hash >> 32) * (count - 1) >> 32) + 1;
+  }
+  /// `line`: the bytes of LineOf, of any alignment.
+  static bool MayContain(const char* line, uint64_t hash) noexcept {
     auto product = static_cast<uint32_t>(hash);
     uint32_t present = 1;
     for (int i = 0; i < kProbes; ++i) {
       product *= kMultiplier;
-      present &= words[product >> 28] >> (product >> 23 & 31);
+      const auto word = base::Load<uint32_t>(line + (product >> 28) * sizeof(uint32_t));
+      present &= word >> (product >> 23 & 31);
     }
     return (present & 1) != 0;
   }
@@ -62,9 +74,6 @@ class BloomFilter {
  private:
   static constexpr int kProbes = 6;
   static constexpr uint32_t kMultiplier = 0x9E37'79B1;
-
-  // 1..count_ - 1.
-  uint64_t LineOf(uint64_t hash) const noexcept { return ((hash >> 32) * (count_ - 1) >> 32) + 1; }
 
   std::unique_ptr<Line[]> lines_;
   uint64_t count_ = 0;  // with line 0

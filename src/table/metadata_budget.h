@@ -8,11 +8,15 @@
 namespace basalt::table {
 
 /// The bytes that all open tables together may keep besides their blocks. What a table cannot be
-/// read without is charged in any case; a point index only where it fits, and its table keeps its
-/// filter instead where it does not. Thread-safe.
+/// opened without is charged in any case. Its block index and its filter are kept only where they
+/// fit, and are otherwise read in parts through the cache; a point index, which stands in for the
+/// filter, only while there is as much room left for the indexes and filters of tables that are
+/// opened later. Thread-safe.
 class MetadataBudget {
  public:
-  explicit MetadataBudget(uint64_t limit_bytes) noexcept : limit_bytes_(limit_bytes) {}
+  /// `point_indexes_bytes`: up to which sum of all that is charged point indexes are kept.
+  MetadataBudget(uint64_t limit_bytes, uint64_t point_indexes_bytes) noexcept
+      : limit_bytes_(limit_bytes), point_indexes_bytes_(point_indexes_bytes) {}
   MetadataBudget(const MetadataBudget&) = delete;
   MetadataBudget& operator=(const MetadataBudget&) = delete;
 
@@ -21,23 +25,29 @@ class MetadataBudget {
     charged_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   }
   /// False, and nothing is charged: it would pass the limit.
-  bool TryCharge(uint64_t bytes) noexcept {
-    uint64_t charged = charged_bytes_.load(std::memory_order_relaxed);
-    do {
-      if (charged > limit_bytes_ || bytes > limit_bytes_ - charged) return false;
-    } while (
-        !charged_bytes_.compare_exchange_weak(charged, charged + bytes, std::memory_order_relaxed));
-    return true;
+  bool TryCharge(uint64_t bytes) noexcept { return TryCharge(bytes, limit_bytes_); }
+  /// The same for a point index.
+  bool TryChargePointIndex(uint64_t bytes) noexcept {
+    return TryCharge(bytes, point_indexes_bytes_);
   }
   void Refund(uint64_t bytes) noexcept {
     charged_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   }
 
-  uint64_t limit_bytes() const noexcept { return limit_bytes_; }
   uint64_t charged_bytes() const noexcept { return charged_bytes_.load(std::memory_order_relaxed); }
 
  private:
+  bool TryCharge(uint64_t bytes, uint64_t limit) noexcept {
+    uint64_t charged = charged_bytes_.load(std::memory_order_relaxed);
+    do {
+      if (charged > limit || bytes > limit - charged) return false;
+    } while (
+        !charged_bytes_.compare_exchange_weak(charged, charged + bytes, std::memory_order_relaxed));
+    return true;
+  }
+
   const uint64_t limit_bytes_;
+  const uint64_t point_indexes_bytes_;
   std::atomic<uint64_t> charged_bytes_{0};
 };
 
@@ -65,6 +75,11 @@ class MetadataCharge {
   /// False: it does not fit.
   bool TryAdd(uint64_t bytes) noexcept {
     if (budget_ != nullptr && !budget_->TryCharge(bytes)) return false;
+    bytes_ += bytes;
+    return true;
+  }
+  bool TryAddPointIndex(uint64_t bytes) noexcept {
+    if (budget_ != nullptr && !budget_->TryChargePointIndex(bytes)) return false;
     bytes_ += bytes;
     return true;
   }

@@ -62,9 +62,10 @@ size_t StoreBlock(std::string_view raw, const BlockCompression& compression, uin
   return payload_bytes;
 }
 
-Result<StoredBlock> StoredBlock::Read(const io::File& file, uint64_t file_id, BlockHandle handle) {
+Result<StoredBlock> StoredBlock::Read(const io::File& file, uint64_t file_id, BlockHandle handle,
+                                      std::string_view part) {
   const auto error = [&](StatusCode code, const std::string& what) {
-    return TableError(code, file.path(), "block", handle.offset, what);
+    return TableError(code, file.path(), part, handle.offset, what);
   };
   const size_t payload_bytes = handle.payload_bytes;
   BlockBuffer stored = BlockBuffer::Allocate(payload_bytes + kBlockTrailerBytes);
@@ -119,11 +120,12 @@ bool StoredBlock::Unpack(std::span<char> raw, const ZstdDictionary& dictionary) 
   return false;
 }
 
-Result<Block> StoredBlock::UnpackTo(std::span<char> raw, const ZstdDictionary& dictionary) const {
+Result<Block> StoredBlock::UnpackTo(std::span<char> raw, const ZstdDictionary& dictionary,
+                                    Block::Content content) const {
   if (!Unpack(raw, dictionary)) {
     return Status(StatusCode::kCorruption, "the block cannot be decompressed");
   }
-  return Block::Parse({raw.data(), raw.size()}, Block::Content::kData);
+  return Block::Parse({raw.data(), raw.size()}, content);
 }
 
 }  // namespace basalt::table

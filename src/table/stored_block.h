@@ -12,7 +12,7 @@
 #include "table/table_format.h"
 #include "table/zstd_block.h"
 
-// A data block as it lies in the file:
+// A data block, or a part of the index, as it lies in the file:
 //
 //   payload: the raw form (see Block), or, where that saves 12.5 % or more, the LZ4 block
 //   compression of its packed form (see packed_columns.h), or a frame of Zstandard
@@ -46,14 +46,17 @@ size_t StoreBlock(std::string_view raw, const BlockCompression& compression, uin
 /// A stored block in memory, its checksum found right.
 class StoredBlock {
  public:
-  /// `handle` must lie within the file: it bounds what is allocated. Errors name file and offset.
-  static Result<StoredBlock> Read(const io::File& file, uint64_t file_id, BlockHandle handle);
+  /// `handle` must lie within the file: it bounds what is allocated. Errors name file, `part` and
+  /// offset.
+  static Result<StoredBlock> Read(const io::File& file, uint64_t file_id, BlockHandle handle,
+                                  std::string_view part);
 
   /// Of the raw form.
   size_t raw_bytes() const noexcept { return raw_bytes_; }
   /// Writes the raw form to `raw`, which has BlockBuffer::kSlackBytes of room behind it, and checks
-  /// it as a data block. `dictionary`: the table's. Errors say what, but not in which file.
-  Result<Block> UnpackTo(std::span<char> raw, const ZstdDictionary& dictionary) const;
+  /// it. `dictionary`: the table's. Errors say what, but not in which file.
+  Result<Block> UnpackTo(std::span<char> raw, const ZstdDictionary& dictionary,
+                         Block::Content content) const;
 
  private:
   /// The numbers stand in the file.

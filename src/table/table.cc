@@ -11,6 +11,7 @@
 #include "table/block_hint.h"
 #include "table/block_ref.h"
 #include "table/checked_block.h"
+#include "table/part_key.h"
 #include "table/table_iterator.h"
 #include "table/table_metadata.h"
 #include "table/table_verifier.h"
@@ -53,7 +54,9 @@ Table::Table(std::unique_ptr<io::File> file, std::unique_ptr<const TableMetadata
     : file_(std::move(file)),
       metadata_(std::move(metadata)),
       cache_(std::move(cache)),
-      hints_(cache_ == nullptr ? nullptr : new BlockHint[metadata_->index->count()]) {}
+      hints_(cache_ == nullptr || metadata_->index.whole() == nullptr
+                 ? nullptr
+                 : new BlockHint[metadata_->index.block_count()]) {}
 
 Table::~Table() = default;
 
@@ -62,30 +65,109 @@ Result<std::shared_ptr<Table>> Table::Open(std::unique_ptr<io::File> file,
                                            uint64_t expected_bytes, std::shared_ptr<Cache> cache,
                                            std::shared_ptr<MetadataBudget> budget) {
   MetadataReader reader(*file, expected_file_id, expected_keyspace, expected_bytes);
-  BASALT_ASSIGN_OR_RETURN(std::unique_ptr<const TableMetadata> metadata,
-                          reader.Read(std::move(budget)));
+  BASALT_ASSIGN_OR_RETURN(
+      std::unique_ptr<const TableMetadata> metadata,
+      reader.Read(std::move(budget), cache == nullptr ? MetadataReader::NoRoom::kInMemory
+                                                      : MetadataReader::NoRoom::kInParts));
   return std::shared_ptr<Table>(new Table(std::move(file), std::move(metadata), std::move(cache)));
 }
 
-size_t Table::block_count() const { return metadata_->index->count(); }
+size_t Table::block_count() const { return metadata_->index.block_count(); }
 const TableProperties& Table::properties() const { return metadata_->properties; }
 const std::string& Table::path() const { return file_->path(); }
 uint64_t Table::metadata_bytes() const { return metadata_->charge.bytes(); }
 bool Table::has_point_index() const { return !metadata_->point_index.empty(); }
+bool Table::is_in_parts() const { return metadata_->is_in_parts(); }
 
-size_t Table::FindBlock(std::string_view key, base::Tag tag) const {
-  return metadata_->index->LowerBound(key, tag);
+Result<size_t> Table::FindBlock(std::string_view key, base::Tag tag) const {
+  Reading reading{.access = Access::kRead, .found = nullptr};
+  size_t block = 0;
+  if (AskIndex(key, tag, &reading, &block) == Answer::kFailed) return reading.error;
+  return block;
+}
+
+Table::Answer Table::AskIndex(std::string_view key, base::Tag tag, Reading* reading,
+                              size_t* block) const {
+  const BlockIndex& index = metadata_->index;
+  if (const Block* const whole = index.whole()) [[likely]] {
+    *block = whole->LowerBound(key, tag);
+    return Answer::kFound;
+  }
+  const size_t part = index.FindPart(key, tag);
+  if (part == index.part_count()) {
+    *block = index.block_count();
+    return Answer::kFound;
+  }
+  const auto search = [&](const Block& entries) noexcept {
+    *block = index.FirstBlockOf(part) + entries.LowerBound(key, tag);
+  };
+  const PartKey part_key = PartKey::OfIndexPart(metadata_->properties.file_id, part);
+  const bool is_cached = cache::Visit(
+      *cache_, part_key.view(),
+      [&](const cache::VisitedValue& visited) noexcept { search(BlockRef::View(visited.view())); });
+  if (is_cached) return Answer::kFound;
+  if (reading->access == Access::kCached) return Answer::kNotCached;
+  const auto entries = LoadIndexPart(*file_, *metadata_, part, cache_.get());
+  if (!entries) {
+    reading->error = entries.error();
+    return Answer::kFailed;
+  }
+  search(**entries);
+  return Answer::kFound;
+}
+
+Table::Answer Table::AskFilter(uint64_t hash, Reading* reading) const {
+  const auto answer = [](bool may_contain) {
+    return may_contain ? Answer::kFound : Answer::kOther;
+  };
+  if (!metadata_->filter.empty()) return answer(metadata_->filter.MayContain(hash));
+  const FilterPages& pages = metadata_->filter_pages;
+  if (pages.empty()) return Answer::kFound;
+  const uint64_t page = pages.PageOf(hash);
+  const PartKey page_key = PartKey::OfFilterPage(metadata_->properties.file_id, page);
+  bool may_contain = false;
+  const bool is_cached =
+      cache::Visit(*cache_, page_key.view(), [&](const cache::VisitedValue& visited) noexcept {
+        may_contain = pages.MayContain(visited.view(), hash);
+      });
+  if (is_cached) return answer(may_contain);
+  if (reading->access == Access::kCached) return Answer::kNotCached;
+  const auto loaded = pages.Load(*file_, page, cache_.get());
+  if (!loaded) {
+    reading->error = loaded.error();
+    return Answer::kFailed;
+  }
+  return answer(pages.MayContain(loaded->view(), hash));
+}
+
+Result<IndexEntry> Table::ReadEntry(size_t block) const {
+  const BlockIndex& index = metadata_->index;
+  if (index.whole() != nullptr) return index.Entry(block);
+  const size_t part = index.PartOf(block);
+  const PartKey part_key = PartKey::OfIndexPart(metadata_->properties.file_id, part);
+  if (MaybeValue cached = cache_->Get(part_key.view())) {
+    return index.EntryIn(*BlockRef(std::move(*cached)), block);
+  }
+  BASALT_ASSIGN_OR_RETURN(const BlockRef entries,
+                          LoadIndexPart(*file_, *metadata_, part, cache_.get()));
+  return index.EntryIn(*entries, block);
+}
+
+Result<BlockRef> Table::LoadBlock(size_t index, bool fill_cache) const {
+  BASALT_ASSIGN_OR_RETURN(const IndexEntry entry, ReadEntry(index));
+  return LoadCheckedBlock(*file_, *metadata_, index, entry, fill_cache ? cache_.get() : nullptr);
 }
 
 Result<BlockRef> Table::ReadBlock(size_t index, bool fill_cache) const {
   if (cache_ != nullptr) {
-    if (MaybeValue cached = cache_->Get(BlockKey::Of(*metadata_, index).view())) {
+    const PartKey key = PartKey::OfBlock(metadata_->properties.file_id, index);
+    if (MaybeValue cached = cache_->Get(key.view())) {
       BlockRef block(std::move(*cached));
-      hints_[index].Note(*block);
+      if (hints_ != nullptr) hints_[index].Note(*block);
       return block;
     }
   }
-  return LoadCheckedBlock(*file_, *metadata_, index, fill_cache ? cache_.get() : nullptr);
+  return LoadBlock(index, fill_cache);
 }
 
 void Table::PrefetchSearch(size_t index) const noexcept {
@@ -99,25 +181,24 @@ Table::Answer Table::AskBlock(size_t index, const Locate& locate, Reading* readi
   bool is_cached = false;
   if (cache_ != nullptr) {
     bool is_done = false;
-    is_cached = cache::Visit(*cache_, BlockKey::Of(*metadata_, index).view(),
-                             [&](const cache::VisitedValue& visited) noexcept {
-                               const Block seen = BlockRef::View(visited.view());
-                               hints_[index].Note(seen);
-                               located = locate(seen);
-                               is_done = located.answer != Answer::kFound ||
-                                         TakeSmall(seen, located.record, reading->found);
-                               if (is_done) return;
-                               if (MaybeValue kept = visited.Keep()) {
-                                 block = BlockRef(std::move(*kept));
-                               }
-                             });
+    const PartKey key = PartKey::OfBlock(metadata_->properties.file_id, index);
+    is_cached = cache::Visit(*cache_, key.view(), [&](const cache::VisitedValue& visited) noexcept {
+      const Block seen = BlockRef::View(visited.view());
+      if (hints_ != nullptr) hints_[index].Note(seen);
+      located = locate(seen);
+      is_done = located.answer != Answer::kFound || TakeSmall(seen, located.record, reading->found);
+      if (is_done) return;
+      if (MaybeValue kept = visited.Keep()) {
+        block = BlockRef(std::move(*kept));
+      }
+    });
     if (is_done) return located.answer;
   }
   if (!block && reading->access == Access::kCached) return Answer::kNotCached;
   if (!block) {
     // A block that is cached, but cannot be pinned once more, is not put there again.
     const bool keeps = reading->access == Access::kReadAndKeep && !is_cached;
-    auto loaded = LoadCheckedBlock(*file_, *metadata_, index, keeps ? cache_.get() : nullptr);
+    auto loaded = LoadBlock(index, keeps);
     if (!loaded) {
       reading->error = loaded.error();
       return Answer::kFailed;
@@ -154,7 +235,9 @@ Table::Answer Table::AskPlace(RecordPlace place, std::string_view key, base::Tag
 }
 
 Table::Answer Table::Search(std::string_view key, base::Tag seek_tag, Reading* reading) const {
-  const size_t index = FindBlock(key, seek_tag);
+  size_t index = 0;
+  const Answer answer = AskIndex(key, seek_tag, reading, &index);
+  if (answer != Answer::kFound) return answer;
   if (index == block_count()) return Answer::kOther;
   // The block ends at or after the target, so the first record from there on is in it.
   PrefetchSearch(index);
@@ -170,8 +253,8 @@ Table::Answer Table::Lookup(std::string_view key, uint64_t hash, base::SequenceN
                             Reading* reading) const {
   const base::Tag seek_tag = base::SeekTag(at);
   if (metadata_->point_index.empty()) {
-    if (!metadata_->filter.empty() && !metadata_->filter.MayContain(hash)) return Answer::kOther;
-    return Search(key, seek_tag, reading);
+    const Answer answer = AskFilter(hash, reading);
+    return answer == Answer::kFound ? Search(key, seek_tag, reading) : answer;
   }
   PointIndex::Lookup lookup(metadata_->point_index, hash);
   for (RecordPlace place; lookup.Next(&place);) {

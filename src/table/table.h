@@ -19,6 +19,7 @@ namespace basalt::table {
 class Block;
 class BlockHint;
 class BlockRef;
+struct IndexEntry;
 struct RecordPlace;
 struct TableMetadata;
 
@@ -30,7 +31,8 @@ struct TableRead {
                          ///< Value::kInlineBytes copied; larger ones pin their block.
 };
 
-/// An open table: index, and point index or filter, in memory; blocks through the cache.
+/// An open table: index, and point index or filter, in memory; blocks through the cache. Index and
+/// filter for which the budget has no room are read in parts, through the cache too.
 ///
 /// Invariants, checked when a part is read and relied on afterwards: the blocks follow one another
 /// from the header to the first section without a gap; block i begins after the last record of
@@ -41,15 +43,17 @@ struct TableRead {
 /// then one block of the cache: its slot, its head, the columns of one record, its value, some ten
 /// lines that are asked for together (see BlockHint) and take little more than one. Without a point
 /// index: 1 for the filter, which ends it for 99 % of absent keys; 2-3 in the index's prefix
-/// column; the block's slot, its prefix column (2), its record. A value that is small is copied out
-/// of the block under the cache's epoch, so that threads share nothing that they write.
+/// column; the block's slot, its prefix column (2), its record. What is in parts costs a lookup in
+/// the cache more for the filter, and one for the index. A value that is small is copied out of the
+/// block under the cache's epoch, so that threads share nothing that they write.
 /// Thread-safe: nothing changes after Open but the cache and the hints.
 class Table : public std::enable_shared_from_this<Table> {
  public:
   /// Reads header, trailer, section table, index, properties, and the point index where `budget`
   /// has room for it, else the filter; and holds them against what the manifest says. `cache` may
-  /// be null: blocks are then read every time. `budget` null: no limit. Corruption: not this table,
-  /// or damaged; Unsupported: written by a newer version. Both name file and offset.
+  /// be null: blocks are then read every time, and nothing is read in parts. `budget` null: no
+  /// limit. Corruption: not this table, or damaged; Unsupported: written by a newer version. Both
+  /// name file and offset.
   static Result<std::shared_ptr<Table>> Open(std::unique_ptr<io::File> file,
                                              uint64_t expected_file_id, uint32_t expected_keyspace,
                                              uint64_t expected_bytes, std::shared_ptr<Cache> cache,
@@ -80,6 +84,8 @@ class Table : public std::enable_shared_from_this<Table> {
   uint64_t metadata_bytes() const;
   /// Whether lookups use the point index.
   bool has_point_index() const;
+  /// Whether the index or the filter is read in parts.
+  bool is_in_parts() const;
   const TableProperties& properties() const;
   const std::string& path() const;
 
@@ -94,7 +100,8 @@ class Table : public std::enable_shared_from_this<Table> {
   // What the table's own iterator uses.
   size_t block_count() const;
   /// The block that holds the first record at or after (key, tag); block_count() when none does.
-  size_t FindBlock(std::string_view key, base::Tag tag) const;
+  /// Reads an index in parts, which stay in the cache whatever becomes of the blocks.
+  Result<size_t> FindBlock(std::string_view key, base::Tag tag) const;
   /// Block `index` (< block_count()), from the cache or the file.
   Result<BlockRef> ReadBlock(size_t index, bool fill_cache) const;
   /// Starts to load what a search in block `index` (< block_count()) begins with, if it is cached.
@@ -134,6 +141,13 @@ class Table : public std::enable_shared_from_this<Table> {
   /// Looks at one record, for the key's newest version.
   Answer AskPlace(RecordPlace place, std::string_view key, base::Tag seek_tag,
                   Reading* reading) const;
+  /// kFound: the index was asked for the block as FindBlock says.
+  Answer AskIndex(std::string_view key, base::Tag tag, Reading* reading, size_t* block) const;
+  /// kFound: a key with this hash may be there.
+  Answer AskFilter(uint64_t hash, Reading* reading) const;
+  /// What the index says of block `index`.
+  Result<IndexEntry> ReadEntry(size_t index) const;
+  Result<BlockRef> LoadBlock(size_t index, bool fill_cache) const;
   /// By the index alone.
   Answer Search(std::string_view key, base::Tag seek_tag, Reading* reading) const;
 
@@ -143,7 +157,8 @@ class Table : public std::enable_shared_from_this<Table> {
   std::unique_ptr<io::File> file_;
   std::unique_ptr<const TableMetadata> metadata_;
   std::shared_ptr<Cache> cache_;
-  const std::unique_ptr<BlockHint[]> hints_;  // of each block; null without a cache
+  const std::unique_ptr<BlockHint[]>
+      hints_;  // of each block; null without a cache or a whole index
 };
 
 }  // namespace basalt::table

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "table/block_builder.h"
+#include "table/block_index.h"
 #include "table/bloom_filter.h"
 #include "table/point_index.h"
 #include "table/stored_block.h"
@@ -28,6 +29,8 @@ constexpr size_t kBlockBytesTarget = 16 << 10;
 // save no more.
 constexpr size_t kGatheredBytes = 512 << 10;
 constexpr size_t kDictionaryBytes = 16 << 10;
+// Of a part of the index, on the mean: what is read and cached at a time.
+constexpr size_t kIndexPartBytesTarget = 8 << 10;
 
 bool IsWellFormed(RecordKind kind, uint64_t time_ms, std::string_view value) noexcept {
   switch (kind) {
@@ -56,9 +59,13 @@ struct TableBuilder::State {
 
   void TakeKey(std::string_view key, base::Tag tag);
   void WriteHeader();
-  void CutBlock();
+  /// `next_key`: of the record that begins the next block; nothing behind the last one.
+  void CutBlock(std::optional<std::string_view> next_key);
   void EndGathering();
-  void Store(std::string_view raw, std::string_view block_last_key, base::Tag block_last_tag);
+  void Store(std::string_view raw);
+  /// Gives the raw form, which lies in raw_block.
+  std::string_view WriteRaw(const BlockBuilder& records);
+  void WriteIndex();
   void WriteSection(SectionKind kind, std::string_view bytes, uint32_t flags);
   void WriteSections();
   void WriteTrailer();
@@ -72,22 +79,25 @@ struct TableBuilder::State {
   std::string last_key;
   base::Tag last_tag = 0;
   BlockBuilder block;
-  BlockBuilder index;
   std::string raw_block;
   uint32_t blocks_cut = 0;
+  // What the index will say of a block.
+  struct CutEntry {
+    std::string last_key;
+    base::Tag last_tag;
+    std::string separator{};  // a key between this block and the next; empty: they share a key
+    BlockHandle handle{};     // once it is stored
+  };
+  std::vector<CutEntry> index;
+  size_t blocks_stored = 0;
   // Of distinct keys, and where the newest version of each lies.
   std::vector<uint64_t> hashes;
   std::vector<RecordPlace> places;
   std::vector<SectionEntry> sections;
 
   // The first blocks, which a dictionary is made of before they are stored.
-  struct GatheredBlock {
-    std::string raw;
-    std::string last_key;
-    base::Tag last_tag;
-  };
   bool is_gathering;
-  std::vector<GatheredBlock> gathered;
+  std::vector<std::string> gathered;
   size_t gathered_bytes = 0;
   std::string dictionary;
   std::optional<ZstdCompressor> zstd;
@@ -108,7 +118,7 @@ Status TableBuilder::Add(std::string_view key, base::Tag tag, uint64_t time_ms,
   BASALT_CHECK(IsWellFormed(base::TagKind(tag), time_ms, value));
   if (!state.out.status().ok()) return state.out.status();
   if (!state.block.empty() && state.block.RawBytesWith(key, time_ms, value) > kBlockBytesTarget) {
-    state.CutBlock();
+    state.CutBlock(key);
     BASALT_RETURN_IF_ERROR(state.out.MaybeFlush());
   }
   state.TakeKey(key, tag);
@@ -128,7 +138,7 @@ Status TableBuilder::Finish() {
   }
   state.finished = true;
   state.properties.largest_key = state.last_key;
-  state.CutBlock();
+  state.CutBlock(std::nullopt);
   if (state.is_gathering) state.EndGathering();
   state.WriteSections();
   state.WriteTrailer();
@@ -173,40 +183,76 @@ void TableBuilder::State::WriteHeader() {
 }
 
 // Called before the record that begins the next block is taken: last_key is the block's.
-void TableBuilder::State::CutBlock() {
-  if (raw_block.size() < block.raw_bytes_max()) raw_block.resize(block.raw_bytes_max());
-  const size_t raw_bytes = block.Write(raw_block.data());
+void TableBuilder::State::CutBlock(std::optional<std::string_view> next_key) {
+  const std::string_view raw = WriteRaw(block);
   block.Clear();
   ++blocks_cut;
-  const std::string_view raw(raw_block.data(), raw_bytes);
-  if (!is_gathering) return Store(raw, last_key, last_tag);
-  gathered.push_back({.raw = std::string(raw), .last_key = last_key, .last_tag = last_tag});
+  CutEntry& entry = index.emplace_back(CutEntry{.last_key = last_key, .last_tag = last_tag});
+  if (next_key && *next_key != last_key) entry.separator = ShortestBetween(last_key, *next_key);
+  if (!is_gathering) return Store(raw);
+  gathered.emplace_back(raw);
   gathered_bytes += raw.size();
   if (gathered_bytes >= kGatheredBytes) EndGathering();
 }
 
 void TableBuilder::State::EndGathering() {
   is_gathering = false;
-  std::vector<std::string_view> raws;
-  for (const GatheredBlock& waiting : gathered) raws.push_back(waiting.raw);
-  dictionary = TrainDictionary(raws, kDictionaryBytes);
+  dictionary = TrainDictionary(std::vector<std::string_view>(gathered.begin(), gathered.end()),
+                               kDictionaryBytes);
   compression.zstd = &zstd.emplace(dictionary);
-  for (const GatheredBlock& waiting : gathered) {
-    Store(waiting.raw, waiting.last_key, waiting.last_tag);
+  for (const std::string& waiting : gathered) {
+    Store(waiting);
     static_cast<void>(out.MaybeFlush());  // its error stays
   }
   gathered = {};
   gathered_bytes = 0;
 }
 
-void TableBuilder::State::Store(std::string_view raw, std::string_view block_last_key,
-                                base::Tag block_last_tag) {
-  const uint64_t offset = out.offset();
+void TableBuilder::State::Store(std::string_view raw) {
+  BlockHandle& handle = index[blocks_stored++].handle;
+  handle.offset = out.offset();
   char* const stored = out.Reserve(StoredBytesMax(raw.size()));
-  const size_t payload_bytes = StoreBlock(raw, compression, file_id(), offset, stored);
-  out.Commit(payload_bytes + kBlockTrailerBytes);
-  const BlockHandle handle = {.offset = offset, .payload_bytes = payload_bytes};
-  index.Add(block_last_key, block_last_tag, 0, BytesOf(handle));
+  handle.payload_bytes = StoreBlock(raw, compression, file_id(), handle.offset, stored);
+  out.Commit(handle.payload_bytes + kBlockTrailerBytes);
+}
+
+// All parts but the last list equally many blocks.
+void TableBuilder::State::WriteIndex() {
+  size_t key_bytes = 0;
+  for (const CutEntry& entry : index) key_bytes += entry.last_key.size();
+  const size_t entry_bytes =
+      key_bytes / index.size() + Block::RecordBytes(false, false) + sizeof(BlockHandle);
+  const size_t blocks_of_part = std::max<size_t>(1, kIndexPartBytesTarget / entry_bytes);
+  std::string parts;
+  BlockBuilder root;
+  BlockBuilder part;
+  for (size_t begin = 0; begin < index.size(); begin += blocks_of_part) {
+    const size_t end = std::min(index.size(), begin + blocks_of_part);
+    part.Clear();
+    for (size_t i = begin; i < end; ++i) {
+      part.Add(index[i].last_key, index[i].last_tag, 0, BytesOf(index[i].handle));
+    }
+    const std::string_view raw = WriteRaw(part);
+    const size_t at = parts.size();
+    const IndexPartHandle handle = {.offset = out.offset() + at,
+                                    .payload_bytes = static_cast<uint32_t>(raw.size()),
+                                    .blocks = part.count()};
+    parts.resize(at + StoredBytesMax(raw.size()));
+    StoreBlock(raw, {}, file_id(), handle.offset, parts.data() + at);
+    const CutEntry& last = index[end - 1];
+    if (last.separator.empty()) {
+      root.Add(last.last_key, last.last_tag, 0, BytesOf(handle));
+    } else {
+      root.Add(last.separator, base::kNewestTag, 0, BytesOf(handle));
+    }
+  }
+  WriteSection(SectionKind::kIndexParts, parts, kSectionRequired);
+  WriteSection(SectionKind::kIndexRoot, WriteRaw(root), kSectionRequired);
+}
+
+std::string_view TableBuilder::State::WriteRaw(const BlockBuilder& records) {
+  raw_block.resize(std::max(raw_block.size(), records.raw_bytes_max()));
+  return {raw_block.data(), records.Write(raw_block.data())};
 }
 
 void TableBuilder::State::WriteSection(SectionKind kind, std::string_view bytes, uint32_t flags) {
@@ -219,9 +265,7 @@ void TableBuilder::State::WriteSection(SectionKind kind, std::string_view bytes,
 }
 
 void TableBuilder::State::WriteSections() {
-  raw_block.resize(std::max(raw_block.size(), index.raw_bytes_max()));
-  const size_t index_bytes = index.Write(raw_block.data());
-  WriteSection(SectionKind::kIndex, {raw_block.data(), index_bytes}, kSectionRequired);
+  WriteIndex();
   if (!dictionary.empty()) WriteSection(SectionKind::kDictionary, dictionary, kSectionRequired);
   if (const PointIndex point_index = PointIndex::Build(hashes, places); !point_index.empty()) {
     WriteSection(SectionKind::kPointIndex, point_index.bytes(), 0);

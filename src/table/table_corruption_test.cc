@@ -137,9 +137,9 @@ class TableCorruption : public testing::Test {
   }
 
   uint64_t SecondBlockOffset() {
-    const SectionEntry entry = Section(SectionKind::kIndex);
-    BlockBuffer buffer = BlockBuffer::Allocate(entry.size);
-    std::memcpy(buffer.bytes.get(), bytes_.data() + entry.offset, entry.size);
+    const SectionEntry entry = Section(SectionKind::kIndexParts);  // of one part
+    BlockBuffer buffer = BlockBuffer::Allocate(entry.size - kBlockTrailerBytes);
+    std::memcpy(buffer.bytes.get(), bytes_.data() + entry.offset, buffer.size);
     const auto index = Block::Parse(std::move(buffer), Block::Content::kIndex).value();
     return FromBytes<BlockHandle>(index->value(1)).offset;
   }
@@ -211,9 +211,10 @@ TEST_F(TableCorruption, AFlippedBitAtAnyByteGivesAnErrorOrTheRightAnswer) {
     std::string changed = bytes_;
     changed[at] = static_cast<char>(changed[at] ^ (1 << (at % 8)));
     ASSERT_NO_FATAL_FAILURE(Replace(changed));
-    for (const bool has_point_index : {true, false}) {
-      spot_.budget = has_point_index ? nullptr : NoRoom();
-      const auto table = OpenTable(spot_);
+    for (const auto& budget : {std::shared_ptr<MetadataBudget>(), NoRoom(), NoRoomAtAll()}) {
+      const bool has_point_index = budget == nullptr;
+      spot_.budget = budget;
+      const auto table = OpenTable(spot_, NewCache(1 << 20));
       if (!table) {
         ASSERT_NO_FATAL_FAILURE(ExpectGoodError(table.error()));
         continue;
@@ -249,7 +250,7 @@ TEST_F(TableCorruption, VerifyGoesOnBehindAFault) {
   const auto whole = OpenTable(spot_).value();
   const size_t blocks = whole->block_count();
   // The first bytes of the file's data belong to block 0; the last before the index to the last.
-  const SectionEntry index = Section(SectionKind::kIndex);
+  const SectionEntry index = Section(SectionKind::kIndexParts);
   changed[sizeof(FileHeader)] = static_cast<char>(changed[sizeof(FileHeader)] ^ 1);
   changed[index.offset - 1] = static_cast<char>(changed[index.offset - 1] ^ 1);
   ASSERT_NO_FATAL_FAILURE(Replace(changed));
@@ -318,7 +319,7 @@ TEST_F(TableCorruption, ABlockOfAnotherTableOrOfAnotherPlaceIsCaught) {
   ASSERT_TRUE(WriteTable(other, records_));
   bytes_ = io::ReadWholeFile(fs_.get(), spot_.path, 1 << 20).value();
   const std::string foreign = io::ReadWholeFile(fs_.get(), other.path, 1 << 20).value();
-  const SectionEntry index = Section(SectionKind::kIndex);
+  const SectionEntry index = Section(SectionKind::kIndexParts);
 
   // All data blocks of the other table: equal records at equal places, but not these bytes.
   std::string changed = bytes_;
@@ -342,7 +343,7 @@ TEST_F(TableCorruption, TwoBlocksOfOneTableThatChangedPlacesAreCaught) {
   spot_.compression = Compression::kNone;
   ASSERT_TRUE(WriteTable(spot_, records));
   bytes_ = io::ReadWholeFile(fs_.get(), spot_.path, 1 << 20).value();
-  const size_t data_bytes = Section(SectionKind::kIndex).offset - sizeof(FileHeader);
+  const size_t data_bytes = Section(SectionKind::kIndexParts).offset - sizeof(FileHeader);
   const size_t block_bytes = data_bytes / records.size();
   std::string swapped = bytes_.substr(0, sizeof(FileHeader));
   swapped.append(bytes_, sizeof(FileHeader) + block_bytes, block_bytes);

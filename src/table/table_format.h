@@ -10,8 +10,8 @@
 
 // The fixed parts of a table file (docs/table.md):
 //
-//   header 64 | data block 0 | data block 1 | ... | index | dictionary | point index | filter |
-//   properties | section table | trailer 72
+//   header 64 | data block 0 | data block 1 | ... | index parts | index root | dictionary |
+//   point index | filter | properties | section table | trailer 72
 //
 // The parts follow one another without gaps, so that every byte is under some checksum. All
 // integers are little-endian; structs are written as they lie in memory. Checksums are
@@ -45,11 +45,13 @@ static_assert(sizeof(FileHeader) == 64 && std::has_unique_object_representations
 
 /// What a section holds. Numbers are never reused.
 enum class SectionKind : uint32_t {
-  kIndex = 1,
+  kIndex = 1,  ///< The whole block index as one block; read, not written any more.
   kFilter = 2,
   kProperties = 3,
   kPointIndex = 4,
-  kDictionary = 5
+  kDictionary = 5,
+  kIndexParts = 6,
+  kIndexRoot = 7,
 };
 
 /// Set in SectionEntry::flags: a reader that does not know the kind must refuse the table.
@@ -90,6 +92,16 @@ struct BlockHandle {
   uint64_t payload_bytes;
 };
 static_assert(sizeof(BlockHandle) == 16 && std::has_unique_object_representations_v<BlockHandle>);
+
+/// Where a part of the block index lies, and how many data blocks it lists; the value of a record
+/// of the index root. The part's trailer follows the payload, as a block's does.
+struct IndexPartHandle {
+  uint64_t offset;
+  uint32_t payload_bytes;
+  uint32_t blocks;
+};
+static_assert(sizeof(IndexPartHandle) == sizeof(BlockHandle) &&
+              std::has_unique_object_representations_v<IndexPartHandle>);
 
 /// The bytes of a struct as they stand in the file, and back; `bytes` must hold all of it.
 template <class T>

@@ -28,7 +28,10 @@ void TableIterator::SeekToLast() {
 }
 
 void TableIterator::BeginSeek(std::string_view key, base::Tag tag) {
-  begun_index_ = table_->FindBlock(key, tag);
+  const Result<size_t> index = table_->FindBlock(key, tag);
+  begun_status_ = index.status();
+  if (!index) return;
+  begun_index_ = *index;
   if (begun_index_ != table_->block_count()) table_->PrefetchSearch(begun_index_);
 }
 
@@ -38,8 +41,8 @@ void TableIterator::Seek(std::string_view key, base::Tag tag) {
 }
 
 void TableIterator::FinishSeek(std::string_view key, base::Tag tag) {
-  if (begun_index_ == table_->block_count()) {
-    status_ = Status();
+  if (!begun_status_.ok() || begun_index_ == table_->block_count()) {
+    status_ = begun_status_;
     valid_ = false;
     return;
   }
@@ -48,9 +51,14 @@ void TableIterator::FinishSeek(std::string_view key, base::Tag tag) {
 }
 
 void TableIterator::SeekForPrev(std::string_view key, base::Tag tag) {
-  const size_t index = table_->FindBlock(key, tag);
-  if (index == table_->block_count()) return SeekToLast();
-  if (!OpenBlock(index)) return;
+  const Result<size_t> index = table_->FindBlock(key, tag);
+  if (!index) {
+    status_ = index.error();
+    valid_ = false;
+    return;
+  }
+  if (*index == table_->block_count()) return SeekToLast();
+  if (!OpenBlock(*index)) return;
   const uint32_t record = block_->LowerBound(key, tag);
   if (block_->tag(record) == tag && block_->KeyEquals(record, key)) {
     MoveTo(record);

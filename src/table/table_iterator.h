@@ -65,6 +65,7 @@ class TableIterator final : public base::RecordIterator {
   BlockCursor cursor_;
   bool cursor_is_stale_ = false;  // the cursor knows nothing of block_ yet
   size_t begun_index_ = 0;        // where the seek goes that BeginSeek began
+  Status begun_status_;           // why it cannot go on
 };
 
 }  // namespace basalt::table

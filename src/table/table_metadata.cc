@@ -9,7 +9,9 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "table/block_builder.h"
 #include "table/block_hint.h"
+#include "table/checked_block.h"
 #include "table/stored_block.h"
 
 namespace basalt::table {
@@ -57,13 +59,26 @@ const char* KindName(SectionKind kind) noexcept {
       return "point index";
     case SectionKind::kDictionary:
       return "dictionary";
+    case SectionKind::kIndexParts:
+      return "index parts";
+    case SectionKind::kIndexRoot:
+      return "index root";
   }
   return "unknown";
 }
 
 bool IsKnown(uint32_t kind) noexcept {
   return kind >= static_cast<uint32_t>(SectionKind::kIndex) &&
-         kind <= static_cast<uint32_t>(SectionKind::kDictionary);
+         kind <= static_cast<uint32_t>(SectionKind::kIndexRoot);
+}
+
+/// In which pass over the section table a section is read: point indexes are for tables whose index
+/// is in memory, filters for those without a point index.
+enum class Pass : uint8_t { kFirst, kPointIndex, kFilter };
+
+Pass PassOf(uint32_t kind) noexcept {
+  if (kind == static_cast<uint32_t>(SectionKind::kPointIndex)) return Pass::kPointIndex;
+  return kind == static_cast<uint32_t>(SectionKind::kFilter) ? Pass::kFilter : Pass::kFirst;
 }
 
 }  // namespace
@@ -117,10 +132,11 @@ Status MetadataReader::Unsupported(std::string_view what) const {
   return Error(StatusCode::kUnsupported, message);
 }
 
-Result<std::unique_ptr<TableMetadata>> MetadataReader::Read(
-    std::shared_ptr<MetadataBudget> budget) {
+Result<std::unique_ptr<TableMetadata>> MetadataReader::Read(std::shared_ptr<MetadataBudget> budget,
+                                                            NoRoom no_room) {
   metadata_ = std::make_unique<TableMetadata>();
   metadata_->charge = MetadataCharge(std::move(budget));
+  no_room_ = no_room;
   return ReadSections();
 }
 
@@ -135,19 +151,21 @@ Result<std::unique_ptr<TableMetadata>> MetadataReader::ReadSections() {
   BASALT_RETURN_IF_ERROR(ReadTrailer());
   std::string entries;
   BASALT_RETURN_IF_ERROR(ReadSectionTable(&entries));
-  // Filters last, wherever they stand: they are for tables without a point index.
-  for (const bool filters : {false, true}) {
-    if (filters && !reads_all_ && !metadata_->point_index.empty()) break;
+  for (const Pass pass : {Pass::kFirst, Pass::kPointIndex, Pass::kFilter}) {
+    if (pass == Pass::kPointIndex) {
+      BASALT_RETURN_IF_ERROR(OpenIndex());
+      if (!reads_all_ && metadata_->index.whole() == nullptr) continue;
+    }
+    if (pass == Pass::kFilter && !reads_all_ && !metadata_->point_index.empty()) break;
     for (size_t at = 0; at < entries.size(); at += sizeof(SectionEntry)) {
       const auto entry = FromBytes<SectionEntry>(entries, at);
-      const bool is_filter = entry.kind == static_cast<uint32_t>(SectionKind::kFilter);
-      if (is_filter == filters) BASALT_RETURN_IF_ERROR(ReadSection(entry));
+      if (PassOf(entry.kind) == pass) BASALT_RETURN_IF_ERROR(ReadSection(entry));
     }
   }
   BASALT_RETURN_IF_ERROR(CheckWhole());
-  metadata_->charge.Add(sizeof(TableMetadata) + metadata_->index->size() +
-                        metadata_->index->count() * sizeof(BlockHint) +
-                        metadata_->filter.bytes().size() + metadata_->dictionary.memory_bytes());
+  const TableProperties& properties = metadata_->properties;
+  metadata_->charge.Add(sizeof(TableMetadata) + metadata_->dictionary.memory_bytes() +
+                        properties.smallest_key.size() + properties.largest_key.size());
   return std::move(metadata_);
 }
 
@@ -268,6 +286,12 @@ Status MetadataReader::ReadSection(const SectionEntry& entry) {
       return ReadPointIndex(entry);
     case SectionKind::kDictionary:
       return ReadDictionary(entry);
+    case SectionKind::kIndexParts:
+      if (index_parts_.kind != 0) return Corrupt("the table has two indexes");
+      index_parts_ = entry;  // each part has a checksum of its own
+      return Status();
+    case SectionKind::kIndexRoot:
+      return ReadIndexRoot(entry);
   }
   return Status();
 }
@@ -285,26 +309,92 @@ Status MetadataReader::SkipUnknown(const SectionEntry& entry) {
   return ReadChecked(entry, bytes);
 }
 
-Status MetadataReader::ReadIndex(const SectionEntry& entry) {
-  if (metadata_->index != nullptr) return Corrupt("the table has two indexes");
+Result<std::shared_ptr<const Block>> MetadataReader::ReadIndexBlock(const SectionEntry& entry) {
   BlockBuffer buffer = BlockBuffer::Allocate(entry.size);
   BASALT_RETURN_IF_ERROR(ReadChecked(entry, {buffer.bytes.get(), buffer.size}));
-  auto index = Block::Parse(std::move(buffer), Block::Content::kIndex);
+  return ParseIndex(std::move(buffer));
+}
+
+Result<std::shared_ptr<const Block>> MetadataReader::ParseIndex(BlockBuffer buffer) {
+  auto block = Block::Parse(std::move(buffer), Block::Content::kIndex);
+  if (!block) return Error(block.error().code(), block.error().message());
+  return block;
+}
+
+Status MetadataReader::ReadIndex(const SectionEntry& entry) {
+  if (!metadata_->index.empty()) return Corrupt("the table has two indexes");
+  BASALT_ASSIGN_OR_RETURN(std::shared_ptr<const Block> index, ReadIndexBlock(entry));
+  return TakeIndex(std::move(index));
+}
+
+Status MetadataReader::TakeIndex(std::shared_ptr<const Block> index) {
+  // Data blocks tile the file from the header to the first section.
+  const auto end = CheckTiling(*index, 0, sizeof(FileHeader), metadata_->data_end);
+  if (!end) return Error(end.error().code(), end.error().message());
+  if (*end != metadata_->data_end) {
+    return Corrupt("the last block does not end at the first section");
+  }
+  metadata_->index = BlockIndex(std::move(index));
+  return Status();
+}
+
+Status MetadataReader::ReadIndexRoot(const SectionEntry& entry) {
+  if (index_root_ != nullptr) return Corrupt("the table has two indexes");
+  BASALT_ASSIGN_OR_RETURN(index_root_, ReadIndexBlock(entry));
+  index_root_offset_ = entry.offset;
+  return Status();
+}
+
+Status MetadataReader::OpenIndex() {
+  MetadataCharge& charge = metadata_->charge;
+  const auto bytes_of = [](const BlockIndex& index) {
+    const size_t hints = index.whole() == nullptr ? 0 : index.block_count() * sizeof(BlockHint);
+    return index.memory_bytes() + hints;
+  };
+  if (!metadata_->index.empty()) {
+    Enter("section table", trailer_.section_table_offset);
+    if (index_root_ != nullptr || index_parts_.kind != 0) {
+      return Corrupt("the table has two indexes");
+    }
+    charge.Add(bytes_of(metadata_->index));
+    return Status();
+  }
+  if (index_root_ == nullptr || index_parts_.kind == 0) return Status();  // CheckWhole says so
+  Enter("index root", index_root_offset_);
+  auto index = BlockIndex::InParts(index_root_, index_parts_.offset,
+                                   index_parts_.offset + index_parts_.size);
   if (!index) return Error(index.error().code(), index.error().message());
   metadata_->index = std::move(*index);
-  // Data blocks tile the file from the header to the first section.
-  uint64_t end = sizeof(FileHeader);
-  for (size_t i = 0; i < metadata_->index->count(); ++i) {
-    const BlockHandle handle = metadata_->handle(i);
-    if (handle.offset != end || metadata_->data_end - end < kBlockTrailerBytes ||
-        handle.payload_bytes > metadata_->data_end - end - kBlockTrailerBytes) {
-      return Corrupt("block " + std::to_string(i) + " does not begin where the one before it ends");
-    }
-    end += handle.payload_bytes + kBlockTrailerBytes;
+  // The parts in the file take about as much as all of them in one block.
+  const uint64_t estimate = index_parts_.size + metadata_->index.block_count() * sizeof(BlockHint);
+  const bool has_room = !reads_all_ && charge.TryAdd(estimate);
+  if (!has_room && (reads_all_ || no_room_ == NoRoom::kInParts)) {
+    charge.Add(bytes_of(metadata_->index));
+    return Status();
   }
-  if (end != metadata_->data_end)
-    return Corrupt("the last block does not end at the first section");
+  BASALT_RETURN_IF_ERROR(GatherIndex());
+  const uint64_t charged = has_room ? estimate : 0;
+  const uint64_t bytes = bytes_of(metadata_->index);
+  if (bytes > charged) charge.Add(bytes - charged);
   return Status();
+}
+
+Status MetadataReader::GatherIndex() {
+  BlockBuilder builder;
+  for (size_t part = 0; part < metadata_->index.part_count(); ++part) {
+    BASALT_ASSIGN_OR_RETURN(const BlockRef entries,
+                            LoadIndexPart(file_, *metadata_, part, nullptr));
+    for (uint32_t i = 0; i < entries->count(); ++i) {
+      builder.Add(entries->Key(i), entries->tag(i), 0, entries->value(i));
+    }
+  }
+  std::string raw(builder.raw_bytes_max(), '\0');
+  raw.resize(builder.Write(raw.data()));
+  BlockBuffer buffer = BlockBuffer::Allocate(raw.size());
+  std::memcpy(buffer.bytes.get(), raw.data(), raw.size());
+  Enter("index parts", index_parts_.offset);
+  BASALT_ASSIGN_OR_RETURN(std::shared_ptr<const Block> whole, ParseIndex(std::move(buffer)));
+  return TakeIndex(std::move(whole));
 }
 
 Status MetadataReader::ReadDictionary(const SectionEntry& entry) {
@@ -323,7 +413,7 @@ Status MetadataReader::ReadDictionary(const SectionEntry& entry) {
 Status MetadataReader::ReadPointIndex(const SectionEntry& entry) {
   if (!metadata_->point_index.empty()) return Corrupt("the table has two point indexes");
   if (entry.size % sizeof(PointIndex::Line) != 0) return Corrupt("it is not made of whole lines");
-  if (!metadata_->charge.TryAdd(entry.size)) return Status();
+  if (!metadata_->charge.TryAddPointIndex(entry.size)) return Status();
   metadata_->point_index_offset = entry.offset;
   metadata_->point_index = PointIndex::Allocate(entry.size);
   BASALT_RETURN_IF_ERROR(ReadChecked(entry, metadata_->point_index.bytes()));
@@ -334,12 +424,23 @@ Status MetadataReader::ReadPointIndex(const SectionEntry& entry) {
 }
 
 Status MetadataReader::ReadFilter(const SectionEntry& entry) {
-  if (!metadata_->filter.empty()) return Corrupt("the table has two filters");
+  if (!metadata_->filter.empty() || !metadata_->filter_pages.empty()) {
+    return Corrupt("the table has two filters");
+  }
   if (entry.size % sizeof(BloomFilter::Line) != 0) return Corrupt("it is not made of whole lines");
-  metadata_->filter = BloomFilter::Allocate(entry.size);
-  BASALT_RETURN_IF_ERROR(ReadChecked(entry, metadata_->filter.bytes()));
-  if (const Status status = metadata_->filter.Validate(); !status.ok()) {
+  BloomFilter filter = BloomFilter::Allocate(entry.size);
+  BASALT_RETURN_IF_ERROR(ReadChecked(entry, filter.bytes()));
+  if (const Status status = filter.Validate(); !status.ok()) {
     return Error(status.code(), status.message());
+  }
+  if (metadata_->charge.TryAdd(entry.size)) {
+    metadata_->filter = std::move(filter);
+  } else if (no_room_ == NoRoom::kInMemory) {
+    metadata_->charge.Add(entry.size);
+    metadata_->filter = std::move(filter);
+  } else {
+    metadata_->filter_pages = FilterPages(filter, expected_file_id_, entry.offset);
+    metadata_->charge.Add(metadata_->filter_pages.memory_bytes());
   }
   return Status();
 }
@@ -378,11 +479,10 @@ Status MetadataReader::ReadProperties(const SectionEntry& entry) {
 
 Status MetadataReader::CheckWhole() {
   Enter("section table", trailer_.section_table_offset);
-  if (metadata_->index == nullptr) return Corrupt("it lists no index");
+  if (metadata_->index.empty()) return Corrupt("it lists no index");
   if (metadata_->properties_offset == 0) return Corrupt("it lists no properties");
   Enter("properties", metadata_->properties_offset);
-  const Block& index = *metadata_->index;
-  if (!index.KeyEquals(index.count() - 1, metadata_->properties.largest_key)) {
+  if (!metadata_->index.EndsWith(metadata_->properties.largest_key)) {
     return Corrupt("the largest key is not that of the index");
   }
   return Status();

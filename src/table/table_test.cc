@@ -131,7 +131,8 @@ void ExpectSameProperties(const TableProperties& a, const TableProperties& b) {
   EXPECT_EQ(a.largest_key, b.largest_key);
 }
 
-// Writes the records, opens the table with caches of several sizes, and compares everything.
+// Writes the records, opens the table with caches of several sizes and room for all, some or none
+// of its metadata, and compares everything.
 void ExpectRoundTrip(std::vector<Record> records, Compression compression = Compression::kLz4,
                      bool at_last_level = false) {
   Sort(&records);
@@ -140,8 +141,14 @@ void ExpectRoundTrip(std::vector<Record> records, Compression compression = Comp
       .fs = fs.get(), .keyspace = 7, .compression = compression, .at_last_level = at_last_level};
   const auto written = WriteTable(spot, records);
   ASSERT_TRUE(written) << written.error().ToString();
-  for (const uint64_t capacity : {uint64_t{0}, uint64_t{64} << 10, uint64_t{64} << 20}) {
-    spot.budget = capacity % 3 == 1 ? NoRoom() : nullptr;
+  struct Memory {
+    uint64_t capacity;
+    std::shared_ptr<MetadataBudget> budget;
+  };
+  for (const auto& [capacity, budget] :
+       {Memory{0, nullptr}, Memory{64 << 10, NoRoom()}, Memory{64 << 10, NoRoomAtAll()},
+        Memory{64 << 20, nullptr}, Memory{64 << 20, NoRoomAtAll()}}) {
+    spot.budget = budget;
     const auto table = OpenTable(spot, NewCache(capacity));
     ASSERT_TRUE(table) << table.error().ToString();
     ExpectSameProperties((*table)->properties(), *written);
@@ -199,6 +206,23 @@ TEST(Table, RandomVersionsReadBackAsWritten) {
     ASSERT_NO_FATAL_FAILURE(
         ExpectRoundTrip(RandomRecords(&random, 2000, key_bytes_max, value_bytes_max),
                         static_cast<Compression>(seed % 3), /*at_last_level=*/true));
+  }
+}
+
+TEST(Table, AnIndexOfManyPartsLeadsToEveryRecord) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    base::Random random(seed);
+    // Two blocks or three to a part; keys that have much in common, and versions that fill parts.
+    std::vector<Record> records;
+    base::SequenceNumber sequence = 1;
+    for (int i = 0; i < 80; ++i) {
+      const std::string key = std::string(3000, 'k') + RandomBytes(&random, random.Below(8), 3);
+      for (uint64_t versions = random.OneIn(8) ? 30 : 1; versions > 0; --versions) {
+        records.push_back(Put(key, sequence++, RandomBytes(&random, random.Below(9000), 2)));
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(ExpectRoundTrip(std::move(records)));
   }
 }
 
@@ -423,7 +447,7 @@ TEST(Table, PointIndexesAreKeptWhileAllFitTheBudget) {
   EXPECT_GT(with_filter, records.size());  // 10 bits a key, and the block index
 
   // Room for one table with its point index, and for another one's but for a byte.
-  spot.budget = std::make_shared<MetadataBudget>(2 * with_index - 1);
+  spot.budget = std::make_shared<MetadataBudget>(~uint64_t{0}, 2 * with_index - 1);
   auto first = OpenTable(spot).value();
   EXPECT_TRUE(first->has_point_index());
   EXPECT_EQ(spot.budget->charged_bytes(), first->metadata_bytes());
@@ -443,7 +467,7 @@ TEST(Table, PointIndexesAreKeptWhileAllFitTheBudget) {
 
 TEST(Table, AFailedOpenChargesNothing) {
   const auto fs = io::NewMemoryFileSystem();
-  TableSpot spot{.fs = fs.get(), .budget = std::make_shared<MetadataBudget>(1 << 20)};
+  TableSpot spot{.fs = fs.get(), .budget = RoomFor(1 << 20)};
   ASSERT_TRUE(WriteTable(spot, {Put("key", 1, "value")}));
   // The properties, which are damaged, lie behind the point index.
   std::string bytes = io::ReadWholeFile(fs.get(), spot.path, 1 << 20).value();
@@ -548,9 +572,13 @@ TEST(Table, ASeekToAnIteratorsOwnKeyFindsIt) {
   }
 }
 
-TEST(Table, ManyThreadsReadOneTableThroughASmallCache) {
+class TableThreads : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Table, TableThreads, testing::Bool());
+
+// The parameter: whether index and filter are read through it as well.
+TEST_P(TableThreads, ManyThreadsReadOneTableThroughASmallCache) {
   const auto fs = io::NewMemoryFileSystem();
-  const TableSpot spot{.fs = fs.get()};
+  const TableSpot spot{.fs = fs.get(), .budget = GetParam() ? NoRoomAtAll() : nullptr};
   base::Random random(4);
   std::vector<Record> records = RandomRecords(&random, 3000, 20, 300);
   Sort(&records);

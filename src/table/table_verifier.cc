@@ -27,10 +27,17 @@ Status TableVerifier::Run() {
   lookups_ = &ReadMetadata();
   const uint64_t block_bytes = metadata_.data_end - sizeof(FileHeader);
   if (!GoesOn(metadata_.properties.file_bytes - block_bytes)) return cancelled;
-  for (size_t i = 0; i < metadata_.index->count(); ++i) {
-    CheckBlock(i);
-    if (!GoesOn(metadata_.handle(i).payload_bytes + kBlockTrailerBytes)) return cancelled;
+  for (size_t i = 0; i < lookups_->index.block_count(); ++i) {
+    IndexEntry entry;
+    if (!FindEntry(i, &entry)) {
+      SkipBlock(i);
+      continue;
+    }
+    CheckBlock(i, entry);
+    blocks_end_ = entry.handle.offset + entry.handle.payload_bytes + kBlockTrailerBytes;
+    if (!GoesOn(entry.handle.payload_bytes + kBlockTrailerBytes)) return cancelled;
   }
+  CheckEnd(metadata_.data_end, "section");
   CheckPlaces();
   CheckCounts();
   return Status();
@@ -48,14 +55,62 @@ const TableMetadata& TableVerifier::ReadMetadata() {
   return *all_metadata_;
 }
 
-void TableVerifier::CheckBlock(size_t index) {
-  const auto block = LoadCheckedBlock(file_, metadata_, index, nullptr);
+const Block* TableVerifier::Part(size_t part) {
+  if (part_fault_.ok() && part_ && part_number_ == part) return &*part_;
+  part_number_ = part;
+  auto entries = LoadIndexPart(file_, *lookups_, part, nullptr);
+  part_fault_ = entries.status();
+  if (!entries) return nullptr;
+  part_ = std::move(*entries);
+  return &*part_;
+}
+
+bool TableVerifier::FindEntry(size_t index, IndexEntry* entry) {
+  const BlockIndex& blocks = lookups_->index;
+  if (blocks.whole() != nullptr) {
+    *entry = blocks.Entry(index);
+    return true;
+  }
+  const Block* const entries = Part(blocks.PartOf(index));
+  if (entries == nullptr) return false;
+  *entry = blocks.EntryIn(*entries, index);
+  return true;
+}
+
+size_t TableVerifier::FindBlock(std::string_view key, base::Tag tag) {
+  const BlockIndex& blocks = lookups_->index;
+  if (blocks.whole() != nullptr) return blocks.whole()->LowerBound(key, tag);
+  const size_t part = blocks.FindPart(key, tag);
+  if (part == blocks.part_count()) return blocks.block_count();
+  const Block* const entries = Part(part);
+  return blocks.FirstBlockOf(part) + (entries == nullptr ? 0 : entries->LowerBound(key, tag));
+}
+
+// A part of the index that cannot be read is one fault, whatever it lists.
+void TableVerifier::SkipBlock(size_t index) {
+  const BlockIndex& blocks = lookups_->index;
+  const size_t part = blocks.PartOf(index);
+  if (index == blocks.FirstBlockOf(part)) Report(blocks.handle(part).offset, part_fault_);
+  record_counts_.push_back(0);
+  blocks_end_ = 0;
+}
+
+// Within a part of the index blocks follow one another; from part to part it is seen here.
+void TableVerifier::CheckEnd(uint64_t next_offset, const char* next) const {
+  if (blocks_end_ == 0 || blocks_end_ == next_offset) return;
+  Report(next_offset, TableError(StatusCode::kCorruption, file_.path(), next, next_offset,
+                                 "it does not begin where the block before it ends"));
+}
+
+void TableVerifier::CheckBlock(size_t index, const IndexEntry& entry) {
+  const uint64_t offset = entry.handle.offset;
+  CheckEnd(offset, "block");
+  const auto block = LoadCheckedBlock(file_, *lookups_, index, entry, nullptr);
   record_counts_.push_back(block ? (*block)->count() : 0);
-  if (!block) return Report(metadata_.handle(index).offset, block.error());
+  if (!block) return Report(offset, block.error());
   // Whether the key's versions begin in this block, the index knows.
-  std::string last_key =
-      index == 0 ? std::string() : metadata_.index->Key(static_cast<uint32_t>(index - 1));
-  bool is_first = index == 0;
+  std::string last_key = entry.bound_key;
+  bool is_first = index == 0 || entry.bound_tag == base::kNewestTag;
   BlockCursor cursor;
   cursor.Reset(**block);
   for (cursor.MoveTo(0); cursor.Valid(); cursor.Next()) {
@@ -63,14 +118,15 @@ void TableVerifier::CheckBlock(size_t index) {
     if (!is_first && cursor.key() == last_key) continue;
     is_first = false;
     last_key = cursor.key();
-    CheckLookups(index, cursor.index(), last_key);
+    CheckLookups(index, entry, cursor.index(), last_key);
   }
 }
 
-void TableVerifier::CheckLookups(size_t index, uint32_t record, std::string_view key) const {
+void TableVerifier::CheckLookups(size_t index, const IndexEntry& entry, uint32_t record,
+                                 std::string_view key) {
   const uint64_t hash = base::Hash(key);
   const auto report = [&](std::string what) {
-    const uint64_t offset = metadata_.handle(index).offset;
+    const uint64_t offset = entry.handle.offset;
     Report(offset, TableError(StatusCode::kCorruption, file_.path(), "block", offset,
                               what.append(std::to_string(record))));
   };
@@ -89,11 +145,12 @@ void TableVerifier::CheckLookups(size_t index, uint32_t record, std::string_view
   report("the point index does not know the key of record ");
 }
 
-bool TableVerifier::HoldsKey(RecordPlace place, std::string_view key, size_t newest_block) const {
+bool TableVerifier::HoldsKey(RecordPlace place, std::string_view key, size_t newest_block) {
   // Only few keys have versions in other blocks than the newest one's; the index knows which.
-  if (place.block < newest_block || place.block > metadata_.index->LowerBound(key, 0)) return false;
-  if (place.block >= metadata_.index->count()) return false;
-  const auto block = LoadCheckedBlock(file_, metadata_, place.block, nullptr);
+  if (place.block < newest_block || place.block > FindBlock(key, 0)) return false;
+  IndexEntry entry;
+  if (place.block >= lookups_->index.block_count() || !FindEntry(place.block, &entry)) return false;
+  const auto block = LoadCheckedBlock(file_, *lookups_, place.block, entry, nullptr);
   return block && place.ordinal < (*block)->count() && (*block)->KeyEquals(place.ordinal, key);
 }
 

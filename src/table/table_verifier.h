@@ -10,6 +10,7 @@
 
 #include "basalt/status.h"
 #include "io/file_system.h"
+#include "table/block_ref.h"
 #include "table/table_metadata.h"
 
 namespace basalt::table {
@@ -21,7 +22,7 @@ class TableVerifier {
   using OnBlock = std::function<bool(uint64_t bytes)>;
   using OnFault = std::function<void(uint64_t offset, Status fault)>;
 
-  /// `metadata`: as the table was opened with; its block index is what blocks are found by.
+  /// `metadata`: as the table was opened with.
   TableVerifier(const io::File& file, const TableMetadata& metadata, const OnBlock& on_block,
                 const OnFault& on_fault)
       : file_(file), metadata_(metadata), on_block_(on_block), on_fault_(on_fault) {}
@@ -35,10 +36,19 @@ class TableVerifier {
   }
   /// Gives what lookups go through: all that there is, or, if that cannot be read, what is open.
   const TableMetadata& ReadMetadata();
-  void CheckBlock(size_t index);
+  /// Part `part` of the index, which is in parts; null: it cannot be read, and part_fault_ says
+  /// why.
+  const Block* Part(size_t part);
+  /// The index's entry for a block; false: its part cannot be read.
+  bool FindEntry(size_t index, IndexEntry* entry);
+  /// The block that holds the first record at or after (key, tag), as far as that can be found out.
+  size_t FindBlock(std::string_view key, base::Tag tag);
+  void SkipBlock(size_t index);
+  void CheckEnd(uint64_t next_offset, const char* next) const;
+  void CheckBlock(size_t index, const IndexEntry& entry);
   /// That filter and point index lead to a key's newest version, which lies here.
-  void CheckLookups(size_t index, uint32_t record, std::string_view key) const;
-  bool HoldsKey(RecordPlace place, std::string_view key, size_t newest_block) const;
+  void CheckLookups(size_t index, const IndexEntry& entry, uint32_t record, std::string_view key);
+  bool HoldsKey(RecordPlace place, std::string_view key, size_t newest_block);
   void CheckPlaces() const;
   void CheckCounts() const;
 
@@ -48,8 +58,12 @@ class TableVerifier {
   const OnFault& on_fault_;
   std::unique_ptr<TableMetadata> all_metadata_;
   const TableMetadata* lookups_ = nullptr;
+  BlockRef part_;  // of an index in parts
+  size_t part_number_ = 0;
+  Status part_fault_;
   TableProperties census_;
-  std::vector<uint32_t> record_counts_;  // of the blocks; 0: unreadable
+  std::vector<uint32_t> record_counts_;       // of the blocks; 0: unreadable
+  uint64_t blocks_end_ = sizeof(FileHeader);  // of those looked at; 0: not known
 };
 
 }  // namespace basalt::table

@@ -122,7 +122,17 @@ struct TableSpot {
 };
 
 /// Has no room for point indexes: tables keep their filters.
-inline std::shared_ptr<MetadataBudget> NoRoom() { return std::make_shared<MetadataBudget>(0); }
+inline std::shared_ptr<MetadataBudget> NoRoom() {
+  return std::make_shared<MetadataBudget>(~uint64_t{0}, 0);
+}
+/// Has no room for anything: with a cache, index and filter are read in parts.
+inline std::shared_ptr<MetadataBudget> NoRoomAtAll() {
+  return std::make_shared<MetadataBudget>(0, 0);
+}
+/// Has room for this many bytes, whatever they are.
+inline std::shared_ptr<MetadataBudget> RoomFor(uint64_t bytes) {
+  return std::make_shared<MetadataBudget>(bytes, bytes);
+}
 
 /// Writes sorted records as a table; gives its properties.
 inline Result<TableProperties> WriteTable(const TableSpot& spot,

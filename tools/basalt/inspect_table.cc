@@ -25,6 +25,10 @@ std::string_view SectionName(uint32_t kind) {
       return "point_index";
     case table::SectionKind::kDictionary:
       return "dictionary";
+    case table::SectionKind::kIndexParts:
+      return "index_parts";
+    case table::SectionKind::kIndexRoot:
+      return "index_root";
     default:
       return "unknown";
   }
