@@ -73,6 +73,7 @@ void TableIterator::Next() {
   cursor_.Next();
   if (cursor_.Valid()) [[likely]] {
     Publish();
+    __builtin_prefetch(value_.data() + kPrefetchedBytes);
   } else if (block_index_ + 1 == table_->block_count()) {
     valid_ = false;
   } else if (OpenBlock(block_index_ + 1)) {
@@ -84,6 +85,7 @@ void TableIterator::Prev() {
   cursor_.Prev();
   if (cursor_.Valid()) [[likely]] {
     Publish();
+    __builtin_prefetch(value_.data() - kPrefetchedBytes);
   } else {
     EnterPreviousBlock();
   }
