@@ -61,6 +61,18 @@ inline bool SameBytes(std::string_view a, std::string_view b) noexcept {
   return a == b;
 }
 
+/// Bytes, from the first on, that the keys have in common.
+inline size_t SharedBytes(std::string_view a, std::string_view b) noexcept {
+  const size_t size = a.size() < b.size() ? a.size() : b.size();
+  size_t at = 0;
+  for (; at + 8 <= size; at += 8) {
+    const uint64_t difference = Load<uint64_t>(a.data() + at) ^ Load<uint64_t>(b.data() + at);
+    if (difference != 0) return at + static_cast<size_t>(std::countr_zero(difference)) / 8;
+  }
+  while (at < size && a[at] == b[at]) ++at;
+  return at;
+}
+
 /// < 0, 0, > 0: bytewise order. Keys of usual length that differ early are compared without a call.
 inline int CompareKeys(std::string_view a, std::string_view b) noexcept {
   constexpr size_t kHere = 32;

@@ -1,5 +1,6 @@
 #include "base/merging_iterator.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -8,21 +9,32 @@
 
 #include "base/coding.h"
 
+// A tree of losers (Knuth, The Art of Computer Programming 3, 5.4.1). Of k children, child i is
+// leaf k + i of a complete binary tree, and node n's parent is n / 2:
+//
+//   place        0          the winner: the best of all
+//   places 1 to k - 1       of the two winners that met in this node the one that lost
+//
+// A step moves the winner's child and replays its matches, one in each node from its leaf to the
+// root: ceil(log2 k) comparisons, while a heap's are up to twice as many. While one child wins
+// again and again, its rivals stay as they are; so the best of them is remembered, and a step that
+// does not reach it is done after one comparison.
+//
+// A comparison is one of two numbers: 8 bytes of each key, behind what the keys of all children
+// share at present, which would decide nothing. They are inverted when going backward, so that
+// the smaller number is always the better one. Only equal numbers lead to the records.
+//
+// Invariant while Valid(): forward, every child but the winner's stands at its first record after
+// the present one; backward, at its last record before it. A change of direction re-establishes it
+// by seeks.
+
 namespace basalt::base {
 namespace {
 
-// Layout: a binary heap of the children that have a record, best first, each with its key's first 8
-// bytes as a number. The heap's order is the direction's: internal order, ties by the child's
-// place, or exactly the reverse of that. The front is the present record.
-//
-// Invariant while Valid(): forward, every other child stands at its first record after the front;
-// backward, at its last record before it. A change of direction re-establishes it by seeks.
 class MergingIterator final : public base::RecordIterator {
  public:
   explicit MergingIterator(std::vector<std::unique_ptr<base::RecordIterator>> children)
-      : children_(std::move(children)) {
-    heap_.reserve(children_.size());
-  }
+      : children_(std::move(children)), tree_(children_.size()) {}
 
   void SeekToFirst() override {
     Start(true, [](base::RecordIterator& child) { child.SeekToFirst(); });
@@ -43,74 +55,67 @@ class MergingIterator final : public base::RecordIterator {
   void Next() override {
     if (!forward_) Turn();
     if (!status_.ok()) return;
-    heap_.front().child->Next();
-    Advanced();
+    base::RecordIterator& child = Winner();
+    child.Next();
+    Advanced(child);
   }
   void Prev() override {
     if (forward_) Turn();
     if (!status_.ok()) return;
-    heap_.front().child->Prev();
-    Advanced();
+    base::RecordIterator& child = Winner();
+    child.Prev();
+    Advanced(child);
   }
 
  private:
   struct Entry {
-    uint64_t prefix;
-    base::RecordIterator* child;
-    size_t place;
+    uint64_t prefix = 0;  // of the child's present key: PrefixOf
+    size_t place = 0;     // of the child
   };
+  static constexpr size_t kNobody = SIZE_MAX;  // a place, while the tree is built
+  static constexpr uint64_t kLast = UINT64_MAX;
+  /// Of so many records that their numbers could not tell apart, the shared bytes are found anew.
+  static constexpr uint32_t kUndecidedMax = 64;
 
-  // Internal order, ties by place: a total order.
-  static bool Before(const Entry& a, const Entry& b) noexcept {
-    if (a.prefix != b.prefix) return a.prefix < b.prefix;
-    const int order =
-        base::CompareInternal(a.child->key(), a.child->tag(), b.child->key(), b.child->tag());
-    return order != 0 ? order < 0 : a.place < b.place;
-  }
-  bool Better(const Entry& a, const Entry& b) const noexcept {
-    return forward_ ? Before(a, b) : Before(b, a);
-  }
+  base::RecordIterator& Winner() const noexcept { return *children_[tree_[0].place]; }
 
-  // Positions every child by `seek` and builds the heap.
+  /// Positions every child by `seek` and builds the tree.
   template <class SeekChild>
   void Start(bool forward, SeekChild seek) {
     forward_ = forward;
     status_ = Status();
-    heap_.clear();
-    for (size_t place = 0; place < children_.size(); ++place) {
-      seek(*children_[place]);
-      if (!Push(place)) return;
+    for (const auto& child : children_) {
+      seek(*child);
+      if (!Accept(*child)) return;
     }
-    Heapify();
+    Build();
     Publish();
   }
 
-  // Adds a positioned child without regard to order; false: its error ended the iteration.
-  bool Push(size_t place) {
-    base::RecordIterator* const child = children_[place].get();
-    if (child->Valid()) {
-      heap_.push_back({.prefix = base::KeyPrefix(child->key()), .child = child, .place = place});
-    } else if (!child->status().ok()) {
-      Fail(child->status());
-      return false;
-    }
-    return true;
+  /// False: the child's error ended the iteration.
+  bool Accept(const base::RecordIterator& child) {
+    if (child.Valid() || child.status().ok()) [[likely]]
+      return true;
+    status_ = child.status();
+    valid_ = false;
+    return false;
   }
 
-  // Turns round at the present record: the others move to its other side.
+  /// Turns round at the present record: the others move to its other side.
   void Turn() {
-    const size_t present = heap_.front().place;
+    if (!status_.ok()) return;
+    const size_t present = tree_[0].place;
     forward_ = !forward_;
-    heap_.clear();
     for (size_t place = 0; place < children_.size(); ++place) {
-      if (place != present) SeekBeyond(*children_[place], place < present);
-      if (!Push(place)) return;
+      if (place == present) continue;
+      SeekBeyond(*children_[place], place < present);
+      if (!Accept(*children_[place])) return;
     }
-    Heapify();
+    Build();
   }
 
-  // To the nearest record on the new side of the present one. Of records equal to it, those of
-  // earlier children lie before it, those of later ones behind it.
+  /// To the nearest record on the new side of the present one. Of records equal to it, those of
+  /// earlier children lie before it, those of later ones behind it.
   void SeekBeyond(base::RecordIterator& child, bool is_earlier) {
     if (forward_) {
       child.Seek(key_, tag_);
@@ -124,54 +129,132 @@ class MergingIterator final : public base::RecordIterator {
     return child.Valid() && child.tag() == tag_ && child.key() == key_;
   }
 
-  // The front child took a step: put it in its place and show the new front.
-  void Advanced() {
-    Entry& front = heap_.front();
-    if (front.child->Valid()) {
-      front.prefix = base::KeyPrefix(front.child->key());
-    } else if (!front.child->status().ok()) {
-      Fail(front.child->status());
-      return;
-    } else {
-      front = heap_.back();
-      heap_.pop_back();
+  /// The winner's child took a step: it plays its matches again.
+  void Advanced(const base::RecordIterator& child) {
+    if (!child.Valid() || !HasShared(child.key())) [[unlikely]] {
+      if (!Accept(child)) return;
+      if (child.Valid()) SetShared(shared_.substr(0, base::SharedBytes(shared_, child.key())));
     }
-    if (heap_.size() > 1) SiftDown(0);
+    Entry& winner = tree_[0];
+    winner.prefix = PrefixOf(child);
+    if (winner.prefix >= runner_up_) Replay();
     Publish();
   }
 
-  void Heapify() {
-    for (size_t i = heap_.size() / 2; i-- > 0;) SiftDown(i);
-  }
-
-  void SiftDown(size_t at) {
-    const Entry moving = heap_[at];
-    for (size_t next = 2 * at + 1; next < heap_.size(); next = 2 * at + 1) {
-      if (next + 1 < heap_.size() && Better(heap_[next + 1], heap_[next])) ++next;
-      if (!Better(heap_[next], moving)) break;
-      heap_[at] = heap_[next];
-      at = next;
+  void Replay() {
+    const size_t before = tree_[0].place;
+    const size_t leaf = before + tree_.size();
+    Entry winner = tree_[0];
+    for (size_t node = leaf / 2; node != 0; node /= 2) winner = Play(node, winner);
+    tree_[0] = winner;
+    runner_up_ = 0;
+    if (winner.place == before) {
+      runner_up_ = kLast;
+      for (size_t node = leaf / 2; node != 0; node /= 2) {
+        runner_up_ = std::min(runner_up_, tree_[node].prefix);
+      }
     }
-    heap_[at] = moving;
+    if (undecided_ >= kUndecidedMax) SetShared(Shared());
   }
 
-  void Fail(const Status& status) {
-    status_ = status;
-    valid_ = false;
+  /// The match of a node; gives who wins it.
+  Entry Play(size_t node, Entry challenger) {
+    Entry& loser = tree_[node];
+    if (loser.prefix == challenger.prefix) [[unlikely]] {
+      if (IsBetter(loser, challenger)) std::swap(loser, challenger);
+      return challenger;
+    }
+    // Which of them wins cannot be foreseen: they are exchanged, or not, without a branch.
+    // Compilers make branches of min and max here, and of ?:.
+    const uint64_t mask = uint64_t{0} - uint64_t{loser.prefix < challenger.prefix};
+    const uint64_t prefixes = (loser.prefix ^ challenger.prefix) & mask;
+    const uint64_t places = (loser.place ^ challenger.place) & mask;
+    loser.prefix ^= prefixes;
+    loser.place ^= places;
+    challenger.prefix ^= prefixes;
+    challenger.place ^= places;
+    return challenger;
+  }
+
+  /// Of two with the same number: in internal order, ties by place, or exactly the reverse of that;
+  /// those that have ended come last.
+  bool IsBetter(const Entry& a, const Entry& b) {
+    const base::RecordIterator& of_a = *children_[a.place];
+    const base::RecordIterator& of_b = *children_[b.place];
+    if (!of_a.Valid() || !of_b.Valid()) return of_a.Valid();
+    int order = base::CompareKeys(of_a.key(), of_b.key());
+    if (order != 0) {
+      ++undecided_;
+    } else if (of_a.tag() != of_b.tag()) {
+      order = of_a.tag() > of_b.tag() ? -1 : 1;
+    } else {
+      order = a.place < b.place ? -1 : 1;
+    }
+    return (order < 0) == forward_;
+  }
+
+  /// Every child is positioned anew: plays all matches.
+  void Build() {
+    for (Entry& entry : tree_) entry.place = kNobody;
+    shared_ = Shared();
+    runner_up_ = 0;
+    undecided_ = 0;
+    for (size_t place = 0; place < children_.size(); ++place) {
+      Entry winner{.prefix = PrefixOf(*children_[place]), .place = place};
+      size_t node = (place + children_.size()) / 2;
+      for (; node != 0 && tree_[node].place != kNobody; node /= 2) winner = Play(node, winner);
+      // The first to come to a node waits there for the second.
+      tree_[node] = winner;
+    }
+  }
+
+  bool HasShared(std::string_view key) const noexcept {
+    return key.size() >= shared_.size() && base::SameBytes(key.substr(0, shared_.size()), shared_);
+  }
+  uint64_t PrefixOf(const base::RecordIterator& child) const noexcept {
+    if (!child.Valid()) return kLast;
+    const uint64_t prefix = base::KeyPrefix(child.key(), shared_.size());
+    return forward_ ? prefix : ~prefix;
+  }
+
+  /// What the keys of all children begin with; but not so much that a key has fewer than 8 bytes
+  /// more, which would be less to compare, and more often another key does not share.
+  std::string Shared() const {
+    std::string_view shared;
+    bool is_first = true;
+    for (const auto& child : children_) {
+      if (!child->Valid()) continue;
+      const std::string_view key = child->key();
+      if (std::exchange(is_first, false)) shared = key;
+      shared = shared.substr(0, SharedBytes(shared, key));
+      shared = shared.substr(0, std::max<size_t>(key.size(), 8) - 8);
+    }
+    return std::string(shared);
+  }
+  /// The order of records does not depend on it: the tree stays as it is.
+  void SetShared(std::string shared) {
+    undecided_ = 0;
+    runner_up_ = 0;
+    shared_ = std::move(shared);
+    for (Entry& entry : tree_) entry.prefix = PrefixOf(*children_[entry.place]);
   }
 
   void Publish() noexcept {
-    valid_ = !heap_.empty();
+    if (tree_.empty()) return;
+    const base::RecordIterator& child = Winner();
+    valid_ = child.Valid();
     if (!valid_) return;
-    const base::RecordIterator& front = *heap_.front().child;
-    key_ = front.key();
-    tag_ = front.tag();
-    time_ms_ = front.time_ms();
-    value_ = front.value();
+    key_ = child.key();
+    tag_ = child.tag();
+    time_ms_ = child.time_ms();
+    value_ = child.value();
   }
 
   std::vector<std::unique_ptr<base::RecordIterator>> children_;
-  std::vector<Entry> heap_;
+  std::vector<Entry> tree_;
+  uint64_t runner_up_ = 0;  // no rival of the winner has a smaller number; 0: nothing is known
+  std::string shared_;      // every present key begins with it
+  uint32_t undecided_ = 0;  // matches of different keys with one number, since shared_ was found
   bool forward_ = true;
   std::string target_;  // of a seek: a copy, for it may be this iterator's own key
 };

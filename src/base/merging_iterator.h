@@ -11,8 +11,9 @@ namespace basalt::base {
 /// record. Of equal records (same key and tag) the earlier child's comes first. An error of any
 /// child ends the iteration. Owns the children; a single child is given back as it is.
 ///
-/// Cost of a step: the child's own, and about log2(children) comparisons, which are of one cached
-/// 8-byte key prefix each unless those are equal. A change of direction seeks every other child.
+/// Cost of a step: the child's own, and ceil(log2(children)) comparisons, or one where the same
+/// child goes on; each is of 8 cached bytes of the keys, behind what they share, unless those are
+/// equal. A change of direction seeks every other child.
 std::unique_ptr<base::RecordIterator> NewMergingIterator(
     std::vector<std::unique_ptr<base::RecordIterator>> children);
 

@@ -118,7 +118,7 @@ PrefixShift::PrefixShift(const RunView& run, size_t shared) noexcept {
 
 size_t SharedByRuns(const RunView& a, const RunView& b) noexcept {
   const size_t shared = std::min(a.shared, b.shared);
-  return shared == 0 ? 0 : std::min(shared, SharedBytes(a.first().key(), b.first().key()));
+  return shared == 0 ? 0 : std::min(shared, base::SharedBytes(a.first().key(), b.first().key()));
 }
 
 SortedRun::SortedRun(size_t size, size_t shared)

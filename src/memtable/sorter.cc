@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -48,7 +47,7 @@ size_t SharedByAll(Entries entries, size_t known) noexcept {
   for (size_t i = 1; i < entries.size() && shared > known; ++i) {
     Prefetch(entries, i + kPrefetchDistance);
     const std::string_view rest = entries[i].record->key().substr(known);
-    shared = known + SharedBytes(first.substr(known, shared - known), rest);
+    shared = known + base::SharedBytes(first.substr(known, shared - known), rest);
   }
   return shared;
 }
@@ -210,24 +209,13 @@ size_t SortWholeKeys(Entries entries) {
                                  b.record->key(),
                                  b.record->tag.load(std::memory_order_relaxed)) < 0;
   });
-  const size_t shared = SharedBytes(entries.front().record->key(), entries.back().record->key());
+  const size_t shared =
+      base::SharedBytes(entries.front().record->key(), entries.back().record->key());
   SetPrefixes(entries, shared);
   return shared;
 }
 
 }  // namespace
-
-size_t SharedBytes(std::string_view a, std::string_view b) noexcept {
-  const size_t size = std::min(a.size(), b.size());
-  size_t i = 0;
-  for (; i + 8 <= size; i += 8) {
-    const uint64_t difference =
-        base::Load<uint64_t>(a.data() + i) ^ base::Load<uint64_t>(b.data() + i);
-    if (difference != 0) return i + static_cast<size_t>(std::countr_zero(difference)) / 8;
-  }
-  while (i < size && a[i] == b[i]) ++i;
-  return i;
-}
 
 size_t SortEntries(Entries entries, Sorter sorter) {
   if (entries.empty()) return 0;

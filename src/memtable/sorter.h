@@ -34,7 +34,4 @@ static_assert(sizeof(SortEntry) == 16);
 /// Throws std::bad_alloc.
 size_t SortEntries(std::span<SortEntry> entries, Sorter sorter = Sorter::kVector);
 
-/// Bytes, from the first on, that the keys have in common.
-size_t SharedBytes(std::string_view a, std::string_view b) noexcept;
-
 }  // namespace basalt::memtable

@@ -69,7 +69,7 @@ void ExpectSortedLikeStdSort(const Versions& versions) {
       ASSERT_EQ(entries[i].record, expected[i]) << "at " << i;
       ASSERT_EQ(entries[i].prefix, base::KeyPrefix(entries[i].record->key(), shared));
     }
-    ASSERT_EQ(shared, SharedBytes(expected.front()->key(), expected.back()->key()));
+    ASSERT_EQ(shared, base::SharedBytes(expected.front()->key(), expected.back()->key()));
   }
 }
 
