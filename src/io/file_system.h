@@ -65,6 +65,9 @@ class File {
   Status WriteAt(uint64_t offset, std::string_view bytes);
   /// The same for pieces one after the other, in as few system calls as the system allows.
   Status WritePiecesAt(uint64_t offset, std::span<const std::string_view> pieces);
+  /// These bytes are about to be read: the system may begin to load them. A hint, which cannot
+  /// fail, and waits for nothing.
+  void WillRead(uint64_t offset, uint64_t size) const noexcept { DoWillRead(offset, size); }
   /// From now on WriteAt may copy small writes into memory that is mapped over the file, instead of
   /// calling the system, where the file system can promise the space: the file is then extended by
   /// `chunk_bytes` of zeros at a time. What is written survives the death of the process either
@@ -95,6 +98,7 @@ class File {
  private:
   virtual int DoRead(uint64_t offset, std::span<char> out, size_t* done) const = 0;
   virtual int DoWrite(uint64_t offset, std::span<const std::string_view> pieces, size_t* done) = 0;
+  virtual void DoWillRead(uint64_t, uint64_t) const noexcept {}
   virtual void DoWriteThroughMemory(uint64_t) noexcept {}
   virtual int DoSync() = 0;
   virtual int DoTruncate(uint64_t size) = 0;

@@ -116,6 +116,18 @@ TEST_P(FileSystemContract, PiecesAreWrittenOneAfterTheOther) {
   EXPECT_EQ(Content("a"), expected);
 }
 
+TEST_P(FileSystemContract, AnnouncingReadsChangesNothing) {
+  const auto file = Create("a", "hello");
+  constexpr uint64_t kFar = std::numeric_limits<uint64_t>::max();
+  for (const uint64_t offset : {uint64_t{0}, uint64_t{3}, uint64_t{5}, uint64_t{1} << 40, kFar}) {
+    for (const uint64_t size : {uint64_t{0}, uint64_t{2}, uint64_t{1} << 20, kFar}) {
+      file->WillRead(offset, size);
+    }
+  }
+  EXPECT_EQ(Content("a"), "hello");
+  EXPECT_EQ(file->Size().value(), 5u);
+}
+
 TEST_P(FileSystemContract, AGapReadsAsZeros) {
   const auto file = Create("a");
   ASSERT_TRUE(file->WriteAt(5, "x").ok());

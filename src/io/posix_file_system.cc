@@ -138,6 +138,11 @@ class PosixFile final : public File {
     return 0;
   }
 
+  void DoWillRead(uint64_t offset, uint64_t size) const noexcept override {
+    posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size),
+                  POSIX_FADV_WILLNEED);
+  }
+
   int DoWrite(uint64_t offset, std::span<const std::string_view> pieces, size_t* done) override {
     if (window_bytes_ != 0 && CopyToWindow(offset, pieces, done)) return 0;
     std::array<iovec, IOV_MAX> vectors;

@@ -12,6 +12,7 @@
 #include "table/block_ref.h"
 #include "table/checked_block.h"
 #include "table/part_key.h"
+#include "table/read_ahead.h"
 #include "table/table_iterator.h"
 #include "table/table_metadata.h"
 #include "table/table_verifier.h"
@@ -153,12 +154,13 @@ Result<IndexEntry> Table::ReadEntry(size_t block) const {
   return index.EntryIn(*entries, block);
 }
 
-Result<BlockRef> Table::LoadBlock(size_t index, bool fill_cache) const {
+Result<BlockRef> Table::LoadBlock(size_t index, bool fill_cache, ReadAhead* ahead) const {
   BASALT_ASSIGN_OR_RETURN(const IndexEntry entry, ReadEntry(index));
+  if (ahead != nullptr) ahead->Reading(*file_, index, entry.handle, metadata_->data_end);
   return LoadCheckedBlock(*file_, *metadata_, index, entry, fill_cache ? cache_.get() : nullptr);
 }
 
-Result<BlockRef> Table::ReadBlock(size_t index, bool fill_cache) const {
+Result<BlockRef> Table::ReadBlock(size_t index, bool fill_cache, ReadAhead* ahead) const {
   if (cache_ != nullptr) {
     const PartKey key = PartKey::OfBlock(metadata_->properties.file_id, index);
     if (MaybeValue cached = cache_->Get(key.view())) {
@@ -167,7 +169,7 @@ Result<BlockRef> Table::ReadBlock(size_t index, bool fill_cache) const {
       return block;
     }
   }
-  return LoadBlock(index, fill_cache);
+  return LoadBlock(index, fill_cache, ahead);
 }
 
 void Table::PrefetchSearch(size_t index) const noexcept {
@@ -198,7 +200,7 @@ Table::Answer Table::AskBlock(size_t index, const Locate& locate, Reading* readi
   if (!block) {
     // A block that is cached, but cannot be pinned once more, is not put there again.
     const bool keeps = reading->access == Access::kReadAndKeep && !is_cached;
-    auto loaded = LoadBlock(index, keeps);
+    auto loaded = LoadBlock(index, keeps, nullptr);
     if (!loaded) {
       reading->error = loaded.error();
       return Answer::kFailed;

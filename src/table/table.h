@@ -19,6 +19,7 @@ namespace basalt::table {
 class Block;
 class BlockHint;
 class BlockRef;
+class ReadAhead;
 struct IndexEntry;
 struct RecordPlace;
 struct TableMetadata;
@@ -102,8 +103,9 @@ class Table : public std::enable_shared_from_this<Table> {
   /// The block that holds the first record at or after (key, tag); block_count() when none does.
   /// Reads an index in parts, which stay in the cache whatever becomes of the blocks.
   Result<size_t> FindBlock(std::string_view key, base::Tag tag) const;
-  /// Block `index` (< block_count()), from the cache or the file.
-  Result<BlockRef> ReadBlock(size_t index, bool fill_cache) const;
+  /// Block `index` (< block_count()), from the cache or the file. `ahead`: of the reader, which is
+  /// about to read more.
+  Result<BlockRef> ReadBlock(size_t index, bool fill_cache, ReadAhead* ahead = nullptr) const;
   /// Starts to load what a search in block `index` (< block_count()) begins with, if it is cached.
   void PrefetchSearch(size_t index) const noexcept;
 
@@ -147,7 +149,7 @@ class Table : public std::enable_shared_from_this<Table> {
   Answer AskFilter(uint64_t hash, Reading* reading) const;
   /// What the index says of block `index`.
   Result<IndexEntry> ReadEntry(size_t index) const;
-  Result<BlockRef> LoadBlock(size_t index, bool fill_cache) const;
+  Result<BlockRef> LoadBlock(size_t index, bool fill_cache, ReadAhead* ahead) const;
   /// By the index alone.
   Answer Search(std::string_view key, base::Tag seek_tag, Reading* reading) const;
 

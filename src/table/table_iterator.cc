@@ -5,7 +5,7 @@ namespace basalt::table {
 bool TableIterator::OpenBlock(size_t index) {
   status_ = Status();
   if (block_ && block_index_ == index) return true;
-  Result<BlockRef> block = table_->ReadBlock(index, fill_cache_);
+  Result<BlockRef> block = table_->ReadBlock(index, fill_cache_, &ahead_);
   if (!block) {
     status_ = block.error();
     valid_ = false;

@@ -6,12 +6,13 @@
 
 #include "base/record_iterator.h"
 #include "table/block_ref.h"
+#include "table/read_ahead.h"
 #include "table/table.h"
 
 namespace basalt::table {
 
 /// Walks a table: a position in the index, and a cursor in the block that it names. Holds the table
-/// and the present block. Reads no block ahead.
+/// and the present block. What lies ahead of a run of blocks is loaded by the system meanwhile.
 class TableIterator final : public base::RecordIterator {
  public:
   TableIterator(std::shared_ptr<const Table> table, bool fill_cache)
@@ -63,6 +64,7 @@ class TableIterator final : public base::RecordIterator {
   BlockRef block_;
   size_t block_index_ = 0;  // of block_, unless that is empty
   BlockCursor cursor_;
+  ReadAhead ahead_;
   bool cursor_is_stale_ = false;  // the cursor knows nothing of block_ yet
   size_t begun_index_ = 0;        // where the seek goes that BeginSeek began
   Status begun_status_;           // why it cannot go on
