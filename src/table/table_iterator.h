@@ -43,7 +43,7 @@ class TableIterator final : public base::RecordIterator {
     // end goes backward.
     const bool goes_backward = index != 0 && index + 1 == block_->count();
     const char* const first = value_.data() - (goes_backward ? kPrefetchedBytes : 0);
-    for (size_t at = 0; at < kPrefetchedBytes; at += kLineBytes) __builtin_prefetch(first + at);
+    for (size_t at = 0; at <= kPrefetchedBytes; at += kLineBytes) __builtin_prefetch(first + at);
   }
   /// Shows the cursor's record.
   void Publish() noexcept {
@@ -64,10 +64,10 @@ class TableIterator final : public base::RecordIterator {
   BlockRef block_;
   size_t block_index_ = 0;  // of block_, unless that is empty
   BlockCursor cursor_;
-  ReadAhead ahead_;
   bool cursor_is_stale_ = false;  // the cursor knows nothing of block_ yet
   size_t begun_index_ = 0;        // where the seek goes that BeginSeek began
   Status begun_status_;           // why it cannot go on
+  ReadAhead ahead_;
 };
 
 }  // namespace basalt::table
