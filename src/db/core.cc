@@ -139,12 +139,14 @@ Status Core::Close() {
     if (has_unlogged || is_large) kept = Flush();
     if (!has_unlogged) kept = Status();  // the log has it
   }
+  CommitQueue::Tail queued;
   {
-    const std::scoped_lock commit(commit_mutex_);
+    const std::scoped_lock commit(commit_.lock);
     if (fork_generation_ != base::ForkGeneration()) return CheckUsable();
     if (closed_.exchange(true, std::memory_order_acq_rel)) return {};
+    queued = commit_.queue;
   }
-  queue_->Drain();
+  queue_->Drain(queued);
   {
     std::unique_lock lock(mutex_);
     changed_.notify_all();
@@ -170,10 +172,10 @@ DBStats Core::GetStats() const {
     limits = Limits();
   }
   {
-    const std::scoped_lock commit(commit_mutex_);
-    stats.writes = writes_;
-    stats.records_written = records_written_;
-    stats.bytes_written = bytes_written_;
+    const std::scoped_lock commit(commit_.lock);
+    stats.writes = commit_.writes;
+    stats.records_written = commit_.records_written;
+    stats.bytes_written = commit_.bytes_written;
   }
   stats.last_sequence = visible();
   if (log_ != nullptr) {

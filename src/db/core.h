@@ -14,12 +14,14 @@
 
 #include "basalt/cache.h"
 #include "basalt/db.h"
+#include "base/adaptive_lock.h"
 #include "base/epoch.h"
 #include "base/hash.h"
 #include "base/internal_key.h"
 #include "db/commit_queue.h"
 #include "db/compaction_plan.h"
 #include "db/environment.h"
+#include "db/in_flight.h"
 #include "db/job_count.h"
 #include "db/keyspaces.h"
 #include "db/log_record.h"
@@ -33,10 +35,11 @@
 
 // The database itself, shared by its handle, iterators, snapshots and background jobs.
 //
-// A write (write.cc): reserve space in the active memtable; under commit_mutex_ take sequence
-// numbers, stage the log record, join the commit queue; wait for the group's write(); insert;
-// become visible in queue order; for kPower, wait for the sync. What cannot be inserted is never
-// logged, and what is not logged is never inserted, but for keyspaces without a log.
+// A write (write.cc): reserve space in the active memtable; under the commit lock take sequence
+// numbers, log the record or stage it, join the commit queue; if it was staged, wait for its
+// group's write(); insert; become visible in queue order; for kPower, wait for the sync. What
+// cannot be inserted is never logged, and what is not logged is never inserted, but for keyspaces
+// without a log.
 //
 // A flush (flush.cc) makes the oldest sealed memtable a table of level 0 in each keyspace that it
 // has records of; its range deletes go to the manifest. Compaction (compaction.cc) merges tables by
@@ -44,7 +47,7 @@
 // (install.cc).
 //
 // Locks, in the order in which they may be taken together:
-//   commit_mutex_    sequence numbers, the order of the log, which memtable is active
+//   commit_.lock     sequence numbers, the order of the log, which memtable is active
 //   install_mutex_   one manifest is written at a time
 //   mutex_           everything else below it; never held during I/O
 //
@@ -58,12 +61,19 @@ namespace basalt::db {
 /// A memtable with its place in the log.
 struct Generation {
   std::shared_ptr<memtable::Generation> table;
-  bool sealed = false;                 ///< Guarded by commit_mutex_: takes no further write.
-  std::atomic<uint32_t> in_flight{0};  ///< Writes that may insert into it.
-  std::atomic<wal::Lsn> last_lsn{0};   ///< The greatest that was inserted; 0: none.
+  bool sealed = false;                ///< Guarded by the commit lock: takes no further write.
+  InFlight in_flight;                 ///< Writes that may insert into it.
+  std::atomic<wal::Lsn> last_lsn{0};  ///< The greatest that was inserted; 0: none.
   std::atomic<base::SequenceNumber> last_sequence{0};  ///< The greatest given out; 0: none.
   std::atomic<bool> has_merges{false};
   std::atomic<uint64_t> deletes{0};  ///< Of single keys, that were given a sequence number.
+
+  void RaiseLastLsn(wal::Lsn lsn) noexcept {
+    wal::Lsn present = last_lsn.load(std::memory_order_relaxed);
+    while (present < lsn &&
+           !last_lsn.compare_exchange_weak(present, lsn, std::memory_order_relaxed)) {
+    }
+  }
 };
 
 /// What a reader looks at; immutable.
@@ -160,6 +170,11 @@ class Core : public std::enable_shared_from_this<Core> {
     mutable uint64_t now_ms = 0;  ///< Asked when something may have expired, once; 0: not yet.
   };
   using Precondition = std::function<Status()>;
+  /// A write's hold on a memtable.
+  struct Entry {
+    Generation* generation = nullptr;
+    InFlight::Counter* counter = nullptr;
+  };
   /// What became of one try to write.
   struct Attempt {
     enum class Outcome : uint8_t { kDone, kAgain };
@@ -190,10 +205,10 @@ class Core : public std::enable_shared_from_this<Core> {
   Status WriteForm(const LogForm& form, size_t count, const Precondition* precondition,
                    Durability durability);
   Attempt TryWrite(const LogForm& form, size_t count, const Precondition* precondition,
-                   Generation* generation);
+                   const Entry& entry);
   /// The active memtable, which then stays until Leave.
-  Generation* EnterActive();
-  void Leave(Generation* generation);
+  Entry EnterActive();
+  void Leave(const Entry& entry);
   std::shared_ptr<Generation> IfActive(const Generation* generation) const;
   /// Puts `value` or, without one, deletes, if the key's last write is still `expected`; Aborted if
   /// not.
@@ -243,7 +258,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Generation> NewGeneration() const;
   /// Whether a memtable that is newer than `than` (null: any) holds merges.
   static bool HasMerges(const ReadState& state, const Generation* than) noexcept;
-  /// Under commit_mutex_, when nothing is sealed: a new memtable and log file from here on.
+  /// Under the commit lock, when nothing is sealed: a new memtable and log file from here on.
   void Seal();
   bool CanSeal(const ReadState& state) const noexcept;
   /// Under mutex_.
@@ -345,11 +360,20 @@ class Core : public std::enable_shared_from_this<Core> {
   std::atomic<bool> handle_gone_{false};
   mutable std::atomic<uint64_t> wall_ms_{0};
 
-  mutable std::mutex commit_mutex_;
-  base::SequenceNumber last_sequence_ = 0;  // given out
-  uint64_t writes_ = 0;
-  uint64_t records_written_ = 0;
-  uint64_t bytes_written_ = 0;
+  /// What every write changes, and what guards it: one line.
+  struct alignas(64) CommitState {
+    mutable base::AdaptiveLock lock;
+    CommitQueue::Tail queue;
+    base::SequenceNumber last_sequence = 0;  ///< Given out.
+    // Of the active memtable, which takes them over when it is sealed; 0: none.
+    base::SequenceNumber active_sequence = 0;
+    wal::Lsn active_lsn = 0;  ///< Of what was logged at once.
+    uint64_t writes = 0;
+    uint64_t records_written = 0;
+    uint64_t bytes_written = 0;
+  };
+  static_assert(sizeof(CommitState) == 64);
+  CommitState commit_;
   std::atomic<bool> has_unlogged_{false};  // writes of keyspaces without a log since the last seal
 
   std::atomic<wal::Lsn> flushed_lsn_{0};

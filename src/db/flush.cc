@@ -45,6 +45,10 @@ void Core::Seal() {
     next->version = state_->version;
     next->keyspaces = state_->keyspaces;
     state_->active->sealed = true;
+    state_->active->RaiseLastLsn(std::exchange(commit_.active_lsn, 0));
+    if (commit_.active_sequence != 0) {
+      state_->active->last_sequence = std::exchange(commit_.active_sequence, 0);
+    }
     has_unlogged_.store(false, std::memory_order_relaxed);
     old = Replace(std::move(next));
     if (log_ != nullptr) log_->Rotate();
@@ -55,7 +59,7 @@ void Core::Seal() {
 void Core::FlushDeletes() {
   constexpr uint64_t kDeletesMin = base::View::kManyHidden / 4;
   if (!CheckWritable().ok()) return;
-  const std::unique_lock commit(commit_mutex_, std::try_to_lock);
+  const std::unique_lock commit(commit_.lock, std::try_to_lock);
   if (!commit) return;
   const std::shared_ptr<const ReadState> state = State();
   if (state->active->deletes.load(std::memory_order_relaxed) < kDeletesMin) return;
@@ -83,7 +87,7 @@ void Core::FlushSealed() {
   if (flushing_ || state_->sealed.empty()) return;
   flushing_ = true;
   const std::shared_ptr<Generation> generation = state_->sealed.back();
-  WaitUntil(lock, [&] { return generation->in_flight.load(std::memory_order_seq_cst) == 0; });
+  WaitUntil(lock, [&] { return generation->in_flight.empty(); });
   lock.unlock();
 
   Status flushed;
@@ -208,12 +212,12 @@ Status Core::Flush() {
   while (true) {
     std::shared_ptr<Generation> blocking;
     {
-      const std::scoped_lock commit(commit_mutex_);
+      const std::scoped_lock commit(commit_.lock);
       BASALT_RETURN_IF_ERROR(CheckUsable());
       const std::shared_ptr<const ReadState> state = State();
       if (target == nullptr) target = state->active;
       if (state->active == target && CanSeal(*state)) {
-        if (target->table->empty() && target->in_flight == 0) return {};
+        if (target->table->empty() && target->in_flight.empty()) return {};
         Seal();
         blocking = target;
       } else if (!state->sealed.empty()) {
@@ -231,10 +235,11 @@ Status Core::FlushThrough(wal::Lsn lsn) {
   while (flushed_lsn_.load(std::memory_order_acquire) < lsn) {
     std::shared_ptr<Generation> target;
     {
-      const std::scoped_lock commit(commit_mutex_);
+      const std::scoped_lock commit(commit_.lock);
       std::shared_ptr<const ReadState> state = State();
       if (state->sealed.empty()) {
-        if (state->active->last_lsn == 0 && state->active->in_flight == 0) return {};
+        const bool is_new = commit_.active_lsn == 0 && state->active->last_lsn == 0;
+        if (is_new && state->active->in_flight.empty()) return {};
         Seal();
         state = State();
       }

@@ -193,7 +193,7 @@ Status Core::LoadManifest() {
 Status Core::TakeManifest() {
   next_table_number_ = manifest_.next_table_number;
   flushed_lsn_ = manifest_.flushed_lsn;
-  last_sequence_ = manifest_.last_sequence;
+  commit_.last_sequence = manifest_.last_sequence;
 
   wall_ms_ = std::max(wall_ms_.load(), manifest_.wall_ms);
   flushed_sequence_ = manifest_.last_sequence;
@@ -223,7 +223,7 @@ Status Core::LoadForReading() {
     }
     const std::string before = EncodeManifest(*read);
     manifest_ = std::move(*read);
-    last_sequence_ = 0;
+    commit_.last_sequence = 0;
     Status loaded = LoadFiles();
     if (loaded.ok()) return {};
     const auto after = ReadManifest(fs, path_);
@@ -247,7 +247,7 @@ Status Core::LoadFiles() {
                           wal::Recover(environment_.fs, path_, manifest_.flushed_lsn,
                                        manifest_.durable_lsn, wal::RecoveryMode::kCheck, replay));
   counters_.recovered_records = recovered.records;
-  queue_ = std::make_unique<CommitQueue>(last_sequence_);
+  queue_ = std::make_unique<CommitQueue>(commit_.last_sequence);
   return {};
 }
 
@@ -303,7 +303,7 @@ Status Core::ReplayRecord(const wal::RecordView& record) {
   const base::SequenceNumber last = record.first_sequence + record.count - 1;
   generation->last_lsn = record.lsn;
   generation->last_sequence = last;
-  last_sequence_ = std::max(last_sequence_, last);
+  commit_.last_sequence = std::max(commit_.last_sequence, last);
   return {};
 }
 
@@ -332,7 +332,7 @@ Status Core::ReplayLog() {
 }
 
 Status Core::StartLog(const wal::RecoveryResult& recovered) {
-  queue_ = std::make_unique<CommitQueue>(last_sequence_);
+  queue_ = std::make_unique<CommitQueue>(commit_.last_sequence);
   wal::LogOptions log_options;
   log_options.preallocate_bytes = std::min(memtable_bytes_, kMaxPreallocateBytes);
   // The log dies with this object and calls back only from its own functions.
@@ -348,7 +348,7 @@ Status Core::StartLog(const wal::RecoveryResult& recovered) {
   // old files again would prove nothing, so that it goes to tables.
   if (recovered.start.durable_lsn + 1 < recovered.start.next_lsn &&
       !State()->active->table->empty()) {
-    const std::scoped_lock commit(commit_mutex_);
+    const std::scoped_lock commit(commit_.lock);
     Seal();
   }
   // A database that has never filled a memtable is too small to keep space back.

@@ -51,13 +51,6 @@ class PreparedRanges {
   std::vector<std::pair<memtable::RangeDelete*, size_t>> ranges_;
 };
 
-void RaiseTo(std::atomic<uint64_t>* number, uint64_t value) noexcept {
-  uint64_t present = number->load(std::memory_order_relaxed);
-  while (present < value &&
-         !number->compare_exchange_weak(present, value, std::memory_order_relaxed)) {
-  }
-}
-
 }  // namespace
 
 Status Core::CheckBatchSize(size_t bytes) const {
@@ -112,24 +105,25 @@ Status Core::Write(std::string_view batch, size_t count, const WriteOptions& opt
 
 // Counted before it is asked whether the memtable is still the active one: whoever seals it
 // afterwards waits for this write, so that it stays.
-Generation* Core::EnterActive() {
+Core::Entry Core::EnterActive() {
   while (true) {
-    Generation* generation = nullptr;
+    Entry entry;
     {
       const base::EpochGuard inside;
-      generation = current_.load(std::memory_order_acquire)->active.get();
-      generation->in_flight.fetch_add(1, std::memory_order_seq_cst);
-      if (current_.load(std::memory_order_seq_cst)->active.get() == generation) return generation;
+      entry.generation = current_.load(std::memory_order_acquire)->active.get();
+      entry.counter = entry.generation->in_flight.Enter(inside.thread_number());
+      const ReadState* const now = current_.load(std::memory_order_seq_cst);
+      if (now->active.get() == entry.generation) return entry;
     }
-    Leave(generation);
+    Leave(entry);
   }
 }
 
-void Core::Leave(Generation* generation) {
-  if (generation->in_flight.fetch_sub(1, std::memory_order_seq_cst) != 1) return;
+void Core::Leave(const Entry& entry) {
+  if (!InFlight::Leave(entry.counter)) return;
   {
     const base::EpochGuard inside;
-    if (current_.load(std::memory_order_seq_cst)->active.get() == generation) return;
+    if (current_.load(std::memory_order_seq_cst)->active.get() == entry.generation) return;
   }
   const std::scoped_lock lock(mutex_);
   changed_.notify_all();  // its flush may wait for this
@@ -140,8 +134,7 @@ Status Core::WriteForm(const LogForm& form, size_t count, const Precondition* pr
   if (manifest_is_unsure_.load(std::memory_order_acquire)) BASALT_RETURN_IF_ERROR(Install(Edit{}));
   bool may_use_reserve = form.deletes_only;
   while (true) {
-    Generation* const generation = EnterActive();
-    Attempt attempt = TryWrite(form, count, precondition, generation);
+    Attempt attempt = TryWrite(form, count, precondition, EnterActive());
     if (attempt.outcome == Attempt::Outcome::kDone && attempt.status.ok()) {
       Pace(form.bytes.size());
       return durability == Durability::kPower ? log_->Sync(attempt.lsn) : Status();
@@ -163,13 +156,16 @@ Status Core::WriteForm(const LogForm& form, size_t count, const Precondition* pr
 bool Core::UseReserve() { return reserve_->Release() && Flush().ok(); }
 
 Core::Attempt Core::TryWrite(const LogForm& form, size_t count, const Precondition* precondition,
-                             Generation* generation) {
+                             const Entry& entry) {
   struct Leaver {
-    ~Leaver() { core->Leave(generation); }
+    ~Leaver() { core->Leave(entry); }
     Core* core;
-    Generation* generation;
+    Entry entry;
   };
-  const Leaver leaver{this, generation};
+  const Leaver leaver{this, entry};
+  Generation* const generation = entry.generation;
+  // Another writer's processor is likely to have it; what follows takes as long.
+  __builtin_prefetch(&commit_, /*rw=*/1);
   memtable::Generation& table = *generation->table;
   auto reserved = table.Reserve(form.bytes, count);
   if (!reserved) {
@@ -191,28 +187,33 @@ Core::Attempt Core::TryWrite(const LogForm& form, size_t count, const Preconditi
     return {.outcome = Attempt::Outcome::kAgain, .full = IfActive(generation)};
   }
 
-  std::unique_lock commit(commit_mutex_);
+  std::unique_lock commit(commit_.lock);
   if (Status usable = CheckUsable(); !usable.ok()) return {std::move(usable)};
   if (generation->sealed) return {.outcome = Attempt::Outcome::kAgain};
   if (precondition != nullptr) {
     if (Status refused = (*precondition)(); !refused.ok()) return {std::move(refused)};
   }
-  const base::SequenceNumber first = last_sequence_ + 1;
+  const base::SequenceNumber first = commit_.last_sequence + 1;
+  const base::SequenceNumber last = commit_.last_sequence + count;
   wal::Log::Ticket ticket;
+  bool was_written = false;
   if (form.is_logged) {
     ticket = log_->Stage(first, static_cast<uint32_t>(count), form.bytes);
+    was_written = ticket.is_written();
+    if (was_written) commit_.active_lsn = ticket.lsn();
   } else {
     has_unlogged_.store(true, std::memory_order_relaxed);
   }
   if (form.deletes != 0) generation->deletes.fetch_add(form.deletes, std::memory_order_relaxed);
   if (form.has_merges) generation->has_merges.store(true, std::memory_order_relaxed);
-  last_sequence_ += count;
-  const CommitQueue::Ticket place = queue_->Push(last_sequence_);
-  generation->last_sequence.store(last_sequence_, std::memory_order_relaxed);
-  ++writes_;
-  records_written_ += count;
-  bytes_written_ += form.bytes.size() - count * base::kBatchRecordHeaderBytes;
+  commit_.last_sequence = last;
+  const CommitQueue::Ticket place = queue_->Take(&commit_.queue);
+  commit_.active_sequence = last;
+  ++commit_.writes;
+  commit_.records_written += count;
+  commit_.bytes_written += form.bytes.size() - count * base::kBatchRecordHeaderBytes;
   commit.unlock();
+  queue_->Prefetch();
 
   Attempt done{form.is_logged ? log_->Wait(ticket) : Status()};
   if (done.status.ok()) {
@@ -221,13 +222,13 @@ Core::Attempt Core::TryWrite(const LogForm& form, size_t count, const Preconditi
     ranges.Finish(first);
     if (form.is_logged) {
       done.lsn = ticket.lsn();
-      RaiseTo(&generation->last_lsn, done.lsn);
+      if (!was_written) generation->RaiseLastLsn(done.lsn);
     }
   } else if (table.empty() && table.memory_bytes() > memtable_bytes_) {
     // An empty memtable takes any batch, so that one to which every write fails has to go in time.
     done.full = IfActive(generation);
   }
-  queue_->Finish(place);
+  queue_->Finish(place, last);
   return done;
 }
 
@@ -256,7 +257,7 @@ Status Core::WriteIfUnchanged(KeyspaceId keyspace, std::string_view key,
   // Inside the commit section: nobody may have written the key since it was read. What is queued
   // becomes visible without that section, so that waiting for it here ends.
   const Precondition unchanged = [&]() -> Status {
-    queue_->Drain();
+    queue_->Drain(commit_.queue);
     BASALT_ASSIGN_OR_RETURN(const Found now,
                             Find(*State(), static_cast<uint32_t>(keyspace), key, Now()));
     if (now.sequence == expected) return {};
@@ -317,7 +318,7 @@ Status Core::MakeRoom(const std::shared_ptr<Generation>& full) {
   while (true) {
     std::shared_ptr<Generation> blocking;
     {
-      const std::scoped_lock commit(commit_mutex_);
+      const std::scoped_lock commit(commit_.lock);
       BASALT_RETURN_IF_ERROR(CheckWritable());
       const std::shared_ptr<const ReadState> state = State();
       if (state->active != full) break;

@@ -73,6 +73,11 @@ class File {
   /// `chunk_bytes` of zeros at a time. What is written survives the death of the process either
   /// way. One writer at a time, which writes upwards; nobody else may cut the file off.
   void WriteThroughMemory(uint64_t chunk_bytes) noexcept { DoWriteThroughMemory(chunk_bytes); }
+  /// Whether WriteAt of `bytes` at `offset` would be a copy into such memory as it is mapped now:
+  /// some tens of nanoseconds. Asked by the one writer.
+  bool WritesToMemory(uint64_t offset, size_t bytes) const noexcept {
+    return DoWritesToMemory(offset, bytes);
+  }
   /// fdatasync: the file's bytes and size survive a power cut. After an error the state of unsynced
   /// bytes is unknown, and a retry proves nothing.
   Status Sync();
@@ -100,6 +105,7 @@ class File {
   virtual int DoWrite(uint64_t offset, std::span<const std::string_view> pieces, size_t* done) = 0;
   virtual void DoWillRead(uint64_t, uint64_t) const noexcept {}
   virtual void DoWriteThroughMemory(uint64_t) noexcept {}
+  virtual bool DoWritesToMemory(uint64_t, size_t) const noexcept { return false; }
   virtual int DoSync() = 0;
   virtual int DoTruncate(uint64_t size) = 0;
   virtual int DoAllocate(uint64_t size) = 0;

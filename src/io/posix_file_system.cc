@@ -101,6 +101,9 @@ class WriteWindow {
 };
 
 class PosixFile final : public File {
+  // What a call costs is spread over larger writes, which page faults would not be.
+  static constexpr size_t kCopiedMax = size_t{64} << 10;
+
  public:
   PosixFile(std::string path, int descriptor) : File(std::move(path)), descriptor_(descriptor) {}
   ~PosixFile() override { close(descriptor_); }
@@ -110,10 +113,12 @@ class PosixFile final : public File {
     window_bytes_ = KeepsAllocatedSpace(descriptor_) ? chunk_bytes : 0;
   }
 
+  bool DoWritesToMemory(uint64_t offset, size_t bytes) const noexcept override {
+    return window_bytes_ != 0 && bytes <= kCopiedMax && window_.Holds(offset, bytes);
+  }
+
   /// False: the pieces are to be written by a call.
   bool CopyToWindow(uint64_t offset, std::span<const std::string_view> pieces, size_t* done) {
-    // What a call costs is spread over larger writes, which page faults would not be.
-    constexpr size_t kCopiedMax = size_t{64} << 10;
     size_t bytes = 0;
     for (const std::string_view piece : pieces) bytes += piece.size();
     if (bytes > kCopiedMax) return false;

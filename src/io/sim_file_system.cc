@@ -197,6 +197,17 @@ class SimFileSystem::OpenFile final : public File {
     return 0;
   }
 
+  void DoWriteThroughMemory(uint64_t chunk_bytes) noexcept override {
+    writes_through_memory_ = chunk_bytes != 0;
+  }
+
+  // Writes are calls all the same, so that they fail and are torn as others; true for every other
+  // stretch, so that callers go both ways.
+  bool DoWritesToMemory(uint64_t offset, size_t) const noexcept override {
+    constexpr uint64_t kStretchBytes = 2048;
+    return writes_through_memory_ && offset / kStretchBytes % 2 == 0;
+  }
+
   int DoSync() override {
     const FileCall call(*this, "sync", false);
     if (call.refusal == 0) inode_->Sync();
@@ -268,6 +279,7 @@ class SimFileSystem::OpenFile final : public File {
   const std::shared_ptr<SimInode> inode_;
   const uint64_t generation_;
   const bool writable_;
+  bool writes_through_memory_ = false;
 };
 
 class SimFileSystem::HeldLock final : public FileLock {

@@ -1,38 +1,18 @@
 #include "wal/log.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "base/check.h"
+#include "base/pause.h"
 #include "base/random.h"
 #include "wal/log_parts.h"
 
 namespace basalt::wal {
 namespace {
 
-/// A waiter spins this long before it sleeps: a write() of a small group takes less, and waking a
-/// sleeper takes longer.
-constexpr std::chrono::nanoseconds kSpinMax{2000};
-
-void PauseCpu() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-/// Waits for `condition` a little while; never on a machine with one CPU, where nothing could
-/// change.
-template <class Condition>
-void SpinUntil(const Condition& condition) {
-  static const bool can_spin = std::thread::hardware_concurrency() > 1;
-  if (!can_spin) return;
-  const auto deadline = std::chrono::steady_clock::now() + kSpinMax;
-  while (!condition() && std::chrono::steady_clock::now() < deadline) PauseCpu();
-}
+/// A record with a larger payload is not written under the lock.
+constexpr size_t kAtOnceBytesMax = 4096;
 
 }  // namespace
 
@@ -69,8 +49,8 @@ Log::Log(io::FileSystem* fs, std::string directory, const LogStart& start, LogOp
       options_(std::move(options)),
       start_(start),
       last_lsn_(start.next_lsn - 1),
-      durable_lsn_(start.durable_lsn),
       written_lsn_(start.next_lsn - 1),
+      durable_lsn_(start.durable_lsn),
       next_file_number_(start.next_file_number) {}
 
 Log::~Log() = default;
@@ -126,17 +106,53 @@ Log::Group* Log::OpenGroup(size_t record_bytes) {
 Log::Ticket Log::Stage(uint64_t first_sequence, uint32_t count, std::string_view payload) {
   const Lock lock(mutex_);
   BASALT_CHECK(!closed_);
-  Group* const group = OpenGroup(Group::StagedBytes(payload.size()));
   const Lsn lsn = last_lsn() + 1;
-  group->Append({.lsn = lsn,
-                 .durable_lsn = durable_lsn(),
-                 .first_sequence = first_sequence,
-                 .count = count,
-                 .payload = payload});
+  const Record record{.lsn = lsn,
+                      .durable_lsn = durable_lsn(),
+                      .first_sequence = first_sequence,
+                      .count = count,
+                      .payload = payload};
+  Ticket ticket(this, nullptr, lsn);
+  if (CanWriteAtOnce(payload.size())) {
+    ticket.status_ = WriteAtOnce(record);
+    return ticket;
+  }
+  Group* const group = OpenGroup(Group::StagedBytes(payload.size()));
+  group->Append(record);
   group->last_lsn = lsn;
   group->references.fetch_add(1, std::memory_order_relaxed);
   last_lsn_.store(lsn, std::memory_order_release);
-  return Ticket(this, group, lsn);
+  ticket.group_ = group;
+  return ticket;
+}
+
+bool Log::CanWriteAtOnce(size_t payload_bytes) const {
+  if (payload_bytes > kAtOnceBytesMax || front_ != nullptr || rotate_ ||
+      writing_.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  const LogFile* const file = current_.get();
+  return file != nullptr && !file->sync_failed &&
+         file->handle->WritesToMemory(file->written_end, kRecordHeaderBytesMax + payload_bytes);
+}
+
+Status Log::WriteAtOnce(const Record& record) {
+  LogFile& file = *current_;
+  char framed[kRecordHeaderBytesMax + kAtOnceBytesMax];
+  const size_t header_bytes = WriteRecordHeader(file.header, record, framed);
+  if (!record.payload.empty()) {
+    std::memcpy(framed + header_bytes, record.payload.data(), record.payload.size());
+  }
+  const size_t bytes = header_bytes + record.payload.size();
+  const uint64_t checksum = SealRecord(file.header, file.written_end, framed, bytes);
+  const Status status = file.handle->WriteAt(file.written_end, {framed, bytes});
+  if (!status.ok()) {
+    static_cast<void>(file.handle->Truncate(file.written_end));
+    return GiveBackFrom(record.lsn, status);
+  }
+  last_lsn_.store(record.lsn, std::memory_order_release);
+  RecordWritten(record.lsn, bytes, ExtendRunningHash(file.running_hash, checksum));
+  return {};
 }
 
 void Log::Rotate() {
@@ -148,8 +164,10 @@ void Log::Rotate() {
 // Writing.
 
 Status Log::Wait(Ticket& ticket) {
+  BASALT_CHECK(ticket.log_ == this);
+  ticket.log_ = nullptr;  // Once a ticket.
   Group* const group = std::exchange(ticket.group_, nullptr);
-  BASALT_CHECK(group != nullptr);
+  if (group == nullptr) return std::move(ticket.status_);
   if (group->done.load(std::memory_order_acquire)) {
     Status status = group->status;
     Release(group);
@@ -161,11 +179,11 @@ Status Log::Wait(Ticket& ticket) {
     if (!writing_.load(std::memory_order_relaxed)) {
       WriteFrontGroup(lock);
     } else if (!has_spun) {
-      lock.unlock();
-      SpinUntil([&] {
+      lock.unlock();  // A write() of a small group takes less time than to wake a sleeper.
+      static_cast<void>(base::SpinUntil([&] {
         return group->done.load(std::memory_order_acquire) ||
                !writing_.load(std::memory_order_relaxed);
-      });
+      }));
       has_spun = true;
       lock.lock();
     } else {
@@ -212,7 +230,7 @@ void Log::WriteFrontGroup(Lock& lock) {
       files_.push_back(created);
       current_ = std::move(created);
     }
-    RecordWritten(*group, bytes, running_hash);
+    RecordWritten(group->last_lsn >= group->first_lsn ? group->last_lsn : 0, bytes, running_hash);
     FinishGroup(group, status);
   } else {
     FailFrom(group, status);
@@ -269,17 +287,18 @@ Status Log::CreateFileWith(Group& group, LogFile* file, uint64_t* bytes, uint64_
   return status;
 }
 
-void Log::RecordWritten(const Group& group, uint64_t bytes, uint64_t running_hash) {
+void Log::RecordWritten(Lsn last_lsn, uint64_t bytes, uint64_t running_hash) {
   LogFile& file = *current_;
   const bool is_new = file.written_end == kRecordsOffset;
   file.written_end += bytes;
   file.running_hash = running_hash;
-  if (group.last_lsn >= group.first_lsn) {  // Else it is a closing record alone.
+  if (last_lsn != 0) {
     file.records_end = file.written_end;
-    file.last_lsn = group.last_lsn;
-    written_lsn_ = group.last_lsn;
+    file.last_lsn = last_lsn;
+    written_lsn_ = last_lsn;
   }
-  bytes_written_.fetch_add(bytes + (is_new ? kRecordsOffset : 0), std::memory_order_relaxed);
+  const uint64_t before = bytes_written_.load(std::memory_order_relaxed);
+  bytes_written_.store(before + bytes + (is_new ? kRecordsOffset : 0), std::memory_order_relaxed);
 }
 
 void Log::FinishGroup(Group* group, const Status& status) {
@@ -289,13 +308,17 @@ void Log::FinishGroup(Group* group, const Status& status) {
   ReleaseLocked(group);
 }
 
-void Log::FailFrom(Group* group, const Status& cause) {
-  const Status status(
-      cause.code(),
-      "write log records from LSN " + std::to_string(group->first_lsn) +
-          " on (none of them was applied; try again): " + std::string(cause.message()));
-  last_lsn_.store(group->first_lsn - 1, std::memory_order_release);
+// Those from `lsn` on could not be written: says so, and gives their LSNs again.
+Status Log::GiveBackFrom(Lsn lsn, const Status& cause) {
+  last_lsn_.store(lsn - 1, std::memory_order_release);
   rotate_ = true;  // What the failed write left in its file must stay the file's end.
+  return Status(cause.code(),
+                "write log records from LSN " + std::to_string(lsn) +
+                    " on (none of them was applied; try again): " + std::string(cause.message()));
+}
+
+void Log::FailFrom(Group* group, const Status& cause) {
+  const Status status = GiveBackFrom(group->first_lsn, cause);
   back_ = nullptr;
   back_is_open_ = false;
   for (Group* behind = std::exchange(front_, nullptr); group != nullptr;) {

@@ -17,13 +17,18 @@
 
 // The write-ahead log, the writing side. docs/log.md has the bytes and the rules of recovery.
 //
-//   Stage (any thread)       Wait: one leads                              Sync: one leads
-//   ------------------       --------------------------------------      -------------------------
-//   copy the record into     take the front group; without the lock:     without the lock: sync
-//   the staging group;       frame its records, one write() at the       every unsynced file,
-//   oldest next LSN                 file's end; with it: publish, wake its      first, then the
-//   directory
-//                            waiters
+//   Stage (any thread)       Wait: one leads                     Sync: one leads
+//   ------------------       ------------------------------      -----------------------------
+//   write the record, if     take the front group; without       without the lock: sync every
+//   that is a copy into      the lock: frame its records, one    unsynced file, oldest first,
+//   memory; else copy it     write() at the file's end; with     then the directory
+//   into the staging         it: publish, wake its waiters
+//   group; next LSN
+//
+// Where a write() is a copy into mapped memory (io::File::WriteThroughMemory), a record is framed
+// and copied to the file's end at once, under the lock, which its writer does not take again: who
+// comes second waits for some hundred nanoseconds, and is woken by nobody. Records that begin a
+// file or a mapping, large ones, and those behind a group are staged.
 //
 // A group is a byte buffer with the records staged while the previous group was being written. They
 // are framed only then, because their bytes depend on the file and the offset where they will lie.
@@ -35,19 +40,18 @@
 //   * durable_lsn <= written LSN <= last_lsn; each LSN <= written lies whole in exactly one file of
 //     the chain that file headers form, at an offset below the length that the next header names.
 //   * `mutex_` guards everything but the bytes of a group that is being written and the calls to
-//   the
-//     file system; `writing_` and `round_` say who may make those. Neither the lock nor a round is
-//     held during `flush_through`.
+//     the file system; `writing_` and `round_` say who may make those, other than copies into
+//     memory. Neither the lock nor a round is held during `flush_through`.
 //   * Once a write to a file has failed, nothing is written to it any more; once its sync has
-//   failed,
-//     it is not synced any more either (a write under way may still end). The next group goes to a
-//     new file.
+//     failed, it is not synced any more either (a write under way may still end). The next group
+//     goes to a new file.
 //   * File numbers are never reused, not even those of files whose creation failed.
 //   * Groups are recycled and at most as many as threads that wait, plus two. No allocation per
-//   record.
+//     record.
 //
-// Cost: a lone writer takes an uncontended lock three times (Stage; Wait before and after the
-// write), copies the payload once and hashes it once, beside the write() itself.
+// Cost: a record that is written at once takes the lock once, copies the payload twice (to be
+// hashed, and into the file), and writes two lines that other writers write. One that is staged
+// takes the lock three times, beside the write() itself.
 
 namespace basalt::wal {
 
@@ -96,11 +100,15 @@ class Log {
    public:
     Ticket() = default;
     Ticket(Ticket&& other) noexcept
-        : log_(other.log_), group_(std::exchange(other.group_, nullptr)), lsn_(other.lsn_) {}
+        : log_(other.log_),
+          group_(std::exchange(other.group_, nullptr)),
+          lsn_(other.lsn_),
+          status_(std::move(other.status_)) {}
     Ticket& operator=(Ticket&& other) noexcept {
       std::swap(log_, other.log_);
       std::swap(group_, other.group_);
       std::swap(lsn_, other.lsn_);
+      std::swap(status_, other.status_);
       return *this;
     }
     ~Ticket() {
@@ -108,17 +116,21 @@ class Log {
     }
     /// Final only when Wait answered ok.
     Lsn lsn() const noexcept { return lsn_; }
+    /// Stage has written the record: Wait will answer ok, at once.
+    bool is_written() const noexcept { return group_ == nullptr && status_.ok(); }
 
    private:
     friend class Log;
     Ticket(Log* log, Group* group, Lsn lsn) : log_(log), group_(group), lsn_(lsn) {}
     Log* log_ = nullptr;
-    Group* group_ = nullptr;
+    Group* group_ = nullptr;  // Null: what Wait will answer is known.
     Lsn lsn_ = 0;
+    Status status_;
   };
 
-  /// Copies a record into the staging buffer, gives it the next LSN. Short; any thread, but the
-  /// order of Stage calls is the order of LSNs (the DB calls it under its commit lock).
+  /// Gives a record the next LSN, and writes it when that is a copy into memory and no group is
+  /// before it; else copies it into the staging buffer. Short; any thread, but the order of Stage
+  /// calls is the order of LSNs (the DB calls it under its commit lock).
   Ticket Stage(uint64_t first_sequence, uint32_t count, std::string_view payload);
   /// Returns when the record's group has been written (one write() a group; the caller may be the
   /// one who writes it), or the group's error: then neither the record nor any staged behind it is
@@ -159,9 +171,13 @@ class Log {
 
   // Under the lock. Those that take the lock give it back during I/O.
   Group* OpenGroup(size_t record_bytes);
+  bool CanWriteAtOnce(size_t payload_bytes) const;
+  Status WriteAtOnce(const Record& record);
   void WriteFrontGroup(Lock& lock);
-  void RecordWritten(const Group& group, uint64_t bytes, uint64_t running_hash);
+  /// `last_lsn` 0: what was written is a closing record alone.
+  void RecordWritten(Lsn last_lsn, uint64_t bytes, uint64_t running_hash);
   void FinishGroup(Group* group, const Status& status);
+  Status GiveBackFrom(Lsn lsn, const Status& cause);
   void FailFrom(Group* group, const Status& cause);
   void WaitForProgress(Lock& lock);
   void ReleaseLocked(Group* group);
@@ -186,11 +202,13 @@ class Log {
   const LogOptions options_;
   const LogStart start_;
 
-  mutable std::mutex mutex_;
+  // What a record that is written at once changes, and nothing else: one line.
+  alignas(64) mutable std::mutex mutex_;
   std::atomic<Lsn> last_lsn_;
-  std::atomic<Lsn> durable_lsn_;
   Lsn written_lsn_;
   std::atomic<uint64_t> bytes_written_{0};
+
+  alignas(64) std::atomic<Lsn> durable_lsn_;
   std::atomic<uint64_t> syncs_{0};
   uint64_t next_file_number_;
 

@@ -120,8 +120,9 @@ class LogLife {
       if (random_.OneIn(8)) log_->Rotate();
       payloads.push_back(TestPayload(++next_payload_));
       tickets.push_back(log_->Stage(next_payload_, 1, payloads.back()));
+      if (log_->last_lsn() < tickets.back().lsn()) break;  // It has failed: nothing is behind it.
     }
-    for (uint64_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < tickets.size(); ++i) {
       const Status status = log_->Wait(tickets[i]);
       if (status.ok()) {
         ASSERT_FALSE(failed) << "a group was written behind one that failed";

@@ -82,11 +82,11 @@ struct Log::Group {
 /// (ends, running hash), the writer also reads without it.
 struct Log::LogFile {
   std::string path;
-  FileHeader header{};        ///< Of files from before Start: nothing.
-  Lsn last_lsn = 0;           ///< Of files from before Start: the last LSN of them all.
-  uint64_t written_end = 0;   ///< Bytes, with the header.
-  uint64_t records_end = 0;   ///< The end of the last batch: a closing record may follow it.
-  uint64_t running_hash = 0;  ///< At records_end.
+  FileHeader header{};           ///< Of files from before Start: nothing.
+  alignas(64) Lsn last_lsn = 0;  ///< Of files from before Start: the last LSN of them all.
+  uint64_t written_end = 0;      ///< Bytes, with the header.
+  uint64_t records_end = 0;      ///< The end of the last batch: a closing record may follow it.
+  uint64_t running_hash = 0;     ///< At records_end.
   uint64_t synced_end = 0;
   bool entry_durable = false;  ///< The directory was synced since the file was made.
   /// Never synced again, and written no more; only tables make its LSNs durable.

@@ -217,10 +217,50 @@ TEST(Log, RecoveredRecordsThatAreNotKnownDurableAreFlushedBeforeASync) {
   EXPECT_EQ(flushed.size(), 1U);
 }
 
+TEST(Log, ARecordIsWrittenAtOnceWhereThatIsACopyIntoMemory) {
+  const auto fs = NewTestFileSystem();
+  const auto log = StartLog(fs.get());
+  ASSERT_TRUE(Append(log.get(), TestPayload(1)).ok());  // makes the file
+  Log::Ticket second = log->Stage(2, 1, TestPayload(2));
+  EXPECT_TRUE(second.is_written());
+  EXPECT_EQ(RecoverAll(fs.get()).payloads, TestPayloads(1, 2));
+  log->Rotate();
+  Log::Ticket third = log->Stage(3, 1, TestPayload(3));
+  Log::Ticket fourth = log->Stage(4, 1, TestPayload(4));
+  EXPECT_FALSE(third.is_written()) << "it begins a file";
+  EXPECT_FALSE(fourth.is_written()) << "a group is before it";
+  EXPECT_TRUE(log->Wait(second).ok());
+  EXPECT_TRUE(log->Wait(third).ok());
+  EXPECT_TRUE(log->Wait(fourth).ok());
+  EXPECT_TRUE(log->Stage(5, 1, TestPayload(5)).is_written());
+  EXPECT_EQ(RecoverAll(fs.get()).payloads, TestPayloads(1, 5));
+  ASSERT_TRUE(log->Sync(5).ok());
+  EXPECT_EQ(log->durable_lsn(), 5U);
+  ASSERT_TRUE(log->Close().ok());
+  EXPECT_EQ(RecoverAll(fs.get(), 0, 5).payloads, TestPayloads(1, 5));
+}
+
+TEST(Log, ARecordThatCannotBeWrittenAtOnceSealsItsFileAndLeavesItsLsn) {
+  const auto fs = NewTestFileSystem();
+  const auto log = StartLog(fs.get());
+  ASSERT_TRUE(Append(log.get(), TestPayload(1)).ok());
+  fs->SetFault(FailingCall("write"));
+  Log::Ticket failed = log->Stage(2, 1, "failed");
+  EXPECT_EQ(log->last_lsn(), 1U);
+  EXPECT_FALSE(failed.is_written());
+  EXPECT_EQ(log->Wait(failed).code(), StatusCode::kIoError);
+  Lsn lsn = 0;
+  ASSERT_TRUE(Append(log.get(), TestPayload(2), &lsn).ok());
+  EXPECT_EQ(lsn, 2U);
+  EXPECT_EQ(CountLogFiles(fs.get()), 2U) << "a sealed file is never written again";
+  ASSERT_TRUE(log->Sync(2).ok());
+  EXPECT_EQ(RecoverAll(fs.get(), 0, 2).payloads, TestPayloads(1, 2));
+}
+
 TEST(Log, FailedWriteFailsItsGroupAndAllBehindItAndGivesTheirLsnsAgain) {
   for (const int error : {EIO, ENOSPC}) {
     const auto fs = NewTestFileSystem();
-    const auto log = StartLog(fs.get());
+    const auto log = Log::Start(fs.get(), kTestDirectory, {}, {}).value();
     ASSERT_TRUE(Append(log.get(), TestPayload(1)).ok());
     Log::Ticket second = log->Stage(2, 1, "second");
     Log::Ticket third = log->Stage(3, 1, "third");
