@@ -131,16 +131,26 @@ class PerfectHash {
   /// some 2 ns when the seeds (a quarter byte a key) are cached.
   uint64_t Index(std::string_view key) const noexcept { return Index(HashKey(key)); }
   /// The same for a key that is a 64-bit hash, or was turned into one by HashKey.
-  uint64_t Index(uint64_t hash) const noexcept {
-    const uint64_t mixed = phash::Mix(hash);
-    const uint32_t seed = top_.seeds[top_.Bucket(mixed)];
-    if (seed != 0) [[likely]]
-      return top_.Slot(mixed, seed);
-    return IndexOfBumped(mixed);
-  }
+  uint64_t Index(uint64_t hash) const noexcept { return Index(PlaceOf(hash)); }
   /// Asks for the memory that Index reads, some keys before it is called.
   [[gnu::always_inline]] void Prefetch(uint64_t hash) const noexcept {
-    __builtin_prefetch(top_.seeds + top_.Bucket(phash::Mix(hash)), 0, 2);
+    static_cast<void>(Ask(hash));
+  }
+  /// The same in two halves, so that nothing is computed twice: Index takes what Ask has given.
+  struct Asked {
+    uint64_t mixed;
+    const uint8_t* seed;
+  };
+  [[gnu::always_inline]] Asked Ask(uint64_t hash) const noexcept {
+    const Asked asked = PlaceOf(hash);
+    __builtin_prefetch(asked.seed, 0, 2);
+    return asked;
+  }
+  uint64_t Index(const Asked& asked) const noexcept {
+    const uint32_t seed = *asked.seed;
+    if (seed != 0) [[likely]]
+      return top_.Slot(asked.mixed, seed);
+    return IndexOfBumped(asked.mixed);
   }
   /// Many at once, with their memory prefetched. `indexes` has at least as many elements.
   void IndexMany(std::span<const uint64_t> hashes, std::span<uint64_t> indexes) const noexcept;
@@ -168,6 +178,10 @@ class PerfectHash {
   PerfectHash(const phash::Header& header, std::shared_ptr<const Rest> rest,
               std::string_view bytes);
   static Result<PerfectHash> Own(Result<std::string> bytes);
+  [[gnu::always_inline]] Asked PlaceOf(uint64_t hash) const noexcept {
+    const uint64_t mixed = phash::Mix(hash);
+    return {.mixed = mixed, .seed = top_.seeds + top_.Bucket(mixed)};
+  }
   uint64_t IndexOfBumped(uint64_t mixed) const noexcept;
 
   phash::Level top_;

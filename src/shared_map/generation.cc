@@ -9,10 +9,14 @@
 namespace basalt::shared_map {
 namespace {
 
+/// Null for those without records.
 std::vector<const BaseFile*> Pointers(const std::vector<std::shared_ptr<const BaseFile>>& bases) {
   std::vector<const BaseFile*> pointers;
   pointers.reserve(bases.size());
-  for (const auto& base : bases) pointers.push_back(base.get());
+  for (const auto& base : bases) {
+    const bool has_records = base != nullptr && base->figures().records != 0;
+    pointers.push_back(has_records ? base.get() : nullptr);
+  }
   return pointers;
 }
 
@@ -85,9 +89,9 @@ SharedMapStats Generation::GetStats() const {
   stats.optimizing = folding_index_ != nullptr;
   stats.entries = newest().index().entries().value_or(0);
   const BaseFile* counted = nullptr;  // Shards that share a base stand side by side.
-  for (const BaseFile* const base : base_pointers_) {
-    if (base == nullptr || base == counted) continue;
-    counted = base;
+  for (const auto& base : bases_) {
+    if (base == nullptr || base.get() == counted) continue;
+    counted = base.get();
     const BaseFigures& figures = base->figures();
     stats.base_records += figures.records;
     stats.base_bytes += figures.file_bytes;

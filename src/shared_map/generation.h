@@ -36,6 +36,7 @@ class Generation {
 
   uint64_t ShardOf(uint64_t hash) const noexcept { return (hash >> 1) >> shard_shift_; }
   /// The place where what is held for the key is read from: prefetching and looking up in steps.
+  /// Null: the shard has no records.
   const BaseFile* BaseOf(uint64_t hash) const noexcept { return base_pointers_[ShardOf(hash)]; }
 
   /// `limit`: of the newest changes.

@@ -10,7 +10,8 @@
 // Get and MultiGet. A batch goes in groups, and a group in steps, each of which asks for the memory
 // that the next one reads: hashes; slots; records, or index words and then the changes that may
 // stand for them; then the answers. Memory is asked for in bursts: taking the steps of each key in
-// turn, a fixed number of keys apart, was slower.
+// turn, a fixed number of keys apart, was slower. A prefetch of a page whose address has to be
+// translated anew holds up what comes after it, so that few instructions should stand between two.
 
 namespace basalt {
 
@@ -43,28 +44,26 @@ namespace {
 struct Underway {
   uint64_t hash;
   const BaseFile* base;  // Null: no base has the key.
+  PerfectHash::Asked asked;
   uint64_t slot;
-  Generation::Candidate candidate;  // A change that may decide about it.
 };
 
 /// How many keys go through the steps together: their records fit the second-level cache.
 constexpr size_t kGroup = 64;
 
 template <bool kChanges>
-[[gnu::always_inline]] inline Underway SetOut(const Generation& from, std::string_view key) {
-  Underway underway = {.hash = base::HashShort(key), .base = nullptr, .slot = 0, .candidate = {}};
-  if constexpr (kChanges) from.PrefetchFilters(underway.hash);
-  const BaseFile* const base = from.BaseOf(underway.hash);
-  if (base == nullptr || base->figures().records == 0) return underway;
-  underway.base = base;
-  base->PrefetchSeed(underway.hash);
-  return underway;
+[[gnu::always_inline]] inline void SetOut(const Generation& from, std::string_view key,
+                                          Underway* underway) {
+  underway->hash = base::HashShort(key);
+  if constexpr (kChanges) from.PrefetchFilters(underway->hash);
+  underway->base = from.BaseOf(underway->hash);
+  if (underway->base != nullptr) underway->asked = underway->base->AskForSlot(underway->hash);
 }
 
 [[gnu::always_inline]] inline void FindSlot(std::string_view key, Underway* underway) {
   const BaseFile* const base = underway->base;
   if (base == nullptr) return;
-  underway->slot = base->Slot(underway->hash, key);
+  underway->slot = base->Slot(underway->asked, key);
   base->PrefetchStart(underway->slot);
 }
 
@@ -72,55 +71,66 @@ template <bool kChanges>
   if (underway.base != nullptr) underway.base->PrefetchRecord(underway.slot);
 }
 
-/// The same where there are changes: of keys that may have one, what answers is found first.
-[[gnu::always_inline]] inline void FetchChangedOrRecord(const Generation& from,
-                                                        std::span<Underway> group) {
-  // Which keys have changes cannot be predicted: so they are sorted without a branch.
-  std::array<uint8_t, kGroup> order;  // NOLINT(cppcoreguidelines-pro-type-member-init)
-  size_t changed = 0;
-  size_t unchanged = group.size();
-  for (size_t i = 0; i < group.size(); ++i) {
-    const bool may_be = from.MayBeChanged(group[i].hash);
-    order[may_be ? changed : unchanged - 1] = static_cast<uint8_t>(i);
-    changed += may_be ? 1 : 0;
-    unchanged -= may_be ? 0 : 1;
-  }
-  const std::span<const uint8_t> may_be_changed = std::span(order).first(changed);
-  for (const uint8_t i : may_be_changed) from.PrefetchWords(group[i].hash);
-  for (size_t at = changed; at < group.size(); ++at) FetchRecord(group[order[at]]);
-  for (const uint8_t i : may_be_changed) {
-    Underway& underway = group[i];
-    underway.candidate = from.CandidateOf(underway.hash);
-    if (underway.candidate.set != nullptr) {
-      underway.candidate.set->PrefetchChange(underway.candidate.location);
-    } else {
-      FetchRecord(underway);
-    }
-  }
-}
-
-template <bool kChanges>
-[[gnu::always_inline]] inline Found Answer(const Generation& from, const Underway& underway,
-                                           std::string_view key, uint64_t limit,
-                                           std::string_view* value) {
-  const Generation::Candidate& candidate = underway.candidate;
-  if (kChanges && candidate.set != nullptr) {
-    Change change;
-    const bool is_it = limit == ChangeSet::kNoLimit &&
-                       candidate.set->At(candidate.location, &change) && change.record.key() == key;
-    const Found found =
-        is_it ? Found::kPresent : from.FindInChanges(underway.hash, key, limit, &change);
-    if (found == Found::kCorrupt) return found;
-    if (found == Found::kPresent) {
-      *value = change.record.value();
-      return change.is_put() ? Found::kPresent : Found::kAbsent;
-    }
-  }
+[[gnu::always_inline]] inline Found AnswerOfBase(const Underway& underway, std::string_view key,
+                                                 std::string_view* value) {
   if (underway.base == nullptr) return Found::kAbsent;
   return underway.base->FindAt(underway.slot, key, value);
 }
 
+/// Of a key that may have a change. `candidate`: the change that may decide about it.
+[[gnu::always_inline]] inline Found AnswerOfChanged(const Generation& from,
+                                                    const Underway& underway,
+                                                    const Generation::Candidate& candidate,
+                                                    std::string_view key, uint64_t limit,
+                                                    std::string_view* value) {
+  if (candidate.set == nullptr) return AnswerOfBase(underway, key, value);
+  Change change;
+  const bool is_it = limit == ChangeSet::kNoLimit &&
+                     candidate.set->At(candidate.location, &change) &&
+                     base::SameBytes(change.record.key(), key);
+  const Found found =
+      is_it ? Found::kPresent : from.FindInChanges(underway.hash, key, limit, &change);
+  if (found == Found::kCorrupt) return found;
+  if (found == Found::kAbsent) return AnswerOfBase(underway, key, value);
+  *value = change.record.value();
+  return change.is_put() ? Found::kPresent : Found::kAbsent;
+}
+
+/// The keys of a group by whether they may have a change, which cannot be predicted: so they are
+/// sorted without a branch, and each kind goes its way by itself.
+class Sorted {
+ public:
+  Sorted(const Generation& from, std::span<const Underway> group) noexcept : size_(group.size()) {
+    size_t unchanged = group.size();
+    for (size_t i = 0; i < group.size(); ++i) {
+      const bool may_be = from.MayBeChanged(group[i].hash);
+      order_[may_be ? changed_ : unchanged - 1] = static_cast<uint8_t>(i);
+      changed_ += may_be ? 1 : 0;
+      unchanged -= may_be ? 0 : 1;
+    }
+  }
+  std::span<const uint8_t> changed() const noexcept { return std::span(order_).first(changed_); }
+  std::span<const uint8_t> unchanged() const noexcept {
+    return std::span(order_).subspan(changed_, size_ - changed_);
+  }
+
+ private:
+  const size_t size_;
+  size_t changed_ = 0;
+  std::array<uint8_t, kGroup> order_;
+};
+
 }  // namespace
+
+[[gnu::always_inline]] inline void ReaderState::Answer(
+    Found found, std::string_view key, std::string_view value,
+    Result<std::optional<SharedMap::View>>* result) {
+  if (found == Found::kPresent) [[likely]] {
+    (*result)->emplace(ViewOf(value));
+  } else if (found == Found::kCorrupt) {
+    *result = WhyCorrupt(key);
+  }
+}
 
 template <bool kChanges>
 void ReaderState::GetGroup(std::span<const std::string_view> keys,
@@ -128,20 +138,34 @@ void ReaderState::GetGroup(std::span<const std::string_view> keys,
   const Generation& from = *generation;
   std::array<Underway, kGroup> group;  // NOLINT(cppcoreguidelines-pro-type-member-init)
   const std::span<Underway> all = std::span(group).first(keys.size());
-  for (size_t i = 0; i < all.size(); ++i) all[i] = SetOut<kChanges>(from, keys[i]);
-  for (size_t i = 0; i < all.size(); ++i) FindSlot(keys[i], &all[i]);
-  if constexpr (kChanges) {
-    FetchChangedOrRecord(from, all);
-  } else {
-    for (const Underway& underway : all) FetchRecord(underway);
-  }
-  for (size_t i = 0; i < all.size(); ++i) {
+  const auto answer_of_base = [&](size_t i) __attribute__((always_inline)) {
     std::string_view value;
-    const Found found = Answer<kChanges>(from, all[i], keys[i], limit, &value);
-    if (found == Found::kPresent) {
-      results[i]->emplace(ViewOf(value));
-    } else if (found == Found::kCorrupt) {
-      results[i] = WhyCorrupt(keys[i]);
+    const Found found = AnswerOfBase(all[i], keys[i], &value);
+    Answer(found, keys[i], value, &results[i]);
+  };
+  for (size_t i = 0; i < all.size(); ++i) SetOut<kChanges>(from, keys[i], &all[i]);
+  for (size_t i = 0; i < all.size(); ++i) FindSlot(keys[i], &all[i]);
+  if constexpr (!kChanges) {
+    for (const Underway& underway : all) FetchRecord(underway);
+    for (size_t i = 0; i < all.size(); ++i) answer_of_base(i);
+  } else {
+    const Sorted sorted(from, all);
+    for (const uint8_t i : sorted.changed()) from.PrefetchWords(all[i].hash);
+    for (const uint8_t i : sorted.unchanged()) FetchRecord(all[i]);
+    std::array<Generation::Candidate, kGroup> candidates;
+    for (const uint8_t i : sorted.changed()) {
+      candidates[i] = from.CandidateOf(all[i].hash);
+      if (candidates[i].set != nullptr) {
+        candidates[i].set->PrefetchChange(candidates[i].location);
+      } else {
+        FetchRecord(all[i]);
+      }
+    }
+    for (const uint8_t i : sorted.unchanged()) answer_of_base(i);
+    for (const uint8_t i : sorted.changed()) {
+      std::string_view value;
+      const Found found = AnswerOfChanged(from, all[i], candidates[i], keys[i], limit, &value);
+      Answer(found, keys[i], value, &results[i]);
     }
   }
 }

@@ -36,6 +36,9 @@ struct ReaderState {
   template <bool kChanges>
   void GetGroup(std::span<const std::string_view> keys,
                 std::span<Result<std::optional<SharedMap::View>>> results);
+  /// What was found of a key into its result, which is without a value and without an error.
+  void Answer(Found found, std::string_view key, std::string_view value,
+              Result<std::optional<SharedMap::View>>* result);
   [[gnu::cold, gnu::noinline]] Status WhyCorrupt(std::string_view key) const {
     return generation->WhyCorrupt(base::Hash(key), key, limit);
   }
