@@ -19,6 +19,9 @@
 namespace basalt::io {
 namespace {
 
+/// Mappings from this size on can be by huge pages.
+constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+
 /// What a system call answered, as an errno.
 int ErrorOf(int answer) { return answer < 0 ? errno : 0; }
 
@@ -191,7 +194,6 @@ class PosixFile final : public File {
       if (address == MAP_FAILED) return errno;
       // Where the file lies in large pieces in the page cache, it is mapped by such; else this does
       // nothing.
-      constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
       if (size >= kHugePageBytes) madvise(address, size, MADV_HUGEPAGE);
     }
     *mapping = std::make_unique<PosixMapping>(address, size);
@@ -201,6 +203,12 @@ class PosixFile final : public File {
   int DoMapForWriting(uint64_t size, std::unique_ptr<WritableMapping>* mapping) override {
     void* const address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
     if (address == MAP_FAILED) return errno;
+    // What has not been in the page cache yet comes into it in pieces that large, for all who map
+    // the file. Whether it does is of no consequence but to speed.
+    if (size >= kHugePageBytes) {
+      madvise(address, size, MADV_HUGEPAGE);
+      madvise(address, size, MADV_POPULATE_READ);
+    }
     *mapping = std::make_unique<PosixWritableMapping>(address, size);
     return 0;
   }

@@ -42,12 +42,14 @@ Result<std::shared_ptr<ChangeIndex>> ChangeIndex::Create(io::FileSystem* fs,
   base::Append(&header, base::Hash(header));
   const uint64_t bytes = BytesFor(capacity);
   Status status = AllocateSpace(file.get(), bytes);
-  if (status.ok()) status = file->WriteAt(0, header);
+  // Mapped before anything is written, so that it comes into memory by huge pages: every lookup
+  // reads a random word of the filter.
   if (status.ok()) {
     auto mapped = file->MapForWriting(bytes);
     if (mapped) index->written_ = std::move(*mapped);
     status = mapped.status();
   }
+  if (status.ok()) status = file->WriteAt(0, header);
   if (!status.ok()) {
     static_cast<void>(fs->RemoveFile(path));
     return status;
