@@ -315,16 +315,20 @@ EntryRef CacheCore::Find(std::string_view key, bool counts, bool* is_refused) no
 
 // ---- Writes ----
 
-Result<uint64_t> CacheCore::DeadlineOf(Ttl ttl) const {
+Result<uint64_t> CacheCore::MillisOf(Ttl ttl) const {
   const int64_t ms = ttl.value_or(options_.default_ttl).count();
   if (ms < 0) {
     return Status(StatusCode::kInvalidArgument,
                   "put into a cache: the ttl is " + std::to_string(ms) +
                       " ms, and must not be negative; zero means that it does not expire");
   }
-  if (ms == 0) return uint64_t{0};
-  constexpr uint64_t kMax = decltype(Entry::state)::kDeadlineMax;
-  return std::min(clock_.DeadlineAfter(std::min(static_cast<uint64_t>(ms), kMax)), kMax);
+  return std::min(static_cast<uint64_t>(ms), decltype(Entry::state)::kDeadlineMax);
+}
+
+Result<uint64_t> CacheCore::DeadlineOf(Ttl ttl) const {
+  BASALT_ASSIGN_OR_RETURN(const uint64_t ttl_ms, MillisOf(ttl));
+  Moment now(&clock_);
+  return DeadlineAfter(ttl_ms, &now);
 }
 
 Entry* CacheCore::AllocateWithin(Shard* own, std::string_view key, size_t value_bytes) {
@@ -422,7 +426,8 @@ Result<NewEntry> CacheCore::Allocate(std::string_view key, size_t value_bytes, T
 
 bool CacheCore::Link(NewEntry entry, Condition condition, const Entry* expected) {
   ShardGuard guard(entry.shard());
-  if (!entry.shard()->Link(entry.get(), entry.hash(), condition, expected, guard.after())) {
+  Moment now(&clock_);
+  if (!entry.shard()->Link(entry.get(), entry.hash(), condition, expected, &now, guard.after())) {
     return false;
   }
   entry.Release();
@@ -436,7 +441,8 @@ EntryRef CacheCore::LinkPinned(NewEntry entry, Condition condition) {
   bool is_linked = false;
   {
     ShardGuard guard(shard);
-    is_linked = shard->Link(entry.get(), entry.hash(), condition, nullptr, guard.after());
+    Moment now(&clock_);
+    is_linked = shard->Link(entry.get(), entry.hash(), condition, nullptr, &now, guard.after());
   }
   Entry* const unlinked = entry.Release();
   if (!is_linked) shard->Orphan(unlinked);
@@ -456,13 +462,13 @@ void CacheCore::Refuse(std::string_view key) {
 Result<bool> CacheCore::PutBytes(std::string_view key, std::string_view value, Ttl ttl,
                                  Condition condition) {
   BASALT_RETURN_IF_ERROR(CheckSizes(key, value.size()));
-  BASALT_ASSIGN_OR_RETURN(const uint64_t deadline_ms, DeadlineOf(ttl));
+  BASALT_ASSIGN_OR_RETURN(const uint64_t ttl_ms, MillisOf(ttl));
   if (key.size() + value.size() <= SlabAllocator::kSmallBytesMax) {
     const uint64_t hash = HashOf(key);
     Shard& shard = ShardOf(hash);
     ShardGuard guard(&shard);
     const std::optional<bool> linked =
-        shard.PutAtOnce(hash, key, value, deadline_ms, condition, guard.after());
+        shard.PutAtOnce(hash, key, value, ttl_ms, condition, guard.after());
     if (linked) return *linked;
   }
   Result<NewEntry> entry = Allocate(key, value.size(), ttl);
@@ -637,8 +643,10 @@ Result<EntryRef> CacheCore::Compute(const std::shared_ptr<Flight>& flight,
     ShardGuard guard(shard);
     // Out of the list before it is linked, so that its own link does not beat it.
     std::erase(shard->flights(), flight);
-    is_kept = !flight->is_beaten && !budget_.IsWithin(0) &&
-              shard->Link(entry.get(), entry.hash(), Condition::kAlways, nullptr, guard.after());
+    Moment now(&clock_);
+    is_kept =
+        !flight->is_beaten && !budget_.IsWithin(0) &&
+        shard->Link(entry.get(), entry.hash(), Condition::kAlways, nullptr, &now, guard.after());
   }
   Entry* const unlinked = entry.Release();
   if (!is_kept) shard->Orphan(unlinked);

@@ -210,6 +210,8 @@ class CacheCore {
   bool IsAt(const Index::Glance& glance, std::string_view key) const noexcept;
   /// Inside an epoch.
   Index::Found FindAlive(Shard& shard, uint64_t hash, std::string_view key, bool counts) noexcept;
+  /// 0: it does not expire.
+  Result<uint64_t> MillisOf(Ttl ttl) const;
   Result<uint64_t> DeadlineOf(Ttl ttl) const;
   Entry* AllocateWithin(Shard* own, std::string_view key, size_t value_bytes);
   bool MakeRoomFor(uint64_t bytes);

@@ -33,9 +33,12 @@ class ExpiryClock {
            static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
   }
 
-  /// The deadline of what is put now, rounded up.
-  uint64_t DeadlineAfter(uint64_t ttl_ms) const noexcept {
-    return (ExactMicros() + 999) / 1000 + ttl_ms;
+  uint64_t ExactMicros() const noexcept {
+    if (clock_ != nullptr) return clock_->MonotonicMicros();
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000 +
+           static_cast<uint64_t>(now.tv_nsec) / 1000;
   }
   /// Whether it has come; `coarse_ms` was read by the caller, for all that it asks about.
   bool HasCome(uint64_t deadline_ms, uint64_t coarse_ms) const noexcept {
@@ -47,17 +50,37 @@ class ExpiryClock {
  private:
   static constexpr uint64_t kStandstillMs = 1000;
 
-  uint64_t ExactMicros() const noexcept {
-    if (clock_ != nullptr) return clock_->MonotonicMicros();
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<uint64_t>(now.tv_sec) * 1'000'000 +
-           static_cast<uint64_t>(now.tv_nsec) / 1000;
-  }
-
   io::Clock* const clock_;
   bool uses_coarse_ = true;
   uint64_t margin_ms_ = 0;
+};
+
+/// The time of one operation on a cache: read once, when it is first asked for.
+class Moment {
+ public:
+  explicit Moment(const ExpiryClock* clock) noexcept : clock_(clock) {}
+
+  /// As ExpiryClock has it.
+  uint64_t CoarseMillis() noexcept {
+    if (!is_read_) Set(clock_->CoarseMillis());
+    return millis_;
+  }
+  /// The deadline of what is put now, rounded up: reads the exact clock.
+  uint64_t DeadlineAfter(uint64_t ttl_ms) noexcept {
+    const uint64_t now_us = clock_->ExactMicros();
+    Set(now_us / 1000);
+    return (now_us + 999) / 1000 + ttl_ms;
+  }
+
+ private:
+  void Set(uint64_t millis) noexcept {
+    millis_ = millis;
+    is_read_ = true;
+  }
+
+  const ExpiryClock* const clock_;
+  uint64_t millis_ = 0;
+  bool is_read_ = false;
 };
 
 }  // namespace basalt::cache

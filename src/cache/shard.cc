@@ -249,9 +249,15 @@ void Shard::SetDeadline(const Index::Found& found, uint64_t hash, uint64_t deadl
 // ---- Changes ----
 
 Index::Found Shard::Find(uint64_t hash, std::string_view key, Aftermath* after) noexcept {
+  Moment now(common_.clock);
+  return Find(hash, key, &now, after);
+}
+
+Index::Found Shard::Find(uint64_t hash, std::string_view key, Moment* now,
+                         Aftermath* after) noexcept {
   const Index::Found found = index_.Find(hash, key);
   if (!found || (found.word & Word::kExpires) == 0) return found;
-  if (!HasExpired(found, common_.clock->CoarseMillis())) return found;
+  if (!HasExpired(found, now->CoarseMillis())) return found;
   Unlink(found, Removal::kExpired, after);
   return {};
 }
@@ -284,8 +290,8 @@ void Shard::Unlink(const Index::Found& found, Removal reason, Aftermath* after) 
 }
 
 bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* expected,
-                 Aftermath* after) noexcept {
-  const Index::Found found = Find(hash, entry->key(), after);
+                 Moment* now, Aftermath* after) noexcept {
+  const Index::Found found = Find(hash, entry->key(), now, after);
   const bool holds = condition == Condition::kAlways ||
                      (condition == Condition::kIfAbsent && !found) ||
                      (condition == Condition::kIfPresent && found) ||
@@ -329,7 +335,7 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
   const bool makes_room = size_class != 0 && slabs_.free_objects(size_class) < kFreeObjectsMin &&
                           common_.budget->IsWithin(SlabAllocator::kSlabBytes);
   const bool is_filed = deadline_ms == 0 || File(entry, hash, deadline_ms);
-  const uint64_t coarse_ms = wheel_.records() == 0 ? 0 : common_.clock->CoarseMillis();
+  const uint64_t coarse_ms = wheel_.records() == 0 ? 0 : now->CoarseMillis();
   const bool sweeps = wheel_.MayBeDue(coarse_ms) || HasManyStaleRecords();
   const bool is_kept = (!is_filed || joins_queue || makes_room || sweeps) && entry->state.TryPin();
   if (!is_filed && GiveBack(after) == Gave::kSome) File(entry, hash, deadline_ms);
@@ -353,16 +359,18 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
 }
 
 std::optional<bool> Shard::PutAtOnce(uint64_t hash, std::string_view key, std::string_view value,
-                                     uint64_t deadline_ms, Condition condition,
+                                     uint64_t ttl_ms, Condition condition,
                                      Aftermath* after) noexcept {
-  // Meanwhile the entry is written.
+  // Meanwhile the clock is read, which waits for loads but not for this, and the entry is written.
   __builtin_prefetch(&index_.Home(hash));
+  Moment now(common_.clock);
+  const uint64_t deadline_ms = DeadlineAfter(ttl_ms, &now);
   if (deadline_ms != 0) wheel_.PrefetchFor(deadline_ms);
   Entry* const entry = Allocate(key, value.size(), /*within_budget=*/true);
   if (entry == nullptr) return std::nullopt;
   entry->state.Start(deadline_ms);
   if (!value.empty()) std::memcpy(entry->value(), value.data(), value.size());
-  if (Link(entry, hash, condition, nullptr, after)) return true;
+  if (Link(entry, hash, condition, nullptr, &now, after)) return true;
   if (entry->slab_class() == 0) {
     slabs_.FreeOwn(entry, entry->is_extent());
   } else {

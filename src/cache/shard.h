@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -33,6 +34,13 @@ using RetireQueue = BasicRetireQueue<std::atomic, Entry>;
 
 /// The weight that stands before an object.
 inline constexpr size_t kWeightBytes = sizeof(uint64_t);
+
+/// What an entry gets for a time to live, of which 0 is none.
+inline uint64_t DeadlineAfter(uint64_t ttl_ms, Moment* now) noexcept {
+  using State = decltype(Entry::state);
+  if (ttl_ms == 0) return State::kNoDeadline;
+  return std::min(now->DeadlineAfter(ttl_ms), State::kDeadlineMax);
+}
 
 /// What all shards of a cache share.
 struct Common {
@@ -111,12 +119,11 @@ class Shard {
   /// Evicts so that some 4 KiB go back to the budget, for whoever needs them.
   Gave GiveBack(Aftermath* after) noexcept;
   /// Puts an entry, with its deadline set, under its key. False: the condition does not hold.
-  bool Link(Entry* entry, uint64_t hash, Condition condition, const Entry* expected,
+  bool Link(Entry* entry, uint64_t hash, Condition condition, const Entry* expected, Moment* now,
             Aftermath* after) noexcept;
   /// Allocate and Link in one, for small values. Null: there is no room without making some.
   std::optional<bool> PutAtOnce(uint64_t hash, std::string_view key, std::string_view value,
-                                uint64_t deadline_ms, Condition condition,
-                                Aftermath* after) noexcept;
+                                uint64_t ttl_ms, Condition condition, Aftermath* after) noexcept;
   /// The live entry of a key; what has expired is removed.
   Index::Found Find(uint64_t hash, std::string_view key, Aftermath* after) noexcept;
   void Unlink(const Index::Found& found, Removal reason, Aftermath* after) noexcept;
@@ -160,6 +167,7 @@ class Shard {
   uint64_t WeightOf(const Entry* entry) const noexcept;
 
  private:
+  Index::Found Find(uint64_t hash, std::string_view key, Moment* now, Aftermath* after) noexcept;
   void Retire(Entry* entry) noexcept;
   void Collect(Aftermath* after) noexcept;
   void FreeOrDefer(Entry* entry, Aftermath* after) noexcept;
