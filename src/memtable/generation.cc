@@ -88,7 +88,7 @@ struct Generation::Runs {
   std::atomic<uint32_t> tail_readers{0};
 
   // Used by each extension; members, so that a small one allocates less.
-  std::vector<uint32_t> next_watermarks;
+  std::vector<uint32_t> next_watermarks;  // of shards with something new
   std::vector<RunSet::Tail> tails;
   std::vector<SortEntry> spare_entries;
 };
@@ -290,6 +290,7 @@ std::unique_ptr<base::RecordIterator> Generation::NewIterator(uint32_t keyspace,
   };
 
   std::shared_ptr<const RunList> runs;
+  SortedRun own;
   std::vector<uint32_t> watermarks;  // only when the runs do not cover all
   TailReader reader;
   {
@@ -297,6 +298,7 @@ std::unique_ptr<base::RecordIterator> Generation::NewIterator(uint32_t keyspace,
     const bool all_covered = ExtendRuns();
     MergeRuns(&lock, /*all=*/false);
     runs = runs_->set.Of(keyspace);
+    own = runs_->set.FreshOf(keyspace);
     if (!all_covered) {
       watermarks = runs_->watermarks;
       reader.readers = &runs_->tail_readers;
@@ -315,8 +317,9 @@ std::unique_ptr<base::RecordIterator> Generation::NewIterator(uint32_t keyspace,
           return true;
         });
   }
-  return std::make_unique<GenerationIterator>(shared_from_this(), std::move(runs),
-                                              SortedRun::Sort(std::move(beyond)), visible);
+  if (!beyond.empty()) own = SortedRun::Merge(own, SortedRun::Sort(std::move(beyond)));
+  return std::make_unique<GenerationIterator>(shared_from_this(), std::move(runs), std::move(own),
+                                              visible);
 }
 
 void Generation::SortTail() const {
@@ -338,12 +341,18 @@ void Generation::SortAll() const {
 bool Generation::ExtendRuns() const {
   constexpr size_t kSpareEntriesMax = 1024;
   Runs& runs = *runs_;
+  std::array<uint8_t, kShardsMax> new_in;  // the shards that have some
+  size_t shards = 0;
   size_t tail = 0;
   for (size_t i = 0; i < shards_.size(); ++i) {
-    runs.next_watermarks[i] = shards_[i]->order_count();
-    tail += runs.next_watermarks[i] - runs.watermarks[i];
+    const uint32_t count = shards_[i]->order_count();
+    if (count == runs.watermarks[i]) continue;
+    runs.next_watermarks[i] = count;
+    tail += count - runs.watermarks[i];
+    new_in[shards++] = static_cast<uint8_t>(i);
   }
   if (tail == 0) return true;
+  const std::span<const uint8_t> extended(new_in.data(), shards);
 
   runs.tails.clear();
   std::unordered_map<uint32_t, size_t> tail_numbers;  // of all keyspaces but the first
@@ -361,10 +370,9 @@ bool Generation::ExtendRuns() const {
   };
   bool all_covered = true;
   uint64_t covered = 0;
-  for (size_t i = 0; i < shards_.size(); ++i) {
+  for (const uint8_t i : extended) {
     const uint32_t begin = runs.watermarks[i];
     uint32_t& end = runs.next_watermarks[i];
-    if (begin == end) continue;
     shards_[i]->VisitOrder(
         begin, end,
         [&](uint32_t index, const OrderEntry& entry, const Record* record, base::Tag tag) {
@@ -391,9 +399,10 @@ bool Generation::ExtendRuns() const {
     runs.spare_entries.clear();
   }
   runs.tails.clear();
-  runs.watermarks.swap(runs.next_watermarks);
-  for (size_t i = 0; i < shards_.size(); ++i) {
-    if (runs.watermarks[i] != runs.next_watermarks[i]) FreeCovered(i);
+  for (const uint8_t i : extended) {
+    if (runs.watermarks[i] == runs.next_watermarks[i]) continue;
+    runs.watermarks[i] = runs.next_watermarks[i];
+    FreeCovered(i);
   }
   runs.covered.store(runs.covered.load(std::memory_order_relaxed) + covered,
                      std::memory_order_release);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -180,7 +181,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
   uint64_t memory_bytes() const noexcept;
   /// Inserted records, all versions.
   uint64_t record_count() const noexcept;
-  bool empty() const noexcept { return record_count() == 0 && range_deletes() == nullptr; }
+  bool empty() const noexcept {
+    const auto is_empty = [](const auto& shard) { return shard->finished_count() == 0; };
+    return std::all_of(shards_.begin(), shards_.end(), is_empty) && range_deletes() == nullptr;
+  }
   /// The keyspaces of all records.
   void AddKeyspacesTo(std::set<uint32_t>* keyspaces) const;
   /// Of all of them, hidden ones included.

@@ -62,13 +62,27 @@ void GenerationIterator::SeekToLast() {
 }
 
 void GenerationIterator::Seek(std::string_view key, base::Tag tag) {
-  for (Cursor& cursor : cursors_) cursor.cut = cursor.begin + cursor.run->LowerBound(key, tag);
+  Cut(key, tag, /*after_equal=*/false);
   Begin<Direction::kForward>();
 }
 
 void GenerationIterator::SeekForPrev(std::string_view key, base::Tag tag) {
-  for (Cursor& cursor : cursors_) cursor.cut = cursor.begin + cursor.run->UpperBound(key, tag);
+  Cut(key, tag, /*after_equal=*/true);
   Begin<Direction::kBackward>();
+}
+
+// In two passes, so that the runs wait for memory together. Between them `cut` and `near` are where
+// the run looks further, as places in it.
+void GenerationIterator::Cut(std::string_view key, base::Tag tag, bool after_equal) noexcept {
+  for (Cursor& cursor : cursors_) {
+    const auto [begin, end] = cursor.run->Near(key);
+    cursor.cut = cursor.begin + begin;
+    cursor.near = end;
+  }
+  for (Cursor& cursor : cursors_) {
+    const SortedRun::Place near{static_cast<size_t>(cursor.cut - cursor.begin), cursor.near};
+    cursor.cut = cursor.begin + cursor.run->Find(near, key, tag, after_equal);
+  }
 }
 
 void GenerationIterator::Next() {
@@ -146,7 +160,7 @@ void GenerationIterator::Begin() noexcept {
   const size_t fetched_bytes = likely_bytes_;
   ShowNext<direction>();
   for (size_t i = shown_; i != filled_; ++i) {
-    Fetch(WaitingAt(i).record, fetched_bytes, likely_bytes_);
+    Fetch(records_[PlaceOf(i)], fetched_bytes, likely_bytes_);
   }
 }
 
@@ -154,8 +168,8 @@ void GenerationIterator::Begin() noexcept {
 template <GenerationIterator::Direction direction>
 void GenerationIterator::Turn() noexcept {
   while (filled_ != shown_) {
-    Cursor* const cursor = WaitingAt(--filled_).cursor;
-    cursor->cut += direction == Direction::kForward ? 1 : -1;
+    Cursor& cursor = cursors_[cursor_numbers_[PlaceOf(--filled_)]];
+    cursor.cut += direction == Direction::kForward ? 1 : -1;
   }
   Start<direction>();
 }
@@ -165,7 +179,9 @@ void GenerationIterator::Fill(size_t count) noexcept {
   for (; has_more_ && count > 0; --count) {
     const Record* const record = nearest_->Nearest<direction>().record;
     Fetch(record, 0, likely_bytes_);
-    WaitingAt(filled_++) = {record, nearest_};
+    records_[PlaceOf(filled_)] = record;
+    cursor_numbers_[PlaceOf(filled_)] = static_cast<uint16_t>(nearest_ - cursors_.data());
+    ++filled_;
     nearest_->cut += direction == Direction::kForward ? 1 : -1;
     LoadNear<direction>(nearest_);
     has_more_ = nearest_->near < rival_ || Choose<direction>();
@@ -174,7 +190,7 @@ void GenerationIterator::Fill(size_t count) noexcept {
 
 template <GenerationIterator::Direction direction>
 void GenerationIterator::Refill() noexcept {
-  window_ = std::min(window_ + kRefill, kWindowMax);
+  if (filled_ > kWindowFirst) window_ = std::min(window_ + kRefill, kWindowMax);
   Fill<direction>(window_ - (filled_ - shown_));
 }
 
@@ -184,7 +200,7 @@ void GenerationIterator::ShowNext() noexcept {
   for (;; ++shown_) {
     if (filled_ - shown_ + kRefill <= window_ && has_more_) Refill<direction>();
     if (shown_ == filled_) break;
-    if (Show(*WaitingAt(shown_).record)) return;
+    if (Show(*records_[PlaceOf(shown_)])) return;
   }
   valid_ = false;
 }

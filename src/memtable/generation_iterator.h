@@ -37,9 +37,9 @@
 
 namespace basalt::memtable {
 
-/// Walks several runs as one. `runs` (null: none) may hold versions above `visible`, which are
-/// passed over; `own` must not, nor any version that `runs` have. `table` is what keeps all records
-/// alive.
+/// Walks several runs as one. `runs` (null: none) and `own`, which must not have a version that
+/// `runs` have, may hold versions above `visible`, which are passed over. `table` is what keeps all
+/// records alive.
 class GenerationIterator final : public base::RecordIterator {
  public:
   GenerationIterator(std::shared_ptr<const void> table, std::shared_ptr<const RunList> runs,
@@ -61,7 +61,7 @@ class GenerationIterator final : public base::RecordIterator {
     const SortEntry* cut;  // the first entry behind the cut
     uint64_t near = 0;     // ~0 also when there is none
     PrefixShift shift;
-    const SortedRun* run;
+    const SortedRun* run = nullptr;
 
     template <Direction direction>
     bool AtEnd() const noexcept {
@@ -73,10 +73,6 @@ class GenerationIterator final : public base::RecordIterator {
       return direction == Direction::kForward ? cut[0] : cut[-1];
     }
   };
-  struct Waiting {
-    const Record* record;
-    Cursor* cursor;
-  };
   static constexpr size_t kWindowFirst = 12;
   static constexpr size_t kWindowMax = 48;
   static constexpr size_t kRefill = 8;  // so many entries, or more, at a time
@@ -84,6 +80,7 @@ class GenerationIterator final : public base::RecordIterator {
   static_assert(kRefill <= kWindowFirst && kWindowMax <= kWaitingMax);
 
   void AddCursor(const SortedRun& run);
+  void Cut(std::string_view key, base::Tag tag, bool after_equal) noexcept;
   template <Direction direction>
   static void LoadNear(Cursor* cursor) noexcept;
   template <Direction direction>
@@ -104,7 +101,7 @@ class GenerationIterator final : public base::RecordIterator {
   void ShowNext() noexcept;
   bool Show(const Record& record) noexcept;
 
-  Waiting& WaitingAt(size_t i) noexcept { return waiting_[i % kWaitingMax]; }
+  static size_t PlaceOf(size_t number) noexcept { return number % kWaitingMax; }
 
   const std::shared_ptr<const void> table_;
   const std::shared_ptr<const RunList> runs_;
@@ -121,7 +118,8 @@ class GenerationIterator final : public base::RecordIterator {
   size_t filled_ = 0;
   size_t window_ = 0;                     // so many entries it is to have
   size_t likely_bytes_ = sizeof(Record);  // of a record, as the one shown last
-  Waiting waiting_[kWaitingMax];
+  const Record* records_[kWaitingMax];
+  uint16_t cursor_numbers_[kWaitingMax];  // from whose runs they come
 };
 
 }  // namespace basalt::memtable

@@ -10,8 +10,9 @@ namespace {
 // Below this, copying a run costs no more than another run in every list and every search.
 constexpr size_t kTinyEntries = 32;
 
-bool BelongTogether(size_t older, size_t newer) noexcept {
-  return older < kTinyEntries || 2 * newer >= older;
+bool BelongTogether(const SortedRun& older, size_t newer, uint64_t newer_tails) noexcept {
+  return older.size() < kTinyEntries || RunSet::kSizeRatio * newer >= older.size() ||
+         RunSet::kTailRatio * newer_tails >= older.size();
 }
 
 struct Neighbours {
@@ -24,8 +25,11 @@ std::optional<Neighbours> FindMergeable(const RunList& runs) noexcept {
   for (size_t i = runs.size(); i-- > 1;) {
     size_t first = i;
     size_t size = runs[i]->size();
-    while (first > 0 && BelongTogether(runs[first - 1]->size(), size)) {
-      size += runs[--first]->size();
+    uint64_t tails = runs[i]->tails();
+    while (first > 0 && BelongTogether(*runs[first - 1], size, tails)) {
+      --first;
+      size += runs[first]->size();
+      tails += runs[first]->tails();
     }
     if (first != i) return Neighbours{first, i + 1};
   }
@@ -39,19 +43,32 @@ void RunSet::Append(std::span<Tail> tails) {
   for (const Tail& tail : tails) Commit(tail);
 }
 
-// Makes the list with the tail in it. Changes nothing that shows.
+// Makes what Commit puts in place. Changes nothing that shows.
 void RunSet::Prepare(Tail* tail) {
   KeyspaceRuns& held = keyspaces_[tail->keyspace];
   waiting_.reserve(keyspaces_.size());
-  const RunList& runs = *held.runs;
+  if (tail->entries.size() <= kInsertedMax && held.fresh.HasRoomFor(tail->entries.size())) {
+    held.fresh.Reserve();
+    return;
+  }
+  const RunView sorted{tail->entries, SortEntries(tail->entries, sorter_)};
+  if (held.fresh.empty()) {
+    tail->extended = Extend(held, sorted);
+  } else {
+    tail->extended = Extend(held, SortedRun::Merge(held.fresh.view(), sorted));
+  }
+}
 
-  RunView newest{tail->entries, SortEntries(tail->entries, sorter_)};
+// The runs with one more, which is not merged yet or alone in its memory.
+RunSet::Extended RunSet::Extend(const KeyspaceRuns& held, RunView newest) {
+  const RunList& runs = *held.runs;
   SortedRun merged;
   size_t kept = runs.size();
   while (kept > held.frozen) {
     const SortedRun& older = *runs[kept - 1];
     const size_t size = newest.entries.size();
-    if (!BelongTogether(older.size(), size) || older.size() + size > kMergedAtOnceMax) break;
+    if (!BelongTogether(older, size, newest.tails)) break;
+    if (older.size() + size > kMergedAtOnceMax) break;
     merged = SortedRun::Merge(older, newest);
     newest = merged;
     --kept;
@@ -62,23 +79,37 @@ void RunSet::Prepare(Tail* tail) {
   extended->reserve(kept + 1);
   extended->assign(runs.begin(), runs.begin() + static_cast<ptrdiff_t>(kept));
   extended->push_back(std::make_shared<const SortedRun>(std::move(merged)));
-  tail->runs = std::move(extended);
-  tail->kept = kept;
+  return {.runs = std::move(extended), .kept = kept};
 }
 
 void RunSet::Commit(const Tail& tail) noexcept {
   KeyspaceRuns& held = keyspaces_.find(tail.keyspace)->second;
   Add(&entry_count_, tail.entries.size());
-  Add(&run_count_, tail.runs->size() - held.runs->size());
-  uint64_t bytes = tail.runs->back()->memory_bytes();
-  for (size_t i = tail.kept; i < held.runs->size(); ++i) bytes -= (*held.runs)[i]->memory_bytes();
-  Add(&bytes_, bytes);
-  held.runs = tail.runs;
+  if (tail.extended.runs != nullptr) {
+    PutInPlace(tail.keyspace, &held, tail.extended);
+    return;
+  }
+  if (held.fresh.empty()) Add(&run_count_, 1);
+  Add(&bytes_, tail.entries.size() * sizeof(SortEntry));
+  for (const SortEntry& entry : tail.entries) held.fresh.Insert(*entry.record);
+  held.fresh.CountTail();
+}
+
+// What was fresh is in the last of the runs.
+void RunSet::PutInPlace(uint32_t keyspace, KeyspaceRuns* held, const Extended& extended) noexcept {
+  uint64_t bytes = extended.runs->back()->memory_bytes();
+  for (size_t i = extended.kept; i < held->runs->size(); ++i) {
+    bytes -= (*held->runs)[i]->memory_bytes();
+  }
+  Add(&bytes_, bytes - held->fresh.size() * sizeof(SortEntry));
+  Add(&run_count_, extended.runs->size() - held->runs->size() - (held->fresh.empty() ? 0 : 1));
+  held->fresh.Clear();
+  held->runs = extended.runs;
   // Only the last run is new. While a merge is out, PutBack looks at all.
-  const RunList& runs = *held.runs;
-  if (held.frozen == 0 && runs.size() > 1 &&
-      BelongTogether(runs[runs.size() - 2]->size(), runs.back()->size())) {
-    Wait(tail.keyspace, &held);
+  const RunList& runs = *held->runs;
+  if (held->frozen == 0 && runs.size() > 1 &&
+      BelongTogether(*runs[runs.size() - 2], runs.back()->size(), runs.back()->tails())) {
+    Wait(keyspace, held);
   }
 }
 
@@ -91,6 +122,12 @@ void RunSet::Wait(uint32_t keyspace, KeyspaceRuns* held) noexcept {
 std::shared_ptr<const RunList> RunSet::Of(uint32_t keyspace) const {
   const auto found = keyspaces_.find(keyspace);
   return found != keyspaces_.end() ? found->second.runs : nullptr;
+}
+
+SortedRun RunSet::FreshOf(uint32_t keyspace) const {
+  const auto found = keyspaces_.find(keyspace);
+  if (found == keyspaces_.end() || found->second.fresh.empty()) return {};
+  return SortedRun(found->second.fresh.view());
 }
 
 std::vector<uint32_t> RunSet::Keyspaces() const {
@@ -117,8 +154,14 @@ std::optional<RunSet::Merge> RunSet::TakeMerge() {
 
 std::optional<RunSet::Merge> RunSet::TakeMergeOfAll(uint32_t keyspace) {
   const auto found = keyspaces_.find(keyspace);
-  if (found == keyspaces_.end() || found->second.runs->size() < 2) return std::nullopt;
-  return HandOut(keyspace, &found->second, 0, found->second.runs->size());
+  if (found == keyspaces_.end()) return std::nullopt;
+  KeyspaceRuns& held = found->second;
+  if (!held.fresh.empty()) {
+    waiting_.reserve(keyspaces_.size());
+    PutInPlace(keyspace, &held, Extend(held, held.fresh.view()));
+  }
+  if (held.runs->size() < 2) return std::nullopt;
+  return HandOut(keyspace, &held, 0, held.runs->size());
 }
 
 RunSet::Merge RunSet::HandOut(uint32_t keyspace, KeyspaceRuns* held, size_t first, size_t last) {

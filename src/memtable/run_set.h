@@ -9,17 +9,26 @@
 #include <unordered_map>
 #include <vector>
 
+#include "memtable/fresh_run.h"
 #include "memtable/sorted_run.h"
 
-// What has been sorted of a generation: for each keyspace a few runs of falling size.
+// What has been sorted of a generation: for each keyspace a few runs of falling size, and what is
+// fresh.
 //
-//   runs of a keyspace    [ 60'000 | 9'000 | 1'200 | 17 ]   oldest first; each record in one run
-//                           <- frozen ->                    what a merge is reading at this moment
+//   runs of a keyspace    [ 60'000 | 9'000 | 1'200 ] [ 17 ]   oldest first; each record in one run
+//                           <- frozen ->               fresh  what a merge is reading at this
+//                           moment
 //
-// New records become a run of their own behind the others. Two neighbours are merged when the
-// second is at least half as large as the first, or the first is tiny. So n records lie in at most
-// log2 n + 1 runs, and a record is merged again only when its run grows by half: the cost of order
-// is O(log n) a record however often it is asked for.
+// A few new records are put into the fresh run, which changes in place (fresh_run.h). More of them,
+// or those for which it has no room, become a run of their own together with it. Two neighbours are
+// merged when the second is at least half as large as the first, or the first is tiny. So n records
+// lie in at most log2 n + 1 runs, and a record is merged again only when its run grows by half: the
+// cost of order is O(log n) a record however often it is asked for.
+//
+// Each tail stands for an iterator, which looks into every run. So a run that has been made of many
+// tails is merged earlier, with one that has up to eight times as many entries as it has had tails:
+// where there is a scan after every insert there are three or four runs, and merges cost each scan
+// eight copied entries a level, less than a search. Where tails are large this decides nothing.
 //
 // A list of runs never changes; an extension makes another one, of the same runs but for the last.
 // An iterator holds the list of its keyspace, which keeps the runs.
@@ -29,8 +38,9 @@
 // made without the mutex, and put in their place afterwards. Meanwhile others append behind the
 // frozen runs, and merge what they append. One merge is out at a time.
 //
-// Cost of one record after each of n, on average: an allocation of list, run and entries each, half
-// a dozen pointers to runs copied, some 16 entries copied, log n entries merged at 4 ns each.
+// Cost of one record after each of n, on average: its place among the fresh ones, a sixty-fourth of
+// the allocations and the merge that make a run of them, and some ten entries copied for each
+// level.
 
 namespace basalt::memtable {
 
@@ -41,23 +51,35 @@ class RunSet {
  public:
   /// So many entries are merged at once, by Append: some 10 us.
   static constexpr size_t kMergedAtOnceMax = 4096;
+  /// A run is merged with the one before it once it has more than half as many entries,
+  static constexpr size_t kSizeRatio = 2;
+  /// or has been made of more tails than an eighth of the other's entries.
+  static constexpr size_t kTailRatio = 8;
+  /// Tails up to this are put in their places one by one.
+  static constexpr size_t kInsertedMax = 8;
 
   explicit RunSet(Sorter sorter) noexcept : sorter_(sorter) {}
   RunSet(const RunSet&) = delete;
   RunSet& operator=(const RunSet&) = delete;
 
+  /// Runs that are to take the place of others, all but the last of which are the same.
+  struct Extended {
+    std::shared_ptr<const RunList> runs;
+    size_t kept = 0;  // so many are the same
+  };
   /// New records of one keyspace.
   struct Tail {
     uint32_t keyspace = 0;
-    std::vector<SortEntry> entries;         // whose prefixes are KeyPrefix(key, 0); not empty
-    std::shared_ptr<const RunList> runs{};  // for Append's own use
-    size_t kept = 0;                        // the same
+    std::vector<SortEntry> entries;  // whose prefixes are KeyPrefix(key, 0); not empty
+    Extended extended{};             // for Append's own use
   };
   /// Adds all tails, each of another keyspace. Throws std::bad_alloc, and has added none then.
   void Append(std::span<Tail> tails);
 
-  /// Null: it has none.
+  /// Without what is fresh. Null: it never had any.
   std::shared_ptr<const RunList> Of(uint32_t keyspace) const;
+  /// A copy of what is fresh. Throws std::bad_alloc.
+  SortedRun FreshOf(uint32_t keyspace) const;
   std::vector<uint32_t> Keyspaces() const;
 
   /// A merge that is out, of neighbouring runs of one keyspace.
@@ -94,9 +116,12 @@ class RunSet {
     std::shared_ptr<const RunList> runs = std::make_shared<const RunList>();
     size_t frozen = 0;        // runs before this one may be read by the merge that is out
     bool is_waiting = false;  // stands in waiting_
+    FreshRun fresh;           // newer than all runs, and in none
   };
 
   void Prepare(Tail* tail);
+  static Extended Extend(const KeyspaceRuns& held, RunView newest);
+  void PutInPlace(uint32_t keyspace, KeyspaceRuns* held, const Extended& extended) noexcept;
   void Commit(const Tail& tail) noexcept;
   void Wait(uint32_t keyspace, KeyspaceRuns* held) noexcept;
   Merge HandOut(uint32_t keyspace, KeyspaceRuns* held, size_t first, size_t last);

@@ -83,16 +83,20 @@ void MergeAll(RunSet& set, uint32_t keyspace) {
 // Each run in order, and all together what is expected.
 void ExpectHolds(const RunSet& set, uint32_t keyspace, const Versions& versions) {
   std::vector<const Record*> held;
-  const auto runs = set.Of(keyspace);
-  ASSERT_NE(runs, nullptr);
-  for (const auto& run : *runs) {
-    for (size_t i = 0; i < run->size(); ++i) {
-      held.push_back(&(*run)[i]);
+  const auto add = [&held](const SortedRun& run) {
+    for (size_t i = 0; i < run.size(); ++i) {
+      const Record& record = run[i];
+      held.push_back(&record);
+      ASSERT_EQ(run.view().entries[i].prefix, base::KeyPrefix(record.key(), run.view().shared));
       if (i != 0) {
-        ASSERT_LT(CompareRecords((*run)[i - 1], (*run)[i]), 0);
+        ASSERT_LT(CompareRecords(run[i - 1], record), 0);
       }
     }
-  }
+  };
+  const auto runs = set.Of(keyspace);
+  ASSERT_NE(runs, nullptr);
+  for (const auto& run : *runs) ASSERT_NO_FATAL_FAILURE(add(*run));
+  ASSERT_NO_FATAL_FAILURE(add(set.FreshOf(keyspace)));
   std::sort(held.begin(), held.end());
   std::vector<const Record*> expected = versions.Sorted();
   std::sort(expected.begin(), expected.end());
@@ -132,13 +136,20 @@ TEST(RunSet, RunsStayFewAndFallInSizeWhateverTheTails) {
       Append(set, 0, std::move(tail));
       MergeWhatWaits(set);
       const auto runs = set.Of(0);
-      ASSERT_EQ(runs->size(), set.run_count());
-      ASSERT_LE(runs->size(), static_cast<size_t>(std::bit_width(versions.size())));
-      for (size_t i = 1; i < runs->size(); ++i) {
-        ASSERT_LT(2 * (*runs)[i]->size(), (*runs)[i - 1]->size());
+      const SortedRun fresh = set.FreshOf(0);
+      ASSERT_EQ(runs->size() + (fresh.size() != 0 ? 1 : 0), set.run_count());
+      ASSERT_LE(set.run_count(), static_cast<size_t>(std::bit_width(versions.size())) + 1);
+      uint64_t bytes = fresh.size() * sizeof(SortEntry);
+      for (size_t i = 0; i < runs->size(); ++i) {
+        const SortedRun& run = *(*runs)[i];
+        bytes += run.memory_bytes();
+        ASSERT_GE(run.memory_bytes(), run.size() * sizeof(SortEntry));
+        if (i == 0) continue;
+        ASSERT_LT(2 * run.size(), (*runs)[i - 1]->size());
+        ASSERT_LT(RunSet::kTailRatio * run.tails(), (*runs)[i - 1]->size());
       }
       ASSERT_EQ(set.entry_count(), versions.size());
-      ASSERT_EQ(set.memory_bytes(), versions.size() * sizeof(SortEntry));
+      ASSERT_EQ(set.memory_bytes(), bytes);
     }
     ExpectHolds(set, 0, versions);
     MergeAll(set, 0);
@@ -147,16 +158,45 @@ TEST(RunSet, RunsStayFewAndFallInSizeWhateverTheTails) {
   }
 }
 
-TEST(RunSet, AListThatSomebodyHoldsNeverChanges) {
+TEST(RunSet, WhatSomebodyHoldsNeverChanges) {
+  constexpr size_t kMany = RunSet::kInsertedMax + 1;
   Versions versions;
   RunSet set(Sorter::kVector);
+  const auto many = [&](char first) {
+    std::vector<SortEntry> entries;
+    for (size_t i = 0; i < kMany; ++i) entries.push_back(versions.Add(Numbered({&first, 1}, i)));
+    return entries;
+  };
+  Append(set, 0, many('m'));
   Append(set, 0, {versions.Add("b")});
-  const auto before = set.Of(0);
+  const auto runs_before = set.Of(0);
+  const SortedRun fresh_before = set.FreshOf(0);
   Append(set, 0, {versions.Add("a")});
-  ASSERT_EQ(before->size(), 1u);
-  EXPECT_EQ(before->front()->size(), 1u);
-  EXPECT_EQ((*before->front())[0].key(), "b");
-  EXPECT_EQ(set.Of(0)->front()->size(), 2u);
+  EXPECT_EQ(set.FreshOf(0).size(), 2u);
+  Append(set, 0, many('k'));
+  EXPECT_EQ(set.FreshOf(0).size(), 0u);
+  EXPECT_EQ(set.Of(0)->front()->size(), 2 * kMany + 2);
+
+  ASSERT_EQ(runs_before->size(), 1u);
+  EXPECT_EQ(runs_before->front()->size(), kMany);
+  EXPECT_EQ((*runs_before->front())[0].key(), "m0");
+  ASSERT_EQ(fresh_before.size(), 1u);
+  EXPECT_EQ(fresh_before[0].key(), "b");
+}
+
+TEST(RunSet, FreshEntriesKeepTheirOrderWhateverTheirKeysShare) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE(Numbered("seed ", seed));
+    base::Random random(seed);
+    Versions versions;
+    RunSet set(Sorter::kVector);
+    for (size_t i = 0; i < 300; ++i) {
+      const std::string key = random.OneIn(3) ? RandomKey(&random) : Numbered("shared by", i % 7);
+      Append(set, 0, {versions.Add(seed % 2 == 0 ? "all share" + key : key)});
+      ASSERT_NO_FATAL_FAILURE(ExpectHolds(set, 0, versions));
+    }
+    EXPECT_GT(set.FreshOf(0).size(), 0u);
+  }
 }
 
 std::vector<SortEntry> Decimals(Versions* versions, size_t count) {
@@ -189,7 +229,8 @@ TEST(RunSet, OthersAppendBehindAMergeThatIsOut) {
   MergeWhatWaits(set);
   EXPECT_LE(set.run_count(), static_cast<uint64_t>(std::bit_width(versions.size())));
   ExpectHolds(set, 0, versions);
-  EXPECT_EQ(set.memory_bytes(), versions.size() * sizeof(SortEntry));
+  MergeAll(set, 0);
+  EXPECT_EQ(set.memory_bytes(), set.Of(0)->front()->memory_bytes());
 }
 
 TEST(RunSet, AMergeThatIsOutIsCountedAndOneThatFailedChangesNothing) {
@@ -262,6 +303,35 @@ TEST(SortedRun, RunsThatShareDifferentNumbersOfBytesMerge) {
                     base::KeyPrefix(expected[i]->key(), merged.view().shared));
         }
       }
+    }
+  }
+}
+
+// Runs above some size have samples of their entries.
+TEST(SortedRun, ASearchInALargeRunFindsEveryEntryAndWhatLiesBetween) {
+  for (const uint64_t keys : {1, 40, 700, 1'000'000}) {
+    SCOPED_TRACE(Numbered("keys ", keys));
+    base::Random random(keys);
+    Versions versions;
+    std::vector<SortEntry> made;
+    for (int i = 0; i < 3'000; ++i) {
+      made.push_back(versions.Add(Numbered("shared", 2 * random.Below(keys))));
+    }
+    const SortedRun run = SortedRun::Sort(std::move(made));
+    const auto expected = versions.Sorted();
+    for (size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(run.LowerBound(expected[i]->key(), expected[i]->tag), i);
+      ASSERT_EQ(run.UpperBound(expected[i]->key(), expected[i]->tag), i + 1);
+    }
+    for (const std::string& key :
+         {std::string(), std::string("s"), std::string("shared"), std::string("shared9"),
+          std::string("sharee"), Numbered("shared", keys), Numbered("shared", keys + 1)}) {
+      const auto place =
+          std::partition_point(expected.begin(), expected.end(),
+                               [&](const Record* record) { return record->key() < key; });
+      ASSERT_EQ(run.LowerBound(key, base::kNewestTag),
+                static_cast<size_t>(place - expected.begin()))
+          << key;
     }
   }
 }
@@ -495,8 +565,10 @@ TEST(GenerationRuns, MemoryCountsTheRunsInPlaceOfTheOrderThatTheyCover) {
   table->Insert(MustReserve(*table, batch), 1);
   const uint64_t before = table->memory_bytes();
   table->SortTail();
-  // Of some 625 order entries a shard the first chunk has 256; the second one is still open.
-  EXPECT_EQ(table->memory_bytes(), before + 10'000 * sizeof(SortEntry) - 16 * (4 << 10));
+  // Of some 625 order entries a shard the first chunk has 256; the second one is still open. Of the
+  // run's 10,000, 313 are sampled.
+  EXPECT_EQ(table->memory_bytes(),
+            before + 10'000 * sizeof(SortEntry) + 313 * sizeof(uint64_t) - 16 * (4 << 10));
 }
 
 TEST(GenerationRuns, ScansAndMergesOfManyThreadsLoseNothing) {

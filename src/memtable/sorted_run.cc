@@ -12,6 +12,8 @@ base::Tag TagOf(const Record& record) noexcept {
   return record.tag.load(std::memory_order_relaxed);
 }
 
+constexpr size_t kEntriesInLine = 64 / sizeof(SortEntry);
+
 struct Source {
   const SortEntry* at;
   const SortEntry* end;
@@ -22,6 +24,7 @@ struct Source {
 
 SortEntry* CopyShifted(const SortEntry* begin, const SortEntry* end, PrefixShift shift,
                        SortEntry* out) noexcept {
+  if (shift.is_none()) return std::copy(begin, end, out);
   return std::transform(begin, end, out, [shift](const SortEntry& entry) {
     return SortEntry{entry.record, shift(entry.prefix)};
   });
@@ -85,18 +88,20 @@ void MergeFew(Source many, Source few, SortEntry* out) noexcept {
   CopyRest(many, out);
 }
 
-// The first entry whose prefix is not less.
-const SortEntry* LowerByPrefix(std::span<const SortEntry> entries, uint64_t prefix) noexcept {
-  const SortEntry* at = entries.data();
+uint64_t PrefixOf(uint64_t sample) noexcept { return sample; }
+uint64_t PrefixOf(const SortEntry& entry) noexcept { return entry.prefix; }
+
+// How many of the first ones have a smaller prefix.
+template <class Entry>
+size_t CountBelow(std::span<const Entry> entries, uint64_t prefix) noexcept {
+  if (entries.empty()) return 0;
+  const Entry* at = entries.data();
   for (size_t count = entries.size(); count > 1;) {
     const size_t half = count / 2;
     count -= half;
-    // Both places where the next step may look.
-    __builtin_prefetch(at + count / 2);
-    __builtin_prefetch(at + half + count / 2);
-    at += at[half - 1].prefix < prefix ? half : 0;
+    at += PrefixOf(at[half - 1]) < prefix ? half : 0;
   }
-  return at + static_cast<size_t>(at->prefix < prefix);
+  return static_cast<size_t>(at - entries.data()) + static_cast<size_t>(PrefixOf(*at) < prefix);
 }
 
 }  // namespace
@@ -121,11 +126,24 @@ size_t SharedByRuns(const RunView& a, const RunView& b) noexcept {
   return shared == 0 ? 0 : std::min(shared, base::SharedBytes(a.first().key(), b.first().key()));
 }
 
-SortedRun::SortedRun(size_t size, size_t shared)
-    : entries_(std::make_unique_for_overwrite<SortEntry[]>(size)), size_(size), shared_(shared) {}
+SortedRun::SortedRun(size_t size, size_t shared, uint64_t tails)
+    : entries_(std::make_unique_for_overwrite<SortEntry[]>(size)),
+      size_(size),
+      shared_(shared),
+      tails_(tails) {
+  if (const size_t count = sample_count(); count != 0) {
+    samples_ = std::make_unique_for_overwrite<uint64_t[]>(count);
+  }
+}
 
-SortedRun::SortedRun(const RunView& view) : SortedRun(view.entries.size(), view.shared) {
+SortedRun::SortedRun(const RunView& view)
+    : SortedRun(view.entries.size(), view.shared, view.tails) {
   std::copy(view.entries.begin(), view.entries.end(), entries_.get());
+  TakeSamples();
+}
+
+void SortedRun::TakeSamples() noexcept {
+  for (size_t i = 0; i < sample_count(); ++i) samples_[i] = entries_[i * kSampleEvery].prefix;
 }
 
 SortedRun SortedRun::Sort(std::vector<SortEntry> entries, Sorter sorter) {
@@ -141,7 +159,7 @@ SortedRun SortedRun::Merge(RunView a, RunView b) {
   if (b.entries.empty()) return SortedRun(a);
 
   const size_t shared = SharedByRuns(a, b);
-  SortedRun merged(a.entries.size() + b.entries.size(), shared);
+  SortedRun merged(a.entries.size() + b.entries.size(), shared, a.tails + b.tails);
   const auto source = [shared](const RunView& run) {
     const SortEntry* const begin = run.entries.data();
     return Source{begin, begin + run.entries.size(), PrefixShift(run, shared)};
@@ -151,17 +169,30 @@ SortedRun SortedRun::Merge(RunView a, RunView b) {
   } else {
     MergeAlike(source(a), source(b), merged.entries_.get());
   }
+  merged.TakeSamples();
   return merged;
 }
 
-size_t SortedRun::Search(std::string_view key, base::Tag tag, bool after_equal) const noexcept {
-  if (size_ == 0) return 0;
+SortedRun::Place SortedRun::Near(std::string_view key) const noexcept {
+  if (size_ == 0) return {0, 0};
   if (shared_ != 0) {
     const std::string_view shared = entries_[0].record->key().substr(0, shared_);
     if (const int order = key.substr(0, shared_).compare(shared); order != 0) {
-      return order < 0 ? 0 : size_;
+      return order < 0 ? Place{0, 0} : Place{size_, size_};
     }
   }
+  if (samples_ == nullptr) return {0, size_};
+  const uint64_t prefix = base::KeyPrefix(key, shared_);
+  const size_t below =
+      CountBelow(std::span<const uint64_t>(samples_.get(), sample_count()), prefix);
+  if (below == 0) return {0, 1};
+  const Place near{(below - 1) * kSampleEvery, std::min(below * kSampleEvery, size_)};
+  for (size_t i = near.begin; i < near.end; i += kEntriesInLine) __builtin_prefetch(&entries_[i]);
+  return near;
+}
+
+size_t SortedRun::Find(Place near, std::string_view key, base::Tag tag,
+                       bool after_equal) const noexcept {
   const uint64_t prefix = base::KeyPrefix(key, shared_);
   const auto is_before = [&](const SortEntry& entry) {
     if (entry.prefix != prefix) return entry.prefix < prefix;
@@ -169,9 +200,11 @@ size_t SortedRun::Search(std::string_view key, base::Tag tag, bool after_equal) 
     const int order = base::CompareInternal(record.key(), TagOf(record), key, tag);
     return after_equal ? order <= 0 : order < 0;
   };
+  if (near.begin == near.end) return near.begin;
   // Few entries have the same prefix, as a rule, but all may: growing steps again.
   const SortEntry* const end = entries_.get() + size_;
-  const SortEntry* begin = LowerByPrefix({entries_.get(), size_}, prefix);
+  const SortEntry* begin = entries_.get() + near.begin;
+  begin += CountBelow(std::span(begin, near.end - near.begin), prefix);
   size_t step = 1;
   while (step <= static_cast<size_t>(end - begin) && is_before(begin[step - 1])) {
     begin += step;
