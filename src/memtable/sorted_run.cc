@@ -91,7 +91,8 @@ void MergeFew(Source many, Source few, SortEntry* out) noexcept {
 uint64_t PrefixOf(uint64_t sample) noexcept { return sample; }
 uint64_t PrefixOf(const SortEntry& entry) noexcept { return entry.prefix; }
 
-// How many of the first ones have a smaller prefix.
+// How many of the first ones have a smaller prefix. Which half is next cannot be guessed, so
+// nothing branches on it.
 template <class Entry>
 size_t CountBelow(std::span<const Entry> entries, uint64_t prefix) noexcept {
   if (entries.empty()) return 0;
@@ -99,7 +100,8 @@ size_t CountBelow(std::span<const Entry> entries, uint64_t prefix) noexcept {
   for (size_t count = entries.size(); count > 1;) {
     const size_t half = count / 2;
     count -= half;
-    at += PrefixOf(at[half - 1]) < prefix ? half : 0;
+    const bool is_below = PrefixOf(at[half - 1]) < prefix;
+    at += half & (size_t{0} - static_cast<size_t>(is_below));
   }
   return static_cast<size_t>(at - entries.data()) + static_cast<size_t>(PrefixOf(*at) < prefix);
 }
