@@ -15,6 +15,8 @@ Status Corrupt(std::string what) { return Status(StatusCode::kCorruption, std::m
 
 Result<BlockIndex> BlockIndex::InParts(std::shared_ptr<const Block> root, uint64_t begin,
                                        uint64_t end) {
+  // Each block takes more than its trailer before the parts begin.
+  const uint64_t blocks_max = begin / kBlockTrailerBytes;
   BlockIndex index;
   index.root_ = std::move(root);
   index.blocks_of_part_ = index.handle(0).blocks;
@@ -29,7 +31,7 @@ Result<BlockIndex> BlockIndex::InParts(std::shared_ptr<const Block> root, uint64
     begin += handle.payload_bytes + kBlockTrailerBytes;
     const bool is_even = part + 1 == parts ? handle.blocks <= index.blocks_of_part_
                                            : handle.blocks == index.blocks_of_part_;
-    if (handle.blocks == 0 || !is_even) {
+    if (handle.blocks == 0 || !is_even || handle.blocks > blocks_max - index.block_count_) {
       return Corrupt("part " + std::to_string(part) + " cannot list " +
                      std::to_string(handle.blocks) + " blocks");
     }

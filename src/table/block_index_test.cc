@@ -38,7 +38,7 @@ TEST(BlockIndex, ASeparatorIsTheShortestKeyThatSeparates) {
   }
 }
 
-// A root of parts that follow one another from byte 64 on.
+// A root of parts that follow one another from byte 256 on.
 std::shared_ptr<const Block> RootOf(const std::vector<IndexPartHandle>& parts) {
   BlockBuilder builder;
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -52,26 +52,35 @@ std::shared_ptr<const Block> RootOf(const std::vector<IndexPartHandle>& parts) {
 }
 
 TEST(BlockIndex, PartsFillTheirSectionAndListEquallyManyBlocks) {
-  const std::vector<IndexPartHandle> right = {{64, 84, 5}, {164, 34, 5}, {214, 20, 2}};
-  const auto index = BlockIndex::InParts(RootOf(right), 64, 250);
+  const std::vector<IndexPartHandle> right = {{256, 84, 5}, {356, 34, 5}, {406, 20, 2}};
+  const auto index = BlockIndex::InParts(RootOf(right), 256, 442);
   ASSERT_TRUE(index) << index.error().ToString();
   EXPECT_EQ(index->block_count(), 12u);
   EXPECT_EQ(index->PartOf(4), 0u);
   EXPECT_EQ(index->PartOf(5), 1u);
   EXPECT_EQ(index->PartOf(11), 2u);
   EXPECT_EQ(index->FirstBlockOf(2), 10u);
-  EXPECT_FALSE(BlockIndex::InParts(RootOf(right), 63, 250));
-  EXPECT_FALSE(BlockIndex::InParts(RootOf(right), 64, 249));
-  EXPECT_FALSE(BlockIndex::InParts(RootOf(right), 64, 251));
+  EXPECT_FALSE(BlockIndex::InParts(RootOf(right), 255, 442));
+  EXPECT_FALSE(BlockIndex::InParts(RootOf(right), 256, 441));
+  EXPECT_FALSE(BlockIndex::InParts(RootOf(right), 256, 443));
   const std::vector<std::pair<size_t, IndexPartHandle>> changes = {
-      {0, {64, 84, 0}},   {0, {64, 84, 4}},  {1, {164, 34, 6}},          {2, {214, 20, 0}},
-      {2, {214, 20, 6}},  {1, {163, 34, 5}}, {1, {164, 33, 5}},          {2, {214, 21, 2}},
-      {2, {214, ~0u, 2}}, {2, {250, 0, 2}},  {1, {~uint64_t{0}, 34, 5}},
+      {0, {256, 84, 0}},  {0, {256, 84, 4}}, {1, {356, 34, 6}},          {2, {406, 20, 0}},
+      {2, {406, 20, 6}},  {1, {355, 34, 5}}, {1, {356, 33, 5}},          {2, {406, 21, 2}},
+      {2, {406, ~0u, 2}}, {2, {442, 0, 2}},  {1, {~uint64_t{0}, 34, 5}},
   };
   for (size_t i = 0; i < changes.size(); ++i) {
     std::vector<IndexPartHandle> parts = right;
     parts[changes[i].first] = changes[i].second;
-    EXPECT_FALSE(BlockIndex::InParts(RootOf(parts), 64, 250)) << i;
+    EXPECT_FALSE(BlockIndex::InParts(RootOf(parts), 256, 442)) << i;
+  }
+}
+
+TEST(BlockIndex, PartsListNoMoreBlocksThanFitBeforeThem) {
+  for (const uint32_t blocks : {16u, 17u, ~0u}) {
+    EXPECT_EQ(BlockIndex::InParts(RootOf({{256, 84, blocks}}), 256, 356).has_value(), blocks == 16);
+    EXPECT_EQ(
+        BlockIndex::InParts(RootOf({{256, 84, 10}, {356, 34, blocks - 10}}), 256, 406).has_value(),
+        blocks == 16);
   }
 }
 

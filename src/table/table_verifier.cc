@@ -56,13 +56,13 @@ const TableMetadata& TableVerifier::ReadMetadata() {
 }
 
 const Block* TableVerifier::Part(size_t part) {
-  if (part_fault_.ok() && part_ && part_number_ == part) return &*part_;
-  part_number_ = part;
-  auto entries = LoadIndexPart(file_, *lookups_, part, nullptr);
-  part_fault_ = entries.status();
-  if (!entries) return nullptr;
-  part_ = std::move(*entries);
-  return &*part_;
+  if (part_number_ != part) {
+    part_number_ = part;
+    auto entries = LoadIndexPart(file_, *lookups_, part, nullptr);
+    part_fault_ = entries.status();
+    part_ = entries ? std::move(*entries) : BlockRef();
+  }
+  return part_ ? &*part_ : nullptr;
 }
 
 bool TableVerifier::FindEntry(size_t index, IndexEntry* entry) {

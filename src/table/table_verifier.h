@@ -58,8 +58,8 @@ class TableVerifier {
   const OnFault& on_fault_;
   std::unique_ptr<TableMetadata> all_metadata_;
   const TableMetadata* lookups_ = nullptr;
-  BlockRef part_;  // of an index in parts
-  size_t part_number_ = 0;
+  BlockRef part_;                  // of an index in parts
+  size_t part_number_ = SIZE_MAX;  // none yet
   Status part_fault_;
   TableProperties census_;
   std::vector<uint32_t> record_counts_;       // of the blocks; 0: unreadable
