@@ -240,6 +240,15 @@ TEST(Log, ARecordIsWrittenAtOnceWhereThatIsACopyIntoMemory) {
   EXPECT_EQ(RecoverAll(fs.get(), 0, 5).payloads, TestPayloads(1, 5));
 }
 
+// After a write that failed behind LSN 1: the next record takes its LSN.
+void ExpectLsn2InANewFile(Log* log, io::FileSystem* fs) {
+  Lsn lsn = 0;
+  ASSERT_TRUE(Append(log, TestPayload(2), &lsn).ok());
+  EXPECT_EQ(lsn, 2U);
+  EXPECT_EQ(CountLogFiles(fs), 2U) << "a sealed file is never written again";
+  ASSERT_TRUE(log->Sync(2).ok());
+}
+
 TEST(Log, ARecordThatCannotBeWrittenAtOnceSealsItsFileAndLeavesItsLsn) {
   const auto fs = NewTestFileSystem();
   const auto log = StartLog(fs.get());
@@ -249,11 +258,7 @@ TEST(Log, ARecordThatCannotBeWrittenAtOnceSealsItsFileAndLeavesItsLsn) {
   EXPECT_EQ(log->last_lsn(), 1U);
   EXPECT_FALSE(failed.is_written());
   EXPECT_EQ(log->Wait(failed).code(), StatusCode::kIoError);
-  Lsn lsn = 0;
-  ASSERT_TRUE(Append(log.get(), TestPayload(2), &lsn).ok());
-  EXPECT_EQ(lsn, 2U);
-  EXPECT_EQ(CountLogFiles(fs.get()), 2U) << "a sealed file is never written again";
-  ASSERT_TRUE(log->Sync(2).ok());
+  ASSERT_NO_FATAL_FAILURE(ExpectLsn2InANewFile(log.get(), fs.get()));
   EXPECT_EQ(RecoverAll(fs.get(), 0, 2).payloads, TestPayloads(1, 2));
 }
 
@@ -275,12 +280,7 @@ TEST(Log, FailedWriteFailsItsGroupAndAllBehindItAndGivesTheirLsnsAgain) {
     EXPECT_EQ(log->Wait(second).code(), failed.code());
     EXPECT_EQ(log->Wait(fourth).code(), failed.code());
     EXPECT_EQ(log->last_lsn(), 1U);
-
-    Lsn lsn = 0;
-    ASSERT_TRUE(Append(log.get(), TestPayload(2), &lsn).ok());
-    EXPECT_EQ(lsn, 2U);
-    EXPECT_EQ(CountLogFiles(fs.get()), 2U) << "a sealed file is never written again";
-    ASSERT_TRUE(log->Sync(2).ok());
+    ASSERT_NO_FATAL_FAILURE(ExpectLsn2InANewFile(log.get(), fs.get()));
     EXPECT_EQ(RecoverAll(fs.get(), 0, 2).payloads, TestPayloads(1, 2));
   }
 }
