@@ -15,6 +15,7 @@
 #include "bench/cache_targets.h"
 #include "bench/cache_ticks.h"
 #include "bench/cache_workloads.h"
+#include "bench/options.h"
 #include "bench/report.h"
 #include "bench/text.h"
 
@@ -105,33 +106,18 @@ int Run(const CacheSettings& settings) {
   return 0;
 }
 
-}  // namespace
-}  // namespace basalt::bench
-
-int main(int argc, char** argv) {
-  const std::vector<std::string> all_subjects = basalt::bench::AllSubjectNames();
-  const std::vector<std::string> all_benchmarks = basalt::bench::AllBenchmarks();
-  basalt::bench::CacheSettings settings;
-  std::vector<std::string> subjects = all_subjects;
-  std::vector<std::string> benchmarks = all_benchmarks;
+int Main(int argc, char** argv) {
+  CacheSettings settings;
+  std::vector<std::string> subjects = AllSubjectNames();
+  std::vector<std::string> benchmarks = AllBenchmarks();
   bool quick = false;
 
   CLI::App app("Compares Basalt's cache with other caches and concurrent maps.", "cache_bench");
-  app.add_option("--output", settings.output, "Where the figures go, as JSON")
-      ->capture_default_str();
-  app.add_option("--subjects", subjects, "Which caches, separated by commas")
-      ->delimiter(',')
-      ->check(CLI::IsMember(all_subjects));
-  app.add_option("--benchmarks", benchmarks, "Which benchmarks, separated by commas")
-      ->delimiter(',')
-      ->check(CLI::IsMember(all_benchmarks));
-  app.add_option("--threads", settings.threads, "Numbers of threads, separated by commas")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  auto* runs = app.add_option("--runs", settings.runs, "Rounds; figures are medians over them")
-                   ->capture_default_str()
-                   ->check(CLI::Range(1, 1'000));
+  AddOutput(&app, &settings.output);
+  AddChoice(&app, "--subjects", "caches", &subjects);
+  AddChoice(&app, "--benchmarks", "benchmarks", &benchmarks);
+  AddThreads(&app, &settings.threads);
+  const auto* runs = AddRuns(&app, &settings.runs);
   app.add_flag("--quick", quick, "Fewer operations, and one round unless said otherwise");
   CLI11_PARSE(app, argc, argv);
 
@@ -142,5 +128,10 @@ int main(int argc, char** argv) {
   }
   settings.subjects.insert(subjects.begin(), subjects.end());
   settings.benchmarks.insert(benchmarks.begin(), benchmarks.end());
-  return basalt::bench::Run(settings);
+  return Run(settings);
 }
+
+}  // namespace
+}  // namespace basalt::bench
+
+int main(int argc, char** argv) { return basalt::bench::Main(argc, argv); }

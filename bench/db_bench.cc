@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/gates.h"
+#include "bench/options.h"
 #include "bench/report.h"
 #include "bench/round.h"
 #include "bench/subject.h"
@@ -90,34 +91,22 @@ int Run(const Settings& settings) {
   return 0;
 }
 
-}  // namespace
-}  // namespace basalt::bench
-
-int main(int argc, char** argv) {
-  using basalt::bench::kBenchmarks;
-  const std::vector<std::string> all_subjects = {"basalt", "leveldb", "rocksdb", "lmdb"};
-  basalt::bench::Settings settings;
-  std::vector<std::string> subjects = all_subjects;
+int Main(int argc, char** argv) {
+  Settings settings;
+  std::vector<std::string> subjects = {"basalt", "leveldb", "rocksdb", "lmdb"};
   std::vector<std::string> benchmarks = kBenchmarks;
 
   CLI::App app("Compares Basalt with LevelDB, RocksDB and LMDB.", "db_bench");
-  app.add_option("--output", settings.output, "Where the figures go, as JSON")
-      ->capture_default_str();
+  AddOutput(&app, &settings.output);
   app.add_option("--dir", settings.directory,
                  "Scratch directory on the disk to measure; emptied first, removed after")
       ->capture_default_str();
-  app.add_option("--subjects", subjects, "Which stores, separated by commas")
-      ->delimiter(',')
-      ->check(CLI::IsMember(all_subjects));
-  app.add_option("--benchmarks", benchmarks, "Which benchmarks, separated by commas")
-      ->delimiter(',')
-      ->check(CLI::IsMember(kBenchmarks));
+  AddChoice(&app, "--subjects", "stores", &subjects);
+  AddChoice(&app, "--benchmarks", "benchmarks", &benchmarks);
   auto* keys = app.add_option("--keys", settings.keys, "Keys in a store")
                    ->capture_default_str()
                    ->check(CLI::Range(1'000U, 100'000'000U));
-  auto* runs = app.add_option("--runs", settings.runs, "Rounds; figures are medians over them")
-                   ->capture_default_str()
-                   ->check(CLI::Range(1, 1'000));
+  const auto* runs = AddRuns(&app, &settings.runs);
   app.add_flag("--quick", settings.quick, "100,000 keys and one round, unless said otherwise");
   CLI11_PARSE(app, argc, argv);
 
@@ -125,5 +114,10 @@ int main(int argc, char** argv) {
   if (settings.quick && runs->count() == 0) settings.runs = 1;
   settings.subjects.insert(subjects.begin(), subjects.end());
   settings.benchmarks.insert(benchmarks.begin(), benchmarks.end());
-  return basalt::bench::Run(settings);
+  return Run(settings);
 }
+
+}  // namespace
+}  // namespace basalt::bench
+
+int main(int argc, char** argv) { return basalt::bench::Main(argc, argv); }

@@ -15,6 +15,7 @@
 #include "bench/memtable_report.h"
 #include "bench/memtable_subject.h"
 #include "bench/memtable_workloads.h"
+#include "bench/options.h"
 #include "bench/report.h"
 
 namespace basalt::bench {
@@ -92,16 +93,10 @@ int Run(const MemTableSettings& settings) {
   return 0;
 }
 
-}  // namespace
-}  // namespace basalt::bench
-
-int main(int argc, char** argv) {
-  const std::vector<std::string> all_subjects =
-      basalt::bench::NamesOf(basalt::bench::AllSubjects());
-  const std::vector<std::string> all_benchmarks = basalt::bench::AllBenchmarks();
-  basalt::bench::MemTableSettings settings;
-  std::vector<std::string> subjects = all_subjects;
-  std::vector<std::string> benchmarks = all_benchmarks;
+int Main(int argc, char** argv) {
+  MemTableSettings settings;
+  std::vector<std::string> subjects = NamesOf(AllSubjects());
+  std::vector<std::string> benchmarks = AllBenchmarks();
   bool quick = false;
 
   CLI::App app("Compares Basalt's memtable with RocksDB's and with ordered maps.",
@@ -112,24 +107,14 @@ int main(int argc, char** argv) {
       "  memtable_bench --quick                          everything on few records, once\n"
       "  memtable_bench --subjects basalt,rocksdb --benchmarks write,get --threads 1\n"
       "  memtable_bench --subjects basalt --benchmarks lifecycle,floor --runs 3");
-  app.add_option("--output", settings.output, "Where the figures go, as JSON")
-      ->capture_default_str();
-  app.add_option("--subjects", subjects, "Which stores, separated by commas")
-      ->delimiter(',')
-      ->check(CLI::IsMember(all_subjects));
-  app.add_option("--benchmarks", benchmarks, "Which benchmarks, separated by commas")
-      ->delimiter(',')
-      ->check(CLI::IsMember(all_benchmarks));
-  app.add_option("--threads", settings.threads, "Numbers of threads, separated by commas")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
+  AddOutput(&app, &settings.output);
+  AddChoice(&app, "--subjects", "stores", &subjects);
+  AddChoice(&app, "--benchmarks", "benchmarks", &benchmarks);
+  AddThreads(&app, &settings.threads);
   auto* records = app.add_option("--records", settings.records, "Records of a store")
                       ->check(CLI::Range(10'000, 10'000'000))
                       ->capture_default_str();
-  auto* runs = app.add_option("--runs", settings.runs, "Rounds; figures are medians over them")
-                   ->capture_default_str()
-                   ->check(CLI::Range(1, 1'000));
+  const auto* runs = AddRuns(&app, &settings.runs);
   app.add_flag("--quick", quick, "Fewer records, and one round unless said otherwise");
   CLI11_PARSE(app, argc, argv);
 
@@ -141,5 +126,10 @@ int main(int argc, char** argv) {
   }
   settings.subjects.insert(subjects.begin(), subjects.end());
   settings.benchmarks.insert(benchmarks.begin(), benchmarks.end());
-  return basalt::bench::Run(settings);
+  return Run(settings);
 }
+
+}  // namespace
+}  // namespace basalt::bench
+
+int main(int argc, char** argv) { return basalt::bench::Main(argc, argv); }

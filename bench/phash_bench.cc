@@ -16,6 +16,7 @@
 #include <tuple>
 #include <vector>
 
+#include "bench/options.h"
 #include "bench/phash_measure.h"
 #include "bench/report.h"
 #include "bench/text.h"
@@ -306,15 +307,9 @@ int Run(const Settings& settings, const std::string& self) {
   return 0;
 }
 
-}  // namespace
-}  // namespace basalt::bench
-
-int main(int argc, char** argv) {
-  using basalt::bench::AllSubjects;
-  basalt::bench::Settings settings;
-  std::vector<std::string> names;
-  for (const auto& subject : AllSubjects()) names.push_back(subject.name);
-  settings.subjects = names;
+int Main(int argc, char** argv) {
+  Settings settings;
+  for (const auto& subject : AllSubjects()) settings.subjects.push_back(subject.name);
   bool quick = false;
   std::string measured;
 
@@ -326,13 +321,10 @@ int main(int argc, char** argv) {
       "  phash_bench --quick                              everything on few keys, once\n"
       "  phash_bench --keys 1000000                       a minute\n"
       "  phash_bench --subjects basalt,phast_plus --threads 1");
-  app.add_option("--output", settings.output, "Where the figures go, as JSON")
-      ->capture_default_str();
+  AddOutput(&app, &settings.output);
   app.add_option("--peers", settings.peers, "The program that bench/phash_peers/build made")
       ->capture_default_str();
-  app.add_option("--subjects", settings.subjects, "Which subjects, separated by commas")
-      ->delimiter(',')
-      ->check(CLI::IsMember(names));
+  AddChoice(&app, "--subjects", "subjects", &settings.subjects);
   auto* keys = app.add_option("--keys", settings.keys, "Numbers of keys, separated by commas")
                    ->delimiter(',')
                    ->check(CLI::Range(1'000, 1'000'000'000));
@@ -340,9 +332,7 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::Range(1, 256));
   app.add_option("--seed", settings.seed, "Of the first round's keys")->capture_default_str();
-  auto* runs = app.add_option("--runs", settings.runs, "Rounds; figures are medians over them")
-                   ->capture_default_str()
-                   ->check(CLI::Range(1, 1'000));
+  const auto* runs = AddRuns(&app, &settings.runs);
   app.add_flag("--quick", quick, "100,000 keys, and one round unless said otherwise");
   app.add_option("--measure", measured, "")->group("");
   CLI11_PARSE(app, argc, argv);
@@ -350,13 +340,11 @@ int main(int argc, char** argv) {
   if (!measured.empty()) {
     const auto subject =
         std::ranges::find(AllSubjects(), measured, [](const auto& each) { return each.name; });
-    if (subject == AllSubjects().end())
-      basalt::bench::Fail("measure " + measured, "no such subject");
-    const auto figures = subject->is_set
-                             ? basalt::bench::MeasureSet(measured, settings.keys[0], settings.seed)
-                             : basalt::bench::MeasureFunction(measured, settings.keys[0],
-                                                              settings.threads[0], settings.seed);
-    std::printf("%s\n", basalt::bench::ToLine(figures).c_str());
+    if (subject == AllSubjects().end()) Fail("measure " + measured, "no such subject");
+    const auto figures = subject->is_set ? MeasureSet(measured, settings.keys[0], settings.seed)
+                                         : MeasureFunction(measured, settings.keys[0],
+                                                           settings.threads[0], settings.seed);
+    std::printf("%s\n", ToLine(figures).c_str());
     return 0;
   }
   if (quick && runs->count() == 0) settings.runs = 1;
@@ -371,5 +359,10 @@ int main(int argc, char** argv) {
           ->is_peer_program;
     });
   }
-  return basalt::bench::Run(settings, std::filesystem::read_symlink("/proc/self/exe").string());
+  return Run(settings, std::filesystem::read_symlink("/proc/self/exe").string());
 }
+
+}  // namespace
+}  // namespace basalt::bench
+
+int main(int argc, char** argv) { return basalt::bench::Main(argc, argv); }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bench/cache_ticks.h"
+#include "bench/options.h"
 #include "bench/report.h"
 #include "bench/shared_map_measure.h"
 #include "bench/shared_map_report.h"
@@ -129,15 +130,9 @@ int Run(const Settings& settings) {
   return 0;
 }
 
-}  // namespace
-}  // namespace basalt::bench
-
-int main(int argc, char** argv) {
-  using basalt::bench::AllSubjects;
-  basalt::bench::Settings settings;
-  std::vector<std::string> names;
-  for (const auto& subject : AllSubjects()) names.push_back(subject.name);
-  settings.subjects = names;
+int Main(int argc, char** argv) {
+  Settings settings;
+  for (const auto& subject : AllSubjects()) settings.subjects.push_back(subject.name);
   bool quick = false;
 
   CLI::App app("Compares maps that many processes read, and hash tables in memory.",
@@ -149,25 +144,25 @@ int main(int argc, char** argv) {
       "  shared_map_bench --quick                         everything on few keys, once\n"
       "  shared_map_bench --keys 1000000 --runs 3         minutes\n"
       "  shared_map_bench --subjects basalt_fixed,lmdb    only these");
-  app.add_option("--output", settings.output, "Where the figures go, as JSON")
-      ->capture_default_str();
+  AddOutput(&app, &settings.output);
   app.add_option("--dir", settings.directory, "Where the maps' files go; removed at the end")
       ->capture_default_str();
-  app.add_option("--subjects", settings.subjects, "Which subjects, separated by commas")
-      ->delimiter(',')
-      ->check(CLI::IsMember(names));
+  AddChoice(&app, "--subjects", "subjects", &settings.subjects);
   auto* keys = app.add_option("--keys", settings.keys, "Numbers of keys, separated by commas")
                    ->delimiter(',')
-                   ->check(CLI::Range(uint64_t{1'000}, basalt::bench::kSharedMapRecordsMax));
+                   ->check(CLI::Range(uint64_t{1'000}, kSharedMapRecordsMax));
   app.add_option("--seed", settings.seed, "Of the first round's records")->capture_default_str();
-  auto* runs = app.add_option("--runs", settings.runs, "Rounds; figures are medians over them")
-                   ->capture_default_str()
-                   ->check(CLI::Range(1, 1'000));
+  const auto* runs = AddRuns(&app, &settings.runs);
   app.add_flag("--quick", quick, "100,000 keys, and one round unless said otherwise");
   CLI11_PARSE(app, argc, argv);
 
   if (quick) settings.operations = 100'000;
   if (quick && runs->count() == 0) settings.runs = 1;
   if (quick && keys->count() == 0) settings.keys = {100'000};
-  return basalt::bench::Run(settings);
+  return Run(settings);
 }
+
+}  // namespace
+}  // namespace basalt::bench
+
+int main(int argc, char** argv) { return basalt::bench::Main(argc, argv); }
