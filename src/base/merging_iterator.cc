@@ -66,6 +66,14 @@ class MergingIterator final : public base::RecordIterator {
     child.Prev();
     Advanced(child);
   }
+  /// Of the others, those that have the key win next.
+  void SkipVersions() override {
+    if (!forward_) Turn();
+    if (!status_.ok()) return;
+    base::RecordIterator& child = Winner();
+    child.SkipVersions();
+    Advanced(child);
+  }
 
  private:
   struct Entry {

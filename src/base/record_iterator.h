@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "basalt/status.h"
@@ -39,6 +40,12 @@ class RecordIterator {
   virtual void FinishSeek(std::string_view key, Tag tag) { Seek(key, tag); }
   virtual void Next() = 0;
   virtual void Prev() = 0;
+  /// To a later record, past more versions of the present key than one, if more follow: as many as
+  /// one seek can pass.
+  virtual void SkipVersions() {
+    const std::string key(key_);
+    Seek(key, 0);
+  }
 
  protected:
   RecordIterator() = default;

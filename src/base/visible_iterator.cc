@@ -129,17 +129,25 @@ class VisibleIterator final : public Iterator {
     Invalidate();
   }
 
+  /// A seek costs about as much as so many steps to records that no cache holds.
+  static constexpr uint64_t kManyVersions = 16;
+
   /// To the first visible record at or after the source's; `skip`: older versions of found_key_ do
   /// not count.
   void FindForward(bool skip) {
     backward_ = false;
     is_merged_ = false;
-    for (uint64_t passed = 0; source()->Valid(); source()->Next(), ++passed) {
+    uint64_t versions = 0;  // of found_key_, passed
+    for (uint64_t passed = 0; source()->Valid(); PassOne(versions), ++passed) {
       if (passed == View::kManyHidden) TellOfMany();
       const std::string_view key = source()->key();
       if (upper_ && key >= *upper_) break;
+      if (skip && IsFound(key)) {
+        ++versions;
+        continue;
+      }
+      versions = 0;
       if (TagSequence(source()->tag()) > view_.at) continue;
-      if (skip && IsFound(key)) continue;
       Remember(key);
       skip = true;
       if (TagKind(source()->tag()) == RecordKind::kMerge && !IsCovered()) {
@@ -153,6 +161,14 @@ class VisibleIterator final : public Iterator {
       }
     }
     End();
+  }
+
+  void PassOne(uint64_t versions) {
+    if (versions < kManyVersions) [[likely]] {
+      source()->Next();
+    } else {
+      source()->SkipVersions();
+    }
   }
 
   /// The source stands at the newest visible version, a merge: passes all that it builds on.
@@ -206,7 +222,13 @@ class VisibleIterator final : public Iterator {
       merges_.clear();
       std::optional<std::string> below;
       uint64_t expiry_ms = 0;
+      uint64_t versions = 0;
       for (; source()->Valid() && IsFound(source()->key()); source()->Prev()) {
+        if (++versions == kManyVersions && PassByNewest(&found, &expiry_ms)) {
+          merges_.clear();
+          below.reset();
+          break;
+        }
         const Tag tag = source()->tag();
         if (TagSequence(tag) > view_.at || IsCovered()) continue;
         if (TagKind(tag) == RecordKind::kMerge) {
@@ -235,6 +257,27 @@ class VisibleIterator final : public Iterator {
       }
     }
     End();
+  }
+
+  /// Backward, among many versions of found_key_: takes the newest visible one by a seek instead of
+  /// passing all, and leaves the source before the key, or at an error. False: that is a merge,
+  /// which builds on others; the source is where it was.
+  bool PassByNewest(bool* is_put, uint64_t* expiry_ms) {
+    const Tag present = source()->tag();
+    source()->Seek(found_key_, SeekTag(view_.at));
+    if (!source()->status().ok()) return true;
+    const bool counts = source()->Valid() && IsFound(source()->key()) && !IsCovered();
+    if (counts && TagKind(source()->tag()) == RecordKind::kMerge) {
+      source()->SeekForPrev(found_key_, present);
+      return !source()->Valid();
+    }
+    *is_put = counts && TagKind(source()->tag()) == RecordKind::kPut;
+    if (*is_put) {
+      value_ = Kept(source()->value(), &value_copy_);
+      *expiry_ms = source()->time_ms();
+    }
+    source()->SeekForPrev(found_key_, kNewestTag);
+    return true;
   }
 
   void TellOfMany() {

@@ -1,0 +1,227 @@
+#include "base/visible_iterator.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/merge_operator.h"
+#include "base/merging_iterator.h"
+#include "base/random.h"
+#include "table/test_records.h"
+
+namespace basalt::table {
+namespace {
+
+using Contents = std::map<std::string, std::string>;
+
+std::string AppendValue(const std::string& operand) {
+  return static_cast<char>(MergeOperator::kAppend) + operand;
+}
+
+// So many versions have keys at most in `Versions`; some more than are passed one by one.
+const std::vector<uint64_t> kVersionCounts = {1, 2, 5, 15, 16, 17, 18, 60};
+
+// Sorted versions of a few keys with unique sequence numbers from 1 on, of all kinds.
+std::vector<Record> Versions(base::Random* random) {
+  std::vector<std::string> keys;
+  for (uint64_t key = random->Below(6) + 1; key > 0; --key) {
+    const uint64_t versions = kVersionCounts[random->Below(kVersionCounts.size())];
+    keys.insert(keys.end(), versions, Numbered("key", key));
+  }
+  for (size_t i = keys.size() - 1; i > 0; --i) std::swap(keys[i], keys[random->Below(i + 1)]);
+  const uint64_t merges_of_100 = std::vector<uint64_t>{0, 20, 99}[random->Below(3)];
+  std::vector<Record> records;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const uint64_t kind = random->Below(100);
+    if (kind < merges_of_100) {
+      records.push_back(Merge(keys[i], i + 1, AppendValue(Numbered("+", i)), 1));
+    } else if (kind % 5 == 0) {
+      records.push_back(Delete(keys[i], i + 1));
+    } else {
+      records.push_back(Put(keys[i], i + 1, Numbered("value", i), kind % 5 == 1 ? 10 : 0));
+    }
+  }
+  Sort(&records);
+  return records;
+}
+
+// What a reader at `at` sees at moment 20, found by looking at every version.
+Contents Seen(const std::vector<Record>& records, base::SequenceNumber at,
+              const base::RangeCover& ranges) {
+  std::map<std::string, std::vector<const Record*>> versions;  // newest first
+  for (const Record& record : records) {
+    if (base::TagSequence(record.tag) <= at) versions[record.key].push_back(&record);
+  }
+  Contents seen;
+  for (const auto& [key, newest_first] : versions) {
+    std::vector<base::PendingMerge> merges;
+    const Record* below = nullptr;
+    for (const Record* record : newest_first) {
+      if (ranges.Covers(key, base::TagSequence(record->tag))) break;
+      const RecordKind kind = base::TagKind(record->tag);
+      if (kind == RecordKind::kPut) below = record;
+      if (kind != RecordKind::kMerge) break;
+      merges.push_back({record->value, record->time_ms});
+    }
+    constexpr uint64_t kNow = 20;
+    uint64_t expiry_ms = below == nullptr ? 0 : below->time_ms;
+    std::optional<std::string> value;
+    if (below != nullptr) value = below->value;
+    if (!merges.empty()) {
+      auto merged = base::ApplyMerges(
+          merges, value ? std::optional<std::string_view>(*value) : std::nullopt, expiry_ms, kNow);
+      value = merged->value;
+      expiry_ms = merged->expiry_ms;
+    }
+    if (value && (expiry_ms == 0 || expiry_ms > kNow)) seen[key] = *value;
+  }
+  return seen;
+}
+
+std::unique_ptr<base::RecordIterator> Dealt(const std::vector<Record>& records, size_t children,
+                                            base::Random* random) {
+  std::vector<std::vector<Record>> hands(children);
+  for (const Record& record : records) hands[random->Below(children)].push_back(record);
+  std::vector<std::unique_ptr<base::RecordIterator>> iterators;
+  for (auto& hand : hands) iterators.push_back(std::make_unique<VectorIterator>(std::move(hand)));
+  return base::NewMergingIterator(std::move(iterators));
+}
+
+// Counts what is asked of it.
+class CountingIterator final : public base::RecordIterator {
+ public:
+  CountingIterator(std::vector<Record> records, uint64_t* moves)
+      : inner_(std::move(records)), moves_(*moves) {}
+
+  void SeekToFirst() override {
+    Count([&] { inner_.SeekToFirst(); });
+  }
+  void SeekToLast() override {
+    Count([&] { inner_.SeekToLast(); });
+  }
+  void Seek(std::string_view key, base::Tag tag) override {
+    Count([&] { inner_.Seek(key, tag); });
+  }
+  void SeekForPrev(std::string_view key, base::Tag tag) override {
+    Count([&] { inner_.SeekForPrev(key, tag); });
+  }
+  void Next() override {
+    Count([&] { inner_.Next(); });
+  }
+  void Prev() override {
+    Count([&] { inner_.Prev(); });
+  }
+
+ private:
+  template <class Move>
+  void Count(Move move) {
+    ++moves_;
+    move();
+    valid_ = inner_.Valid();
+    if (!valid_) return;
+    key_ = inner_.key();
+    tag_ = inner_.tag();
+    time_ms_ = inner_.time_ms();
+    value_ = inner_.value();
+  }
+
+  VectorIterator inner_;
+  uint64_t& moves_;
+};
+
+TEST(VisibleIterator, ShowsWhatAReaderSeesHoweverManyVersionsThereAre) {
+  for (uint64_t seed = 1; seed <= 1'500; ++seed) {
+    SCOPED_TRACE(seed);
+    base::Random random(seed);
+    const std::vector<Record> records = Versions(&random);
+    const base::SequenceNumber at =
+        random.OneIn(2) ? base::kMaxSequence : random.Below(records.size() + 1);
+    std::vector<base::RangeCover::Range> ranges;
+    if (random.OneIn(3)) ranges.push_back({"key2", "key4", random.Below(records.size()) + 1});
+    const auto cover = std::make_shared<base::RangeCover>(ranges);
+    const Contents seen = Seen(records, at, *cover);
+
+    const auto it =
+        base::NewVisibleIterator({.ranges = cover,
+                                  .at = at,
+                                  .now_ms = 20,
+                                  .source = Dealt(records, random.Below(4) + 1, &random),
+                                  .records_stay = random.OneIn(2)},
+                                 {});
+    Contents forward;
+    for (it->SeekToFirst(); it->Valid(); it->Next()) forward.emplace(it->key(), it->value());
+    EXPECT_EQ(forward, seen);
+    Contents backward;
+    for (it->SeekToLast(); it->Valid(); it->Prev()) backward.emplace(it->key(), it->value());
+    EXPECT_EQ(backward, seen);
+
+    // To and fro, beside the same walk over what is seen.
+    for (int walk = 0; walk < 4; ++walk) {
+      const std::string target = Numbered("key", random.Below(8));
+      auto expected = seen.lower_bound(target);
+      it->Seek(target);
+      while (expected != seen.end()) {
+        ASSERT_TRUE(it->Valid());
+        ASSERT_EQ(it->key(), expected->first);
+        ASSERT_EQ(it->value(), expected->second);
+        if (random.OneIn(8)) break;
+        if (random.OneIn(2) && expected != seen.begin()) {
+          --expected;
+          it->Prev();
+        } else {
+          ++expected;
+          it->Next();
+        }
+      }
+      if (expected == seen.end()) {
+        ASSERT_FALSE(it->Valid());
+      }
+      ASSERT_TRUE(it->status().ok());
+    }
+  }
+}
+
+TEST(VisibleIterator, PassesManyVersionsOfAKeyInFewMoves) {
+  constexpr uint64_t kVersions = 100'000;
+  std::vector<Record> records = {Put("a", 1, "first"), Put("c", 2, "last")};
+  for (uint64_t i = 0; i < kVersions; ++i) records.push_back(Put("b", 3 + i, Numbered("v", i)));
+  Sort(&records);
+  uint64_t moves = 0;
+  const auto it =
+      base::NewVisibleIterator({.source = std::make_unique<CountingIterator>(records, &moves)}, {});
+  std::string seen;
+  for (it->SeekToFirst(); it->Valid(); it->Next()) seen.append(it->value()).append(" ");
+  for (it->SeekToLast(); it->Valid(); it->Prev()) seen.append(it->value()).append(" ");
+  EXPECT_EQ(seen, "first v99999 last last v99999 first ");
+  EXPECT_LT(moves, 1'000U);
+}
+
+TEST(VisibleIterator, AnErrorAmongManyVersionsEndsTheWalk) {
+  std::vector<Record> records = {Put("a", 1, "first")};
+  for (uint64_t i = 0; i < 1'000; ++i) records.push_back(Put("b", 2 + i, "v"));
+  Sort(&records);
+  const Status broken(StatusCode::kIoError, "no disk");
+  for (const bool forward : {true, false}) {
+    auto owned = std::make_unique<VectorIterator>(records);
+    VectorIterator* const source = owned.get();
+    const auto it = base::NewVisibleIterator({.source = std::move(owned)}, {});
+    it->Seek("b");
+    ASSERT_TRUE(it->Valid());
+    source->Break(broken);
+    if (forward) {
+      it->Next();
+    } else {
+      it->SeekToLast();
+    }
+    EXPECT_FALSE(it->Valid());
+    EXPECT_EQ(it->status().code(), StatusCode::kIoError);
+  }
+}
+
+}  // namespace
+}  // namespace basalt::table
