@@ -379,6 +379,27 @@ TEST(HandleLifetime, ADatabaseCanBeReopenedAsSoonAsItsHandleIsGone) {
   }
 }
 
+// Timers fire, are set anew and cancelled, while handles come and go.
+TEST(HandleLifetime, EndsTimersAtAnyMoment) {
+  const auto environment = SmallEnvironment();
+  base::Random random(1);
+  for (int round = 0; round < 200; ++round) {
+    auto db = OpenIn(environment);
+    for (uint64_t i = 0; i < 100; ++i) {
+      const auto ttl = std::chrono::milliseconds(1 + random.Below(4));
+      ASSERT_TRUE(db->Put("key" + std::to_string(i), "value", {.ttl = ttl}).ok());
+    }
+    ASSERT_TRUE(db->Flush().ok());
+    std::unique_ptr<Iterator> it;
+    if (random.OneIn(2)) it = db->NewIterator();
+    std::this_thread::sleep_for(std::chrono::microseconds(random.Below(6'000)));
+    if (random.OneIn(2)) {
+      ASSERT_TRUE(db->Close().ok());
+    }
+    db.reset();
+  }
+}
+
 TEST(HandleLifetime, CloseEndsIteratorsAndSnapshotsWithAClearError) {
   const auto db = OpenSmall();
   ASSERT_TRUE(db->Put("key", "value").ok());

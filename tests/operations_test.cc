@@ -412,6 +412,110 @@ TEST_P(Operations, TheDefaultTtlIsForPutsThatNameNone) {
   EXPECT_EQ(Scan(), "b=1 ");
 }
 
+class IdleDatabase : public testing::Test {
+ protected:
+  IdleDatabase() {
+    environment_.fs = &fs_;
+    environment_.clock = &clock_;
+    environment_.executor = &executor_;
+    Open();
+  }
+  void Open(DBOptions options = {}) {
+    options.memory_budget = 64 << 20;
+    db_ = db::OpenDatabase("/db", options, environment_).value();
+  }
+  void Fill(milliseconds ttl) {
+    for (int i = 0; i < 1'000; ++i) {
+      ASSERT_TRUE(db_->Put("key" + std::to_string(i), "x", {.ttl = ttl}).ok());
+    }
+    ASSERT_TRUE(db_->Flush().ok());
+    executor_.RunAll();
+  }
+  /// Nobody calls meanwhile. Gives how many jobs have run.
+  size_t Wait(milliseconds time) {
+    clock_.Advance(1'000 * static_cast<uint64_t>(time.count()));
+    executor_.Elapse(time);
+    return executor_.RunAll();
+  }
+  uint64_t Records() const {
+    uint64_t records = 0;
+    for (const LevelStats& level : db_->GetStats().levels) records += level.records;
+    return records;
+  }
+
+  io::SimFileSystem fs_;
+  io::SimClock clock_;
+  io::ManualExecutor executor_;
+  db::Environment environment_;
+  std::unique_ptr<DB> db_;
+};
+
+TEST_F(IdleDatabase, GivesBackWhatHasExpired) {
+  Fill(seconds(100));
+  EXPECT_EQ(Wait(milliseconds(99'999)), 0U);
+  EXPECT_EQ(Records(), 1'000U);
+  EXPECT_GT(Wait(milliseconds(1)), 0U);
+  EXPECT_EQ(Records(), 0U);
+  EXPECT_EQ(Wait(std::chrono::hours(10'000)), 0U) << "nothing is left that time could change";
+}
+
+TEST_F(IdleDatabase, LooksAgainEachHourForClocksMayDriftApart) {
+  Fill(std::chrono::hours(30));
+  EXPECT_EQ(Wait(std::chrono::hours(1)), 1U);
+  clock_.Advance(1'000'000ULL * 3'600 * 29);  // the machine sleeps
+  EXPECT_EQ(Records(), 1'000U);
+  executor_.Elapse(std::chrono::hours(1));
+  executor_.RunAll();
+  EXPECT_EQ(Records(), 0U);
+}
+
+TEST_F(IdleDatabase, KnowsAfterOpeningWhatIsDue) {
+  Fill(seconds(100));
+  ASSERT_TRUE(db_->Close().ok());
+  db_.reset();
+  EXPECT_EQ(Wait(seconds(50)), 0U) << "a closed database has no timer";
+  Open();
+  Wait(seconds(50));
+  EXPECT_EQ(Records(), 0U);
+}
+
+TEST_F(IdleDatabase, RewritesItsTablesAfterAMonth) {
+  Fill(milliseconds(0));
+  const uint64_t compactions = db_->GetStats().compactions;
+  for (int hour = 0; hour < 24 * 30 - 1; ++hour) Wait(std::chrono::hours(1));
+  EXPECT_EQ(db_->GetStats().compactions, compactions);
+  Wait(std::chrono::hours(1));
+  EXPECT_EQ(db_->GetStats().compactions, compactions + 1);
+  EXPECT_EQ(Records(), 1'000U);
+}
+
+TEST_F(IdleDatabase, IsNotKeptByItsTimer) {
+  Fill(seconds(100));
+  const auto it = db_->NewIterator();
+  db_.reset();  // the iterator keeps it
+  EXPECT_EQ(Wait(seconds(100)), 0U);
+  it->SeekToFirst();
+  EXPECT_TRUE(it->Valid());
+  // Nothing else does: the lock is free.
+  const auto reader = db::OpenDatabaseReadOnly("/db", {}, environment_).value();
+  EXPECT_EQ(Wait(seconds(100)), 0U);
+}
+
+TEST_F(IdleDatabase, MayBeDestroyedByACallbackOfItsOwnJob) {
+  db_.reset();
+  DBOptions options;
+  options.on_event = [this](const Event& event) {
+    if (event.kind == Event::Kind::kCompaction) db_.reset();
+  };
+  Open(options);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(db_->Put("a" + std::to_string(i), "stays").ok());
+  Fill(seconds(100));
+  EXPECT_GT(Wait(seconds(100)), 0U);
+  EXPECT_EQ(db_, nullptr);
+  Open();  // its timer, of a day, does not hold the lock
+  EXPECT_EQ(Records(), 100U);
+}
+
 TEST(Scans, DeletesThatAScanHasToPassAreFlushedAndCompactedAway) {
   io::SimFileSystem fs;
   io::SimClock clock;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 
 namespace basalt::base {
@@ -11,6 +13,18 @@ class Executor {
 
   /// Takes a job; it runs later, exactly once, on some thread, never inside this call.
   virtual void Schedule(std::function<void()> job) = 0;
+
+  /// Of a job that waits for its time.
+  enum class Timer : uint64_t { kNone = 0 };
+
+  /// Takes a job that is scheduled once `delay` has passed. kNone: it was dropped, since this
+  /// executor knows no time.
+  virtual Timer ScheduleAfter([[maybe_unused]] std::chrono::milliseconds delay,
+                              [[maybe_unused]] std::function<void()> job) {
+    return Timer::kNone;
+  }
+  /// Drops a job whose time has not come. False: it has come, the job runs or has run.
+  virtual bool Cancel([[maybe_unused]] Timer timer) { return false; }
 
   /// Called by whoever is about to wait for a job: an executor without threads of its own runs one
   /// job here and answers true; others answer false at once.

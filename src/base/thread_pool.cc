@@ -6,6 +6,7 @@
 #include <array>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -17,10 +18,15 @@
 namespace basalt::base {
 
 struct ThreadPool::Queue {
-  std::mutex mutex;
+  using Clock = std::chrono::steady_clock;
+
+  std::mutex mutex;  // Covers the rest.
   std::condition_variable changed;
-  std::deque<std::function<void()>> jobs;  // Guarded by mutex.
-  bool ending = false;                     // Guarded by mutex. Threads end once there are no jobs.
+  std::deque<std::function<void()>> jobs;
+  std::map<std::pair<Clock::time_point, Timer>, std::function<void()>>
+      timed;            // by when they are due
+  uint64_t timers = 0;  // ever made
+  bool ending = false;  // Threads end once there are no jobs.
 };
 
 namespace {
@@ -94,14 +100,59 @@ void ThreadPool::Schedule(std::function<void()> job) {
   queue_->changed.notify_one();
 }
 
+ThreadPool::Timer ThreadPool::ScheduleAfter(std::chrono::milliseconds delay,
+                                            std::function<void()> job) {
+  Timer timer;
+  {
+    const std::lock_guard lock(queue_->mutex);
+    timer = Timer{++queue_->timers};
+    queue_->timed.emplace(std::pair(Queue::Clock::now() + delay, timer), std::move(job));
+  }
+  // Whoever waits has to wait for this one from now on: the thread that is woken for a job that
+  // comes next may be busy with it for long.
+  queue_->changed.notify_all();
+  return timer;
+}
+
+bool ThreadPool::Cancel(Timer timer) {
+  decltype(Queue::timed)::node_type cancelled;  // destroyed outside the lock
+  const std::lock_guard lock(queue_->mutex);
+  auto& timed = queue_->timed;
+  const auto place =
+      std::ranges::find(timed, timer, [](const auto& entry) { return entry.first.second; });
+  if (place == timed.end()) return false;
+  cancelled = timed.extract(place);
+  return true;
+}
+
+/// Waits for a job; null: the pool ends.
+std::function<void()> ThreadPool::TakeJob(Queue* queue, std::unique_lock<std::mutex>& lock) {
+  while (true) {
+    auto& timed = queue->timed;
+    if (!timed.empty() && !queue->ending && timed.begin()->first.first <= Queue::Clock::now()) {
+      return std::move(timed.extract(timed.begin()).mapped());
+    }
+    if (!queue->jobs.empty()) {
+      std::function<void()> job = std::move(queue->jobs.front());
+      queue->jobs.pop_front();
+      return job;
+    }
+    if (queue->ending) return nullptr;
+    if (timed.empty()) {
+      queue->changed.wait(lock);
+    } else {
+      const Queue::Clock::time_point due = timed.begin()->first.first;  // it may go meanwhile
+      queue->changed.wait_until(lock, due);
+    }
+  }
+}
+
 void ThreadPool::RunJobs(const std::shared_ptr<Queue>& queue) noexcept {
   queue_of_this_thread = queue.get();
   std::unique_lock lock(queue->mutex);
   while (true) {
-    queue->changed.wait(lock, [&] { return queue->ending || !queue->jobs.empty(); });
-    if (queue->jobs.empty()) return;
-    std::function<void()> job = std::move(queue->jobs.front());
-    queue->jobs.pop_front();
+    std::function<void()> job = TakeJob(queue.get(), lock);
+    if (job == nullptr) return;
     lock.unlock();
     job();
     job = nullptr;  // What the job holds is destroyed outside the lock.

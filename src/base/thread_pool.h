@@ -1,9 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -30,6 +32,10 @@ class ThreadPool final : public Executor {
 
   /// Takes a job; never blocks, never runs it inside the call. Any thread, jobs included.
   void Schedule(std::function<void()> job) override;
+  /// Time that the machine sleeps does not count. Where the pool is destroyed before, the job is
+  /// dropped.
+  Timer ScheduleAfter(std::chrono::milliseconds delay, std::function<void()> job) override;
+  bool Cancel(Timer timer) override;
 
   size_t thread_count() const noexcept { return threads_.size(); }
 
@@ -48,6 +54,7 @@ class ThreadPool final : public Executor {
   ThreadPool();
   static Result<std::unique_ptr<ThreadPool>> Create(size_t threads, Priority priority);
   static Result<ThreadPool*> SharedOf(Priority priority, size_t threads);
+  static std::function<void()> TakeJob(Queue* queue, std::unique_lock<std::mutex>& lock);
   static void RunJobs(const std::shared_ptr<Queue>& queue) noexcept;
 
   std::shared_ptr<Queue> queue_;

@@ -155,6 +155,94 @@ TEST(ThreadPool, AForkedChildHasASharedPoolOfItsOwn) {
   EXPECT_EQ(status, 0);
 }
 
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+TEST(ThreadPool, ATimedJobRunsOnceWhenItsTimeHasCome) {
+  for (const size_t threads : {1U, 3U}) {
+    const auto pool = ThreadPool::Create(threads).value();
+    const auto start = steady_clock::now();
+    std::promise<void> first;
+    std::promise<void> last;
+    std::atomic<int> order{0};
+    pool->ScheduleAfter(milliseconds(40), [&] {
+      EXPECT_EQ(++order, 2);
+      EXPECT_GE(steady_clock::now() - start, milliseconds(40));
+      last.set_value();
+    });
+    // It comes later and is due sooner; threads wait for the other one already.
+    std::this_thread::sleep_for(milliseconds(5));
+    const auto timer = pool->ScheduleAfter(milliseconds(5), [&] {
+      EXPECT_EQ(++order, 1);
+      first.set_value();
+    });
+    first.get_future().wait();
+    last.get_future().wait();
+    EXPECT_FALSE(pool->Cancel(timer));
+  }
+}
+
+TEST(ThreadPool, ATimedJobComesBeforeAnEndlessQueue) {
+  const auto pool = ThreadPool::Create(1).value();
+  std::atomic<bool> has_come{false};
+  std::function<void()> again = [&] {
+    if (!has_come) pool->Schedule(again);
+  };
+  pool->Schedule(again);
+  std::promise<void> ran;
+  pool->ScheduleAfter(milliseconds(1), [&] {
+    has_come = true;
+    ran.set_value();
+  });
+  ran.get_future().wait();
+}
+
+TEST(ThreadPool, ACancelledJobDoesNotRunAndIsDestroyed) {
+  const auto pool = ThreadPool::Create(2).value();
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> watch = held;
+  const auto timer = pool->ScheduleAfter(
+      std::chrono::hours(1), [held = std::move(held)] { FAIL() << "it was cancelled"; });
+  EXPECT_NE(timer, Executor::Timer::kNone);
+  EXPECT_TRUE(pool->Cancel(timer));
+  EXPECT_TRUE(watch.expired());
+  EXPECT_FALSE(pool->Cancel(timer));
+  EXPECT_FALSE(pool->Cancel(Executor::Timer::kNone));
+}
+
+TEST(ThreadPool, DestructionDropsJobsWhoseTimeHasNotCome) {
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> watch = held;
+  {
+    const auto pool = ThreadPool::Create(2).value();
+    pool->ScheduleAfter(std::chrono::hours(1), [held = std::move(held)] { FAIL(); });
+  }
+  EXPECT_TRUE(watch.expired());
+}
+
+TEST(ThreadPool, EachTimedJobEitherRunsOrIsCancelled) {
+  constexpr int kThreads = 4;
+  constexpr int kJobs = 2'000;
+  std::atomic<int> ran{0};
+  std::atomic<int> cancelled{0};
+  {
+    const auto pool = ThreadPool::Create(2).value();
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < kJobs; ++i) {
+          const auto timer = pool->ScheduleAfter(milliseconds((i + t) % 3), [&] { ++ran; });
+          if (i % 2 == 0) std::this_thread::yield();
+          if (pool->Cancel(timer)) ++cancelled;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    pool->Schedule([] {});
+  }
+  EXPECT_EQ(ran + cancelled, kThreads * kJobs);
+}
+
 TEST(ThreadPool, HasNoThreadToLendToAWaiter) {
   EXPECT_FALSE(ThreadPool::Create(1).value()->RunOne());
 }

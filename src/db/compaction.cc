@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <utility>
 
@@ -107,8 +108,46 @@ std::optional<CompactionJob> Core::PickJob() const {
 }
 
 void Core::ScheduleCompaction() {
-  if (compaction_scheduled_ || !PickJob()) return;
-  compaction_scheduled_ = Schedule(&Core::CompactionTask);
+  if (compaction_scheduled_) return;
+  if (PickJob()) compaction_scheduled_ = Schedule(&Core::CompactionTask);
+  if (!compaction_scheduled_) SetTimer();
+}
+
+// The timer runs while nobody looks: where a job is scheduled, its end asks again. It counts the
+// executor's time, the tables' moments are wall time, and the two may drift apart, by any amount
+// when the machine sleeps. So it is at most an hour late.
+void Core::SetTimer() {
+  if (mode_ == Mode::kReadOnly || Ending()) return;
+  const uint64_t now_ms = WallMillis();
+  const uint64_t due_ms = NextDueMs(*state_->version, now_ms);
+  if (due_ms == 0) return CancelTimer();
+  constexpr uint64_t kHourMs = 3'600'000;
+  const uint64_t delay_ms = std::min(due_ms - now_ms, kHourMs);
+  // One that comes sooner, or has just come, sets the next.
+  if (timer_ != base::Executor::Timer::kNone && timer_ms_ <= now_ms + delay_ms) return;
+  CancelTimer();
+  if (timer_ != base::Executor::Timer::kNone) return;
+  jobs_->Begin();
+  try {
+    timer_ = environment_.executor->ScheduleAfter(std::chrono::milliseconds(delay_ms),
+                                                  JobOf(&Core::TimerTask));
+  } catch (const std::bad_alloc&) {
+    // The next flush or job looks again.
+  }
+  timer_ms_ = now_ms + delay_ms;
+  if (timer_ == base::Executor::Timer::kNone) jobs_->End();
+}
+
+void Core::CancelTimer() {
+  if (timer_ == base::Executor::Timer::kNone || !environment_.executor->Cancel(timer_)) return;
+  timer_ = base::Executor::Timer::kNone;
+  jobs_->End();
+}
+
+void Core::TimerTask() {
+  const std::scoped_lock lock(mutex_);
+  timer_ = base::Executor::Timer::kNone;
+  ScheduleCompaction();
 }
 
 void Core::Begin(const CompactionJob& job) {

@@ -259,10 +259,13 @@ bool IsDense(const TableFile& table) {
   return properties.deletes >= kDenseDeletesMin && properties.deletes > properties.records / 2;
 }
 
+bool MostlyExpires(const TableFile& table) {
+  return table.properties().expiring > table.properties().records / 2;
+}
+
 bool IsExpired(const TableFile& table, uint64_t now_ms) {
-  const table::TableProperties& properties = table.properties();
-  return properties.latest_expiry_ms > 0 && properties.latest_expiry_ms <= now_ms &&
-         properties.expiring > properties.records / 2;
+  const uint64_t latest_ms = table.properties().latest_expiry_ms;
+  return latest_ms > 0 && latest_ms <= now_ms && MostlyExpires(table);
 }
 
 /// A time of 0 is not known.
@@ -715,6 +718,24 @@ std::optional<CompactionJob> PickCompaction(const Version& version, const Compac
     }
   }
   return {};
+}
+
+// A moment too many does no harm: nothing is found to be due then.
+uint64_t NextDueMs(const Version& version, uint64_t now_ms) {
+  uint64_t next_ms = 0;
+  const auto consider = [&](uint64_t due_ms) {
+    if (due_ms > now_ms && (next_ms == 0 || due_ms < next_ms)) next_ms = due_ms;
+  };
+  for (const auto& tree : version.trees()) {
+    for (size_t level = 0; level < Tree::kLevels; ++level) {
+      for (const auto& table : tree->levels[level]) {
+        if (MostlyExpires(*table)) consider(table->properties().latest_expiry_ms);
+        if (table->created_ms() == 0) continue;
+        consider(table->created_ms() + (level == kLastLevel ? kDayMs : kAgeMs));
+      }
+    }
+  }
+  return next_ms;
 }
 
 std::optional<CompactionJob> PickRange(const Tree& tree, std::optional<std::string_view> begin,

@@ -80,6 +80,10 @@ using RunningJobs = std::span<const CompactionJob* const>;
 std::optional<CompactionJob> PickCompaction(const Version& version, const CompactionLimits& limits,
                                             RunningJobs running = {});
 
+/// The next moment (wall ms) after `now_ms` at which time alone may make a table due: ask
+/// PickCompaction then. 0: there is none. O(tables).
+uint64_t NextDueMs(const Version& version, uint64_t now_ms);
+
 /// Merges all that holds keys in [begin, end] (unset: open) into the tree's last level; nothing
 /// when there is nothing to merge, or a table of it is busy (`is_busy` then says so). What lies in
 /// the last level already is rewritten only when that drops something (`limits`; defaults:

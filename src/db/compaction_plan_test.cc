@@ -733,6 +733,47 @@ TEST(CompactionPlan, ATableThatWasNotRewrittenForAMonthIsPushedDown) {
   EXPECT_FALSE(Pick(last, limits));
 }
 
+TEST(CompactionPlan, TimeAloneMakesATableDueOnlyAtAForetoldMoment) {
+  constexpr uint64_t kStepMs = kDayMs / 4;
+  constexpr uint64_t kSteps = 4 * 40;
+  uint64_t foretold = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    base::Random random(seed);
+    Tree tree;
+    for (const size_t level : {size_t{0}, kLast - 1, kLast}) {
+      const char* const keys[] = {"a", "b", "c", "d", "e", "f"};
+      for (size_t i = random.Below(3); i < 3; ++i) {
+        tree.levels[level].push_back(Make({.smallest = keys[2 * i],
+                                           .largest = keys[2 * i + 1],
+                                           .bytes = level == kLast ? 10'000U : 100U,
+                                           .deletes = random.OneIn(4) ? random.Below(400) : 0,
+                                           .expiring = random.OneIn(2) ? random.Below(1001) : 0,
+                                           .latest_expiry_ms = random.Below(kSteps) * kStepMs,
+                                           .created_ms = random.Below(20) * kStepMs}));
+      }
+    }
+    const Version version = VersionOf(tree);
+    CompactionLimits limits = Limits();
+    limits.oldest_needed = 10;
+    // Time goes on while nothing is done.
+    std::optional<uint64_t> next_ms;  // foretold when nothing was due
+    for (uint64_t step = 20; step < kSteps; ++step) {
+      limits.now_ms = step * kStepMs;
+      const bool is_due = PickCompaction(version, limits).has_value();
+      if (is_due && next_ms) {
+        EXPECT_GT(*next_ms, limits.now_ms - kStepMs) << "seed " << seed;
+        EXPECT_LE(*next_ms, limits.now_ms) << "seed " << seed << ": it would have been missed";
+        ++foretold;
+      }
+      if (is_due) break;
+      next_ms = NextDueMs(version, limits.now_ms);
+      EXPECT_TRUE(*next_ms == 0 || *next_ms > limits.now_ms);
+    }
+  }
+  EXPECT_GT(foretold, 100U);
+  EXPECT_EQ(NextDueMs(Version(), 0), 0U);
+}
+
 // Ranges
 
 std::optional<CompactionJob> PickAll(const Tree& tree, const CompactionLimits& limits = {}) {

@@ -149,6 +149,7 @@ Status Core::Close() {
   queue_->Drain(queued);
   {
     std::unique_lock lock(mutex_);
+    CancelTimer();
     changed_.notify_all();
     WaitUntil(lock, [&] { return !flushing_ && running_.empty(); });
   }
@@ -208,17 +209,21 @@ uint64_t Core::WallMillis() const noexcept {
   return std::max(latest, now);
 }
 
+std::function<void()> Core::JobOf(void (Core::*job)()) {
+  return [self = shared_from_this(), jobs = jobs_, job]() mutable {
+    const Core* const outer = std::exchange(job_of, self.get());
+    ((*self).*job)();
+    job_of = outer;
+    // Whoever waits for this job's end may count on its reference being gone.
+    self.reset();
+    jobs->End();
+  };
+}
+
 bool Core::Schedule(void (Core::*job)()) {
   jobs_->Begin();
   try {
-    environment_.executor->Schedule([self = shared_from_this(), jobs = jobs_, job]() mutable {
-      const Core* const outer = std::exchange(job_of, self.get());
-      ((*self).*job)();
-      job_of = outer;
-      // Whoever waits for this job's end may count on its reference being gone.
-      self.reset();
-      jobs->End();
-    });
+    environment_.executor->Schedule(JobOf(job));
   } catch (const std::bad_alloc&) {
     jobs_->End();
     return false;
@@ -227,9 +232,13 @@ bool Core::Schedule(void (Core::*job)()) {
 }
 
 void Core::LetGo() {
-  if (fork_generation_ != base::ForkGeneration() || job_of == this) return;
+  if (fork_generation_ != base::ForkGeneration()) return;
   handle_gone_.store(true, std::memory_order_release);
-  jobs_->WaitForAll(environment_.executor);
+  {
+    const std::scoped_lock lock(mutex_);
+    CancelTimer();
+  }
+  if (job_of != this) jobs_->WaitForAll(environment_.executor);
 }
 
 void Core::Notify(const Event& event) const {

@@ -278,6 +278,12 @@ class Core : public std::enable_shared_from_this<Core> {
   bool Ending() const noexcept;
   /// Under mutex_.
   void ScheduleCompaction();
+  /// Under mutex_: sees to it that compaction is thought of again when time alone makes a table
+  /// due, also if nothing else happens until then.
+  void SetTimer();
+  /// Under mutex_. One that has come runs all the same.
+  void CancelTimer();
+  void TimerTask();
   CompactionLimits Limits() const;
   std::optional<CompactionJob> PickJob() const;
   void CompactionTask();
@@ -324,8 +330,9 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<const ReadState> Replace(std::shared_ptr<const ReadState> state);
   void Retire(std::shared_ptr<const ReadState> state);
 
-  /// Jobs keep the core alive until they end. Under mutex_; false when memory for the job cannot be
-  /// had.
+  /// A job for the executor, which keeps the core alive until it ends. jobs_ has to count it.
+  std::function<void()> JobOf(void (Core::*job)());
+  /// Under mutex_; false when memory for the job cannot be had.
   bool Schedule(void (Core::*job)());
   /// Waits on changed_ until `done()`, running background jobs here when the executor wants that.
   template <class Done>
@@ -401,6 +408,8 @@ class Core : public std::enable_shared_from_this<Core> {
   bool flush_scheduled_ = false;
   std::vector<const CompactionJob*> running_;
   bool compaction_scheduled_ = false;
+  base::Executor::Timer timer_ = base::Executor::Timer::kNone;  // of the TimerTask that waits
+  uint64_t timer_ms_ = 0;                                       // when that is due
   uint32_t manual_compactions_ = 0;  // that wait for tables; no other one begins
   uint64_t flush_attempts_ = 0;      // ended, with either outcome
   Status flush_error_;               // of the last attempt

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "base/executor.h"
 #include "base/random.h"
@@ -24,15 +27,22 @@ class ManualExecutor final : public base::Executor {
   void Schedule(std::function<void()> job) override;
   /// Runs one job; false when none waits.
   bool RunOne() override;
+  Timer ScheduleAfter(std::chrono::milliseconds delay, std::function<void()> job) override;
+  bool Cancel(Timer timer) override;
+  /// Lets time pass, which stands still otherwise: what becomes due is scheduled.
+  void Elapse(std::chrono::milliseconds time);
   /// Runs jobs, also those scheduled meanwhile, until none waits. Gives their number.
   size_t RunAll();
-  /// Jobs that wait.
+  /// Jobs that wait to be run; those whose time has not come do not count.
   size_t pending() const;
 
  private:
   mutable std::mutex mutex_;  // Covers the rest; not held while a job runs.
   std::deque<std::function<void()>> jobs_;
   std::optional<base::Random> random_;
+  std::map<std::pair<std::chrono::milliseconds, Timer>, std::function<void()>> timed_;
+  std::chrono::milliseconds now_{0};
+  uint64_t timers_ = 0;  // ever made
 };
 
 }  // namespace basalt::io

@@ -63,6 +63,24 @@ TEST(ManualExecutor, AJobMayScheduleAndRunOthers) {
   EXPECT_EQ(order, (std::vector<int>{1, 3, 2}));
 }
 
+TEST(ManualExecutor, TimedJobsWaitUntilTimeIsLetPass) {
+  using std::chrono::milliseconds;
+  ManualExecutor executor;
+  std::vector<int> order;
+  executor.ScheduleAfter(milliseconds(20), [&] { order.push_back(20); });
+  executor.ScheduleAfter(milliseconds(10), [&] { order.push_back(10); });
+  const auto timer = executor.ScheduleAfter(milliseconds(10), [&] { order.push_back(11); });
+  executor.Elapse(milliseconds(9));
+  EXPECT_EQ(executor.RunAll(), 0u);
+  EXPECT_TRUE(executor.Cancel(timer));
+  EXPECT_FALSE(executor.Cancel(timer));
+  executor.Elapse(milliseconds(1));
+  EXPECT_EQ(executor.pending(), 1u);
+  executor.Elapse(milliseconds(100));
+  EXPECT_EQ(executor.RunAll(), 2u);
+  EXPECT_EQ(order, (std::vector<int>{10, 20}));
+}
+
 TEST(ManualExecutor, ThreadsMayScheduleAtOnce) {
   ManualExecutor executor;
   std::vector<std::thread> threads;

@@ -322,6 +322,7 @@ class Runner {
         return {};
       case OperationKind::kWait:
         clock_.Advance(1'000 * operation.count);
+        executor_.Elapse(std::chrono::milliseconds(operation.count));
         return {};
       case OperationKind::kRenew:
         return RenewSecond();
