@@ -592,6 +592,18 @@ TEST_F(SharedMapProcesses, AnotherUserWhoMayOnlyReadReads) {
   ExpectAllRightAtTheEnd();
 }
 
+TEST_F(SharedMapProcesses, LogsKeepTheSizeThatTheirListsName) {
+  const auto map = SharedMap::Open(path(), {.optimize_in_background = false}).value();
+  // Through several segments.
+  const std::string value(1'000, 'v');
+  for (int i = 0; i < 1'000; ++i) ASSERT_TRUE(map->Put("key:" + std::to_string(i), value).ok());
+  uint64_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(path())) {
+    if (entry.path().filename().string().starts_with("log-")) bytes += entry.file_size();
+  }
+  EXPECT_EQ(bytes, map->GetStats()->log_capacity_bytes);
+}
+
 TEST_F(SharedMapProcesses, ASecondWriterIsRefusedWithThePidOfTheFirst) {
   const auto writer = Start("writer", 1);
   ASSERT_TRUE(WaitUntil([&] { return board_->writing != 0 || writer->HasEnded(); }));
