@@ -257,10 +257,13 @@ Status StoreCore::MultiGet(std::span<const std::string_view> keys,
           is_it && base::TagSequence(tag) <= at && base::TagKind(tag) == RecordKind::kPut;
       const Found found = is_put ? Found{newest, seen->active.get()}
                                  : Find(*seen, keyspace, keys[first + i], hashes[i], at);
+      // In its place: a value that is moved there is copied three times.
+      Result<MaybeValue>& result = results[first + i];
+      if (!result) result = MaybeValue();
       if (found) {
-        results[first + i] = MaybeValue(std::in_place, found);
+        result->emplace(found);
       } else {
-        results[first + i] = MaybeValue();
+        result->reset();
       }
     }
   }

@@ -171,6 +171,28 @@ TEST(MemTable, MultiGetAnswersInOrderAndRefusesSpansOfDifferentLength) {
   EXPECT_TRUE(IsOk(table->MultiGet({}, {})));
 }
 
+TEST(MemTable, MultiGetReplacesWhateverTheResultsHeld) {
+  const auto table = NewTable();
+  ASSERT_TRUE(IsOk(table->Put("short", "1")));
+  ASSERT_TRUE(IsOk(table->Put("long", std::string(5'000, 'b'))));
+  const auto new_value = [](std::string_view held) -> Result<MaybeValue> {
+    if (held == "error") return Status(StatusCode::kCorruption, "of an earlier call");
+    if (held == "absent") return MaybeValue();
+    return MaybeValue(Value::Copy(held));
+  };
+  const std::vector<std::string> held = {"error", "absent", "few bytes", std::string(200, 'h')};
+  const std::array<std::string_view, 3> keys = {"short", "long", "absent"};
+  for (const std::string& before : held) {
+    std::array<Result<MaybeValue>, 3> results = {new_value(before), new_value(before),
+                                                 new_value(before)};
+    ASSERT_TRUE(IsOk(table->MultiGet(keys, results)));
+    for (const auto& result : results) ASSERT_TRUE(result) << result.error().ToString();
+    EXPECT_EQ(results[0]->value(), "1");
+    EXPECT_EQ(results[1]->value(), std::string(5'000, 'b'));
+    EXPECT_FALSE(results[2]->has_value());
+  }
+}
+
 TEST(MemTable, MultiGetOfManyKeysOverManyGenerations) {
   const auto table = NewTable(Still());
   constexpr uint64_t kKeys = 2'000;
