@@ -5,6 +5,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -93,6 +96,56 @@ TEST(MemoryBudget, WhereThereIsRoomNoTableIsReadInParts) {
   for (uint64_t i = 0; i < kKeys; ++i) ASSERT_TRUE(db->Get(Key(i)).value().has_value());
   EXPECT_EQ(db->GetStats().tables_in_parts, 0u);
   EXPECT_GT(db->GetStats().table_metadata_bytes, 1'000'000u);
+}
+
+/// Of the process: pages of its own that are in memory, without those of files.
+uint64_t ResidentBytes() {
+  std::ifstream status("/proc/self/status");
+  uint64_t kib = 0;
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssAnon:")) kib = std::stoull(line.substr(sizeof "RssAnon:"));
+  }
+  return kib << 10;
+}
+
+// Small records, so that tables keep as much as they may, merged until all tables have been written
+// anew, then read until the cache is full. What is not counted: a table being written, what malloc
+// keeps of small objects, and holes between extents.
+TEST(MemoryBudget, ManySmallRecordsKeepTheProcessInsideIt) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer keeps what is freed";
+#endif
+  constexpr uint64_t kSmallBudget = uint64_t{16} << 20;
+  constexpr uint64_t kUncounted = uint64_t{6} << 20;
+  constexpr uint64_t kRecords = 3'000'000;
+  constexpr uint64_t kFactor = 1'234'577;  // prime, and no divisor of kRecords: in mixed order
+  const auto key = [](uint64_t number) { return std::to_string(10'000'000 + number); };
+  std::string path = testing::TempDir() + "/memory_budget_XXXXXX";
+  ASSERT_NE(mkdtemp(path.data()), nullptr);
+  const uint64_t before = ResidentBytes();
+  auto db = DB::Open(path, {.memory_budget = kSmallBudget}).value();
+  WriteBatch batch;
+  for (uint64_t i = 0; i < kRecords; ++i) {
+    batch.Put(key(i * kFactor % kRecords), "value");
+    if (batch.count() < 1000) continue;
+    ASSERT_TRUE(db->Write(batch).ok());
+    batch.Clear();
+  }
+  ASSERT_TRUE(db->CompactRange().ok());
+  for (int scan = 0; scan < 2; ++scan) {
+    const auto it = db->NewIterator();
+    uint64_t seen = 0;
+    for (it->SeekToFirst(); it->Valid(); it->Next()) ++seen;
+    ASSERT_EQ(seen, kRecords);
+  }
+  const DBStats stats = db->GetStats();
+  EXPECT_GT(stats.table_metadata_bytes, kSmallBudget / 5);
+  EXPECT_GT(stats.cache_bytes, stats.cache_capacity / 10 * 9);
+  const uint64_t resident = ResidentBytes() - before;
+  EXPECT_LE(resident, kSmallBudget + kUncounted);
+  RecordProperty("resident_kib", std::to_string(resident >> 10));
+  ASSERT_TRUE(db->Close().ok());
+  std::filesystem::remove_all(path);
 }
 
 }  // namespace

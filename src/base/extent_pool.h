@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 
 #include "base/arena.h"
 
@@ -84,6 +85,28 @@ struct GiveExtent {
   void operator()(Element* elements) const noexcept {
     ExtentPool::Process()->Give(reinterpret_cast<char*>(elements));
   }
+};
+
+/// Has containers keep their elements in the process's pool: large ones that come and go leave
+/// holes in the system allocator's heap, which it then cannot give back.
+template <class Element>
+struct ExtentAllocator {
+  using value_type = Element;
+
+  ExtentAllocator() = default;
+  template <class Other>
+  // Containers convert allocators to those of their inner types.
+  ExtentAllocator(const ExtentAllocator<Other>&) noexcept {}  // NOLINT(google-explicit-constructor)
+
+  Element* allocate(size_t count) {
+    static_assert(alignof(Element) <= ExtentPool::kAlignment);
+    char* const memory = ExtentPool::Process()->Take(count * sizeof(Element));
+    if (memory == nullptr) throw std::bad_alloc();
+    return reinterpret_cast<Element*>(memory);
+  }
+  void deallocate(Element* elements, size_t) noexcept { GiveExtent()(elements); }
+
+  friend bool operator==(ExtentAllocator, ExtentAllocator) noexcept { return true; }
 };
 
 }  // namespace basalt::base

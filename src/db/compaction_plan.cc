@@ -731,7 +731,12 @@ uint64_t NextDueMs(const Version& version, uint64_t now_ms) {
       for (const auto& table : tree->levels[level]) {
         if (MostlyExpires(*table)) consider(table->properties().latest_expiry_ms);
         if (table->created_ms() == 0) continue;
-        consider(table->created_ms() + (level == kLastLevel ? kDayMs : kAgeMs));
+        if (level < kLastLevel) {
+          consider(table->created_ms() + kAgeMs);
+        } else if (table->properties().merges == 0) {
+          // What merges keep may make a table due day after day, which is not worth waking for.
+          consider(table->created_ms() + kDayMs);
+        }
       }
     }
   }

@@ -81,7 +81,8 @@ std::optional<CompactionJob> PickCompaction(const Version& version, const Compac
                                             RunningJobs running = {});
 
 /// The next moment (wall ms) after `now_ms` at which time alone may make a table due: ask
-/// PickCompaction then. 0: there is none. O(tables).
+/// PickCompaction then. 0: there is none, but for tables of the last level with merges, whose
+/// deletes wait for something else to happen. O(tables).
 uint64_t NextDueMs(const Version& version, uint64_t now_ms);
 
 /// Merges all that holds keys in [begin, end] (unset: open) into the tree's last level; nothing

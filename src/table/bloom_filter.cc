@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "base/coding.h"
@@ -18,7 +19,9 @@ constexpr uint32_t kBlockedBloom = 1;
 BloomFilter BloomFilter::Allocate(uint64_t section_bytes) {
   BloomFilter filter;
   filter.count_ = section_bytes / sizeof(Line);
-  filter.lines_ = std::make_unique<Line[]>(filter.count_);
+  char* const memory = base::ExtentPool::Process()->Take(filter.count_ * sizeof(Line));
+  if (memory == nullptr) throw std::bad_alloc();
+  filter.lines_.reset(new (memory) Line[filter.count_]());
   return filter;
 }
 

@@ -7,6 +7,7 @@
 
 #include "basalt/status.h"
 #include "base/coding.h"
+#include "base/extent_pool.h"
 
 namespace basalt::table {
 
@@ -75,7 +76,7 @@ class BloomFilter {
   static constexpr int kProbes = 6;
   static constexpr uint32_t kMultiplier = 0x9E37'79B1;
 
-  std::unique_ptr<Line[]> lines_;
+  std::unique_ptr<Line[], base::GiveExtent> lines_;
   uint64_t count_ = 0;  // with line 0
 };
 

@@ -9,6 +9,7 @@
 
 #include "basalt/write_batch.h"
 #include "base/check.h"
+#include "base/extent_pool.h"
 #include "base/hash.h"
 #include "table/block_builder.h"
 #include "table/block_index.h"
@@ -91,8 +92,8 @@ struct TableBuilder::State {
   std::vector<CutEntry> index;
   size_t blocks_stored = 0;
   // Of distinct keys, and where the newest version of each lies.
-  std::vector<uint64_t> hashes;
-  std::vector<RecordPlace> places;
+  std::vector<uint64_t, base::ExtentAllocator<uint64_t>> hashes;
+  std::vector<RecordPlace, base::ExtentAllocator<RecordPlace>> places;
   std::vector<SectionEntry> sections;
 
   // The first blocks, which a dictionary is made of before they are stored.

@@ -18,6 +18,12 @@ char* WriteBuffer::Reserve(size_t size) {
 }
 
 void WriteBuffer::Append(std::string_view bytes) {
+  if (bytes.size() >= kWriteBytes) {
+    // Past the buffer, which would keep the size.
+    if (Flush().ok()) status_ = file_->WriteAt(written_, bytes);
+    written_ += bytes.size();
+    return;
+  }
   if (bytes.empty()) return;
   std::memcpy(Reserve(bytes.size()), bytes.data(), bytes.size());
   Commit(bytes.size());

@@ -10,7 +10,7 @@
 
 namespace basalt::table {
 
-/// Appends to a file from its beginning, in writes of at least kWriteBytes. The first error stays.
+/// Appends to a file from its beginning, in large writes. The first error stays.
 class WriteBuffer {
  public:
   static constexpr size_t kWriteBytes = 256 << 10;
@@ -28,7 +28,7 @@ class WriteBuffer {
   /// The first error of the file, if there was one.
   const Status& status() const noexcept { return status_; }
 
-  /// Writes out a buffer that is full enough.
+  /// Writes out what is kWriteBytes or more.
   Status MaybeFlush() { return used_ < kWriteBytes ? status_ : Flush(); }
   Status Flush();
 
