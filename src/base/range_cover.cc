@@ -36,11 +36,32 @@ RangeCover::RangeCover(const std::vector<Range>& ranges) {
   }
 }
 
-SequenceNumber RangeCover::SequenceAt(std::string_view key) const noexcept {
-  const auto after = std::upper_bound(
+std::vector<RangeCover::Piece>::const_iterator RangeCover::After(
+    std::string_view key) const noexcept {
+  return std::upper_bound(
       pieces_.begin(), pieces_.end(), key,
       [](std::string_view wanted, const Piece& piece) { return wanted < piece.begin; });
+}
+
+SequenceNumber RangeCover::SequenceAt(std::string_view key) const noexcept {
+  const auto after = After(key);
   return after == pieces_.begin() ? 0 : std::prev(after)->sequence;
+}
+
+RangeCover::Stretch RangeCover::StretchOf(std::string_view key) const noexcept {
+  const auto after = After(key);
+  Stretch stretch;
+  if (after != pieces_.end()) stretch.end = after->begin;
+  if (after == pieces_.begin()) return stretch;
+  stretch.begin = std::prev(after)->begin;
+  stretch.sequence = std::prev(after)->sequence;
+  return stretch;
+}
+
+SequenceNumber RangeCover::newest() const noexcept {
+  SequenceNumber newest = 0;
+  for (const Piece& piece : pieces_) newest = std::max(newest, piece.sequence);
+  return newest;
 }
 
 }  // namespace basalt::base

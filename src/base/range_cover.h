@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,20 @@ class RangeCover {
   bool empty() const noexcept { return pieces_.empty(); }
   /// 0: none covers it.
   SequenceNumber SequenceAt(std::string_view key) const noexcept;
+  /// Neighbouring keys with one answer.
+  struct Stretch {
+    std::optional<std::string_view> begin;
+    std::optional<std::string_view> end;  ///< Exclusive. Both are there if the sequence is not 0.
+    SequenceNumber sequence = 0;
+
+    bool Contains(std::string_view key) const noexcept {
+      return (!begin || *begin <= key) && (!end || key < *end);
+    }
+  };
+  /// The longest one that the key lies in; valid as long as the cover.
+  Stretch StretchOf(std::string_view key) const noexcept;
+  /// The greatest sequence number of all.
+  SequenceNumber newest() const noexcept;
   /// Whether a version of `sequence` is deleted.
   bool Covers(std::string_view key, SequenceNumber sequence) const noexcept {
     return !pieces_.empty() && SequenceAt(key) > sequence;
@@ -36,6 +51,9 @@ class RangeCover {
     std::string begin;
     SequenceNumber sequence;
   };
+  /// The first one that begins behind the key.
+  std::vector<Piece>::const_iterator After(std::string_view key) const noexcept;
+
   std::vector<Piece> pieces_;
 };
 

@@ -49,6 +49,13 @@ TEST(RangeCover, RandomRangesGiveTheNewestThatCoversEachKey) {
         if (range.begin <= key && key < range.end) newest = std::max(newest, range.sequence);
       }
       ASSERT_EQ(cover.SequenceAt(key), newest) << key;
+      const RangeCover::Stretch stretch = cover.StretchOf(key);
+      ASSERT_EQ(stretch.sequence, newest) << key;
+      ASSERT_TRUE(stretch.Contains(key));
+      ASSERT_TRUE(newest == 0 || (stretch.begin && stretch.end));
+      for (const std::string& other : keys) {
+        ASSERT_TRUE(!stretch.Contains(other) || cover.SequenceAt(other) == newest) << other;
+      }
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/hidden_stretches.h"
 #include "base/merging_iterator.h"
 #include "base/visible_iterator.h"
 #include "db/core.h"
@@ -32,8 +33,10 @@ struct Wanted {
   }
 };
 
+/// `ranges` (null: none) must outlive what is returned.
 Result<std::unique_ptr<base::RecordIterator>> NewSource(const ReadState& state,
-                                                        const Wanted& wanted) {
+                                                        const Wanted& wanted,
+                                                        const base::RangeCover* ranges) {
   const bool fill_cache = wanted.options.fill_cache;
   std::vector<std::unique_ptr<base::RecordIterator>> children;
   const auto add = [&](const Generation& generation) {
@@ -47,17 +50,21 @@ Result<std::unique_ptr<base::RecordIterator>> NewSource(const ReadState& state,
   for (const std::shared_ptr<TableFile>& file : tree->levels[0]) {
     if (!wanted.Touches(*file)) continue;
     BASALT_ASSIGN_OR_RETURN(const table::Table* table, file->Open());
-    children.push_back(table->NewIterator(fill_cache));
+    children.push_back(base::WithoutHiddenStretches(table->NewIterator(fill_cache), ranges,
+                                                    file->properties().largest_sequence));
   }
   for (size_t level = 1; level < Tree::kLevels; ++level) {
     std::vector<std::shared_ptr<const table::Table>> sorted;
+    base::SequenceNumber newest = 0;
     for (const std::shared_ptr<TableFile>& file : tree->levels[level]) {
       if (!wanted.Touches(*file)) continue;
       BASALT_ASSIGN_OR_RETURN(const table::Table* table, file->Open());
       sorted.push_back(table->shared_from_this());
+      newest = std::max(newest, file->properties().largest_sequence);
     }
     if (sorted.empty()) continue;
-    children.push_back(table::NewConcatenatingIterator(std::move(sorted), fill_cache));
+    children.push_back(base::WithoutHiddenStretches(
+        table::NewConcatenatingIterator(std::move(sorted), fill_cache), ranges, newest));
   }
   return base::NewMergingIterator(std::move(children));
 }
@@ -110,7 +117,7 @@ std::unique_ptr<Iterator> NewDBIterator(const std::shared_ptr<Core>& core,
   }
   const Wanted wanted{static_cast<uint32_t>(options.keyspace), at, options};
   auto ranges = RangesOf(state, wanted);
-  auto source = NewSource(*state, wanted);
+  auto source = NewSource(*state, wanted, ranges.get());
   if (!source) return base::NewErrorIterator(source.error());
   return base::NewVisibleIterator({.keeps_alive = std::move(state),
                                    .check_usable = [core] { return core->CheckUsable(); },

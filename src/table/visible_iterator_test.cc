@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,9 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/hidden_stretches.h"
 #include "base/merge_operator.h"
 #include "base/merging_iterator.h"
 #include "base/random.h"
+#include "base/range_cover.h"
 #include "table/test_records.h"
 
 namespace basalt::table {
@@ -83,12 +86,24 @@ Contents Seen(const std::vector<Record>& records, base::SequenceNumber at,
   return seen;
 }
 
+// Records of several sources, at random or by age; each leaves out what is hidden in all of it.
 std::unique_ptr<base::RecordIterator> Dealt(const std::vector<Record>& records, size_t children,
-                                            base::Random* random) {
+                                            const base::RangeCover& ranges, base::Random* random) {
+  const bool by_age = random->OneIn(2);
   std::vector<std::vector<Record>> hands(children);
-  for (const Record& record : records) hands[random->Below(children)].push_back(record);
+  std::vector<base::SequenceNumber> newest(children, 0);
+  for (const Record& record : records) {
+    const base::SequenceNumber sequence = base::TagSequence(record.tag);
+    const size_t hand =
+        by_age ? (sequence - 1) * children / records.size() : random->Below(children);
+    hands[hand].push_back(record);
+    newest[hand] = std::max(newest[hand], sequence);
+  }
   std::vector<std::unique_ptr<base::RecordIterator>> iterators;
-  for (auto& hand : hands) iterators.push_back(std::make_unique<VectorIterator>(std::move(hand)));
+  for (size_t i = 0; i < children; ++i) {
+    iterators.push_back(base::WithoutHiddenStretches(
+        std::make_unique<VectorIterator>(std::move(hands[i])), &ranges, newest[i]));
+  }
   return base::NewMergingIterator(std::move(iterators));
 }
 
@@ -142,7 +157,13 @@ TEST(VisibleIterator, ShowsWhatAReaderSeesHoweverManyVersionsThereAre) {
     const base::SequenceNumber at =
         random.OneIn(2) ? base::kMaxSequence : random.Below(records.size() + 1);
     std::vector<base::RangeCover::Range> ranges;
-    if (random.OneIn(3)) ranges.push_back({"key2", "key4", random.Below(records.size()) + 1});
+    const std::vector<std::string> ends = {"", "key1", "key2", "key3", "key4", "key5", "key7"};
+    for (uint64_t i = random.Below(4); i > 0; --i) {
+      const base::SequenceNumber sequence = random.Below(records.size()) + 1;
+      if (sequence > at) continue;
+      ranges.push_back(
+          {ends[random.Below(ends.size())], ends[random.Below(ends.size())], sequence});
+    }
     const auto cover = std::make_shared<base::RangeCover>(ranges);
     const Contents seen = Seen(records, at, *cover);
 
@@ -150,7 +171,7 @@ TEST(VisibleIterator, ShowsWhatAReaderSeesHoweverManyVersionsThereAre) {
         base::NewVisibleIterator({.ranges = cover,
                                   .at = at,
                                   .now_ms = 20,
-                                  .source = Dealt(records, random.Below(4) + 1, &random),
+                                  .source = Dealt(records, random.Below(4) + 1, *cover, &random),
                                   .records_stay = random.OneIn(2)},
                                  {});
     Contents forward;
@@ -199,6 +220,34 @@ TEST(VisibleIterator, PassesManyVersionsOfAKeyInFewMoves) {
   for (it->SeekToLast(); it->Valid(); it->Prev()) seen.append(it->value()).append(" ");
   EXPECT_EQ(seen, "first v99999 last last v99999 first ");
   EXPECT_LT(moves, 1'000U);
+}
+
+TEST(VisibleIterator, PassesAStretchThatIsHiddenInASourceByOneSeek) {
+  constexpr uint64_t kRecords = 100'000;
+  std::vector<Record> records = {Put("a", 1, "first"), Put("c", 2, "last")};
+  for (uint64_t i = 0; i < kRecords; ++i) records.push_back(Put(Numbered("b", i), 3 + i, "v"));
+  Sort(&records);
+  const base::SequenceNumber newest = 2 + kRecords;
+  for (const bool is_hidden : {true, false}) {
+    const base::RangeCover ranges(
+        {{"b", "b5", newest + 1}, {"b5", "c", newest + (is_hidden ? 2 : 0)}});
+    uint64_t moves = 0;
+    const auto it = base::NewVisibleIterator(
+        {.ranges = std::shared_ptr<const base::RangeCover>(std::shared_ptr<void>(), &ranges),
+         .source = base::WithoutHiddenStretches(std::make_unique<CountingIterator>(records, &moves),
+                                                &ranges, newest)},
+        {});
+    std::string seen;
+    for (it->SeekToFirst(); it->Valid(); it->Next()) seen.append(it->key()).append(" ");
+    for (it->SeekToLast(); it->Valid(); it->Prev()) seen.append(it->key()).append(" ");
+    if (is_hidden) {
+      EXPECT_EQ(seen, "a c c a ");
+      EXPECT_LT(moves, 20U);
+    } else {
+      EXPECT_EQ(seen, "a b99999 c c b99999 a ") << "the newest is as new as the range delete";
+      EXPECT_LT(moves, kRecords * 6 / 5) << "the other stretch is passed in both walks";
+    }
+  }
 }
 
 TEST(VisibleIterator, AnErrorAmongManyVersionsEndsTheWalk) {

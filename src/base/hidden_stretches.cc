@@ -1,0 +1,94 @@
+#include "base/hidden_stretches.h"
+
+#include <string_view>
+#include <utility>
+
+namespace basalt::base {
+namespace {
+
+class WithoutHidden final : public RecordIterator {
+ public:
+  WithoutHidden(std::unique_ptr<RecordIterator> source, const RangeCover& ranges,
+                SequenceNumber newest)
+      : source_(std::move(source)), ranges_(ranges), newest_(newest) {}
+
+  void SeekToFirst() override {
+    source_->SeekToFirst();
+    PassForward();
+  }
+  void SeekToLast() override {
+    source_->SeekToLast();
+    PassBackward();
+  }
+  void Seek(std::string_view key, Tag tag) override {
+    source_->Seek(key, tag);
+    PassForward();
+  }
+  void SeekForPrev(std::string_view key, Tag tag) override {
+    source_->SeekForPrev(key, tag);
+    PassBackward();
+  }
+  void BeginSeek(std::string_view key, Tag tag) override { source_->BeginSeek(key, tag); }
+  void FinishSeek(std::string_view key, Tag tag) override {
+    source_->FinishSeek(key, tag);
+    PassForward();
+  }
+  void Next() override {
+    source_->Next();
+    PassForward();
+  }
+  void Prev() override {
+    source_->Prev();
+    PassBackward();
+  }
+  void SkipVersions() override {
+    source_->SkipVersions();
+    PassForward();
+  }
+
+ private:
+  // Stretches next to each other have different sequences: both may hide all.
+  void PassForward() {
+    while (IsHidden()) source_->Seek(*stretch_.end, kNewestTag);
+    Publish();
+  }
+  void PassBackward() {
+    while (IsHidden()) source_->SeekForPrev(*stretch_.begin, kNewestTag);
+    Publish();
+  }
+
+  /// Whether the source stands in a stretch of which it shows nothing, which is stretch_ then.
+  bool IsHidden() {
+    if (!source_->Valid()) return false;
+    if (!stretch_.Contains(source_->key())) stretch_ = ranges_.StretchOf(source_->key());
+    return stretch_.sequence > newest_;
+  }
+
+  void Publish() {
+    valid_ = source_->Valid();
+    if (!valid_) {
+      status_ = source_->status();
+      return;
+    }
+    key_ = source_->key();
+    tag_ = source_->tag();
+    time_ms_ = source_->time_ms();
+    value_ = source_->value();
+  }
+
+  const std::unique_ptr<RecordIterator> source_;
+  const RangeCover& ranges_;
+  const SequenceNumber newest_;
+  RangeCover::Stretch stretch_{.begin = {}, .end = std::string_view()};  // has no key yet
+};
+
+}  // namespace
+
+std::unique_ptr<RecordIterator> WithoutHiddenStretches(std::unique_ptr<RecordIterator> source,
+                                                       const RangeCover* ranges,
+                                                       SequenceNumber newest) {
+  if (ranges == nullptr || ranges->newest() <= newest) return source;
+  return std::make_unique<WithoutHidden>(std::move(source), *ranges, newest);
+}
+
+}  // namespace basalt::base
