@@ -20,7 +20,8 @@ class Executor {
   /// Takes a job that is scheduled once `delay` has passed. kNone: it was dropped, since this
   /// executor knows no time.
   virtual Timer ScheduleAfter([[maybe_unused]] std::chrono::milliseconds delay,
-                              [[maybe_unused]] std::function<void()> job) {
+                              std::function<void()> job) {
+    job = nullptr;
     return Timer::kNone;
   }
   /// Drops a job whose time has not come. False: it has come, the job runs or has run.

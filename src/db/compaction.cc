@@ -132,7 +132,7 @@ void Core::SetTimer() {
     timer_ = environment_.executor->ScheduleAfter(std::chrono::milliseconds(delay_ms),
                                                   JobOf(&Core::TimerTask));
   } catch (const std::bad_alloc&) {
-    // The next flush or job looks again.
+    timer_ = base::Executor::Timer::kNone;  // the next flush or job looks again
   }
   timer_ms_ = now_ms + delay_ms;
   if (timer_ == base::Executor::Timer::kNone) jobs_->End();
