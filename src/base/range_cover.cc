@@ -30,6 +30,7 @@ RangeCover::RangeCover(const std::vector<Range>& ranges) {
       }
     }
     const SequenceNumber sequence = open.empty() ? 0 : *open.rbegin();
+    newest_ = std::max(newest_, sequence);
     if (pieces_.empty() || pieces_.back().sequence != sequence) {
       pieces_.push_back({std::string(key), sequence});
     }
@@ -56,12 +57,6 @@ RangeCover::Stretch RangeCover::StretchOf(std::string_view key) const noexcept {
   stretch.begin = std::prev(after)->begin;
   stretch.sequence = std::prev(after)->sequence;
   return stretch;
-}
-
-SequenceNumber RangeCover::newest() const noexcept {
-  SequenceNumber newest = 0;
-  for (const Piece& piece : pieces_) newest = std::max(newest, piece.sequence);
-  return newest;
 }
 
 }  // namespace basalt::base

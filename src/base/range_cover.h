@@ -39,7 +39,7 @@ class RangeCover {
   /// The longest one that the key lies in; valid as long as the cover.
   Stretch StretchOf(std::string_view key) const noexcept;
   /// The greatest sequence number of all.
-  SequenceNumber newest() const noexcept;
+  SequenceNumber newest() const noexcept { return newest_; }
   /// Whether a version of `sequence` is deleted.
   bool Covers(std::string_view key, SequenceNumber sequence) const noexcept {
     return !pieces_.empty() && SequenceAt(key) > sequence;
@@ -55,6 +55,7 @@ class RangeCover {
   std::vector<Piece>::const_iterator After(std::string_view key) const noexcept;
 
   std::vector<Piece> pieces_;
+  SequenceNumber newest_ = 0;
 };
 
 }  // namespace basalt::base
