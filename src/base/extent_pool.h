@@ -109,4 +109,11 @@ struct ExtentAllocator {
   friend bool operator==(ExtentAllocator, ExtentAllocator) noexcept { return true; }
 };
 
+/// `count` elements in the process's pool, initialised to their defaults. Throws std::bad_alloc.
+template <class Element>
+std::unique_ptr<Element[], GiveExtent> MakeExtentArray(size_t count) {
+  void* const memory = ExtentAllocator<Element>().allocate(count);
+  return std::unique_ptr<Element[], GiveExtent>(new (memory) Element[count]());
+}
+
 }  // namespace basalt::base

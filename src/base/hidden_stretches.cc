@@ -50,11 +50,11 @@ class WithoutHidden final : public RecordIterator {
   // Stretches next to each other have different sequences: both may hide all.
   void PassForward() {
     while (IsHidden()) source_->Seek(*stretch_.end, kNewestTag);
-    Publish();
+    ShowAs(*source_);
   }
   void PassBackward() {
     while (IsHidden()) source_->SeekForPrev(*stretch_.begin, kNewestTag);
-    Publish();
+    ShowAs(*source_);
   }
 
   /// Whether the source stands in a stretch of which it shows nothing, which is stretch_ then.
@@ -62,18 +62,6 @@ class WithoutHidden final : public RecordIterator {
     if (!source_->Valid()) return false;
     if (!stretch_.Contains(source_->key())) stretch_ = ranges_.StretchOf(source_->key());
     return stretch_.sequence > newest_;
-  }
-
-  void Publish() {
-    valid_ = source_->Valid();
-    if (!valid_) {
-      status_ = source_->status();
-      return;
-    }
-    key_ = source_->key();
-    tag_ = source_->tag();
-    time_ms_ = source_->time_ms();
-    value_ = source_->value();
   }
 
   const std::unique_ptr<RecordIterator> source_;

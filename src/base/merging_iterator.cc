@@ -247,15 +247,8 @@ class MergingIterator final : public base::RecordIterator {
     for (Entry& entry : tree_) entry.prefix = PrefixOf(*children_[entry.place]);
   }
 
-  void Publish() noexcept {
-    if (tree_.empty()) return;
-    const base::RecordIterator& child = Winner();
-    valid_ = child.Valid();
-    if (!valid_) return;
-    key_ = child.key();
-    tag_ = child.tag();
-    time_ms_ = child.time_ms();
-    value_ = child.value();
+  void Publish() {
+    if (!tree_.empty()) ShowAs(Winner());
   }
 
   std::vector<std::unique_ptr<base::RecordIterator>> children_;

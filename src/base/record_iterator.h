@@ -49,6 +49,22 @@ class RecordIterator {
 
  protected:
   RecordIterator() = default;
+  /// Stands where the other one does, or has ended as it has.
+  void ShowAs(const RecordIterator& other) {
+    if (!other.valid_ || !status_.ok()) [[unlikely]]
+      status_ = other.status_;
+    // All is read before any of it is written: the compiler cannot know that they are two.
+    const std::string_view key = other.key_;
+    const std::string_view value = other.value_;
+    const Tag tag = other.tag_;
+    const uint64_t time_ms = other.time_ms_;
+    valid_ = other.valid_;
+    key_ = key;
+    value_ = value;
+    tag_ = tag;
+    time_ms_ = time_ms;
+  }
+
   std::string_view key_;
   std::string_view value_;
   Tag tag_ = 0;

@@ -6,14 +6,15 @@
 #include <array>
 #include <condition_variable>
 #include <deque>
-#include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "base/check.h"
 #include "base/fork_generation.h"
+#include "base/timed_jobs.h"
 
 namespace basalt::base {
 
@@ -23,9 +24,7 @@ struct ThreadPool::Queue {
   std::mutex mutex;  // Covers the rest.
   std::condition_variable changed;
   std::deque<std::function<void()>> jobs;
-  std::map<std::pair<Clock::time_point, Timer>, std::function<void()>>
-      timed;            // by when they are due
-  uint64_t timers = 0;  // ever made
+  TimedJobs<Clock::time_point> timed;
   bool ending = false;  // Threads end once there are no jobs.
 };
 
@@ -105,8 +104,7 @@ ThreadPool::Timer ThreadPool::ScheduleAfter(std::chrono::milliseconds delay,
   Timer timer;
   {
     const std::lock_guard lock(queue_->mutex);
-    timer = Timer{++queue_->timers};
-    queue_->timed.emplace(std::pair(Queue::Clock::now() + delay, timer), std::move(job));
+    timer = queue_->timed.Add(Queue::Clock::now() + delay, std::move(job));
   }
   // Whoever waits has to wait for this one from now on: the thread that is woken for a job that
   // comes next may be busy with it for long.
@@ -115,22 +113,18 @@ ThreadPool::Timer ThreadPool::ScheduleAfter(std::chrono::milliseconds delay,
 }
 
 bool ThreadPool::Cancel(Timer timer) {
-  decltype(Queue::timed)::node_type cancelled;  // destroyed outside the lock
+  std::function<void()> cancelled;  // destroyed outside the lock
   const std::lock_guard lock(queue_->mutex);
-  auto& timed = queue_->timed;
-  const auto place =
-      std::ranges::find(timed, timer, [](const auto& entry) { return entry.first.second; });
-  if (place == timed.end()) return false;
-  cancelled = timed.extract(place);
-  return true;
+  cancelled = queue_->timed.Take(timer);
+  return cancelled != nullptr;
 }
 
 /// Waits for a job; null: the pool ends.
 std::function<void()> ThreadPool::TakeJob(Queue* queue, std::unique_lock<std::mutex>& lock) {
   while (true) {
-    auto& timed = queue->timed;
-    if (!timed.empty() && !queue->ending && timed.begin()->first.first <= Queue::Clock::now()) {
-      return std::move(timed.extract(timed.begin()).mapped());
+    const std::optional<Queue::Clock::time_point> due = queue->timed.next_due();
+    if (due && !queue->ending) {
+      if (auto job = queue->timed.TakeDue(Queue::Clock::now()); job != nullptr) return job;
     }
     if (!queue->jobs.empty()) {
       std::function<void()> job = std::move(queue->jobs.front());
@@ -138,11 +132,10 @@ std::function<void()> ThreadPool::TakeJob(Queue* queue, std::unique_lock<std::mu
       return job;
     }
     if (queue->ending) return nullptr;
-    if (timed.empty()) {
-      queue->changed.wait(lock);
+    if (due) {
+      queue->changed.wait_until(lock, *due);
     } else {
-      const Queue::Clock::time_point due = timed.begin()->first.first;  // it may go meanwhile
-      queue->changed.wait_until(lock, due);
+      queue->changed.wait(lock);
     }
   }
 }

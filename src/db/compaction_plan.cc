@@ -5,7 +5,8 @@
 #include <ranges>
 #include <utility>
 
-#include "base/check.h"
+#include "db/key_range.h"
+#include "db/key_ruler.h"
 
 // The policy
 //
@@ -67,25 +68,6 @@ constexpr uint64_t kDenseDeletesMin = 64;
 constexpr uint64_t kWorthwhilePart = 8;    // of a table in the last level: this goes at once
 constexpr size_t kRangeDeletesMany = 256;  // of a tree: they stand in the manifest
 constexpr uint64_t kMovableParts = 64;     // of `base_bytes`: less is not moved out of level 0
-
-/// Both ends are keys in it.
-struct KeyRange {
-  std::string_view smallest;
-  std::string_view largest;
-
-  explicit KeyRange(const TableFile& table)
-      : smallest(table.properties().smallest_key), largest(table.properties().largest_key) {}
-  KeyRange(std::string_view smallest_key, std::string_view largest_key)
-      : smallest(smallest_key), largest(largest_key) {}
-
-  void Include(const KeyRange& other) {
-    smallest = std::min(smallest, other.smallest);
-    largest = std::max(largest, other.largest);
-  }
-  bool Overlaps(const KeyRange& other) const {
-    return smallest <= other.largest && other.smallest <= largest;
-  }
-};
 
 /// Tables [begin, end) of a level >= 1.
 struct Run {
@@ -166,58 +148,6 @@ struct Planning {
 
 // What a table is worth to be rewritten for
 
-/// Tells roughly where in a table a key lies. Takes keys for numbers that are spread evenly, from
-/// where the ends of the table begin to differ, whose digits are the bytes seen there: decimal text
-/// uses ten of 256.
-class Ruler {
- public:
-  explicit Ruler(const KeyRange& table) : table_(table) {
-    const auto differ = std::ranges::mismatch(table.smallest, table.largest);
-    shared_ = static_cast<size_t>(differ.in1 - table.smallest.begin());
-    Learn(table.smallest);
-    Learn(table.largest);
-  }
-
-  /// Counts the digits of a key, if it lies in the table. All keys come before the first question.
-  void Learn(std::string_view key) {
-    if (key < table_.smallest || key > table_.largest) return;
-    for (const char digit : key.substr(shared_, kDigits)) {
-      lowest_ = std::min(lowest_, static_cast<uint8_t>(digit));
-      highest_ = std::max(highest_, static_cast<uint8_t>(digit));
-    }
-  }
-
-  /// 0 at the table's smallest key, 1 behind its largest.
-  double PositionOf(std::string_view key) const {
-    if (key <= table_.smallest) return 0;
-    if (key > table_.largest) return 1;
-    const double begin = NumberOf(table_.smallest);
-    const double end = NumberOf(table_.largest);
-    return end > begin ? (NumberOf(key) - begin) / (end - begin) : 0;
-  }
-
- private:
-  static constexpr size_t kDigits = 16;
-
-  double NumberOf(std::string_view key) const {
-    const bool is_decimal = lowest_ >= '0' && highest_ <= '9';
-    const int lowest = is_decimal ? '0' : lowest_;
-    const double base = is_decimal ? 10 : highest_ - lowest_ + 1;
-    double number = 0;
-    double unit = 1;
-    for (const char digit : key.substr(shared_, kDigits)) {
-      number += (static_cast<uint8_t>(digit) - lowest) * unit;
-      unit /= base;
-    }
-    return number;
-  }
-
-  const KeyRange table_;
-  size_t shared_;
-  uint8_t lowest_ = 255;
-  uint8_t highest_ = 0;
-};
-
 /// Roughly the part of a table that lies under range deletes newer than all of it.
 double PartUnderRangeDeletes(const Planning& planning, const TableFile& table) {
   const base::SequenceNumber applied =
@@ -227,7 +157,7 @@ double PartUnderRangeDeletes(const Planning& planning, const TableFile& table) {
   const auto counts = [&](const RangeDelete* range) {
     return range->sequence > applied && range->begin <= keys.largest && range->end > keys.smallest;
   };
-  Ruler ruler(keys);
+  KeyRuler ruler(keys);
   for (const RangeDelete* range : planning.range_deletes | std::views::filter(counts)) {
     ruler.Learn(range->begin);
     ruler.Learn(range->end);
@@ -630,59 +560,6 @@ double DebtOf(const Tree& tree, const CompactionLimits& limits) {
 }
 
 }  // namespace
-
-uint64_t CompactionJob::input_bytes() const noexcept {
-  uint64_t bytes = 0;
-  for (const TableFiles& tables : inputs) bytes += BytesOf(tables);
-  return bytes;
-}
-
-std::string_view CompactionJob::smallest_key() const noexcept {
-  const TableFile* first = nullptr;
-  const auto consider = [&](const TableFiles& tables) {
-    for (const auto& table : tables) {
-      if (first == nullptr || table->properties().smallest_key < first->properties().smallest_key) {
-        first = table.get();
-      }
-    }
-  };
-  for (const TableFiles& tables : inputs) consider(tables);
-  consider(outputs);
-  BASALT_CHECK(first != nullptr);
-  return first->properties().smallest_key;
-}
-
-std::string_view CompactionJob::largest_key() const noexcept {
-  const TableFile* last = nullptr;
-  const auto consider = [&](const TableFiles& tables) {
-    for (const auto& table : tables) {
-      if (last == nullptr || table->properties().largest_key > last->properties().largest_key) {
-        last = table.get();
-      }
-    }
-  };
-  for (const TableFiles& tables : inputs) consider(tables);
-  consider(outputs);
-  BASALT_CHECK(last != nullptr);
-  return last->properties().largest_key;
-}
-
-bool CompactionJob::is_move() const noexcept {
-  if (drops || !inputs[output_level].empty()) return false;
-  size_t tables = 0;
-  for (const TableFiles& level : inputs) tables += level.size();
-  return tables == 1;
-}
-
-bool CompactionJob::may_install_pieces() const noexcept {
-  if (inputs[output_level].empty()) return false;
-  for (size_t level = 0; level < output_level; ++level) {
-    for (const auto& table : inputs[level]) {
-      if (table->properties().merges > 0) return false;
-    }
-  }
-  return true;
-}
 
 LevelAims AimsOf(const Tree& tree, const CompactionLimits& limits) {
   const uint64_t base_bytes = std::max<uint64_t>(limits.base_bytes, 1);

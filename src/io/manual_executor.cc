@@ -1,6 +1,5 @@
 #include "io/manual_executor.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace basalt::io {
@@ -13,27 +12,20 @@ void ManualExecutor::Schedule(std::function<void()> job) {
 ManualExecutor::Timer ManualExecutor::ScheduleAfter(std::chrono::milliseconds delay,
                                                     std::function<void()> job) {
   const std::lock_guard guard(mutex_);
-  const Timer timer{++timers_};
-  timed_.emplace(std::pair(now_ + delay, timer), std::move(job));
-  return timer;
+  return timed_.Add(now_ + delay, std::move(job));
 }
 
 bool ManualExecutor::Cancel(Timer timer) {
-  decltype(timed_)::node_type cancelled;  // destroyed outside the lock
+  std::function<void()> cancelled;  // destroyed outside the lock
   const std::lock_guard guard(mutex_);
-  const auto place =
-      std::ranges::find(timed_, timer, [](const auto& entry) { return entry.first.second; });
-  if (place == timed_.end()) return false;
-  cancelled = timed_.extract(place);
-  return true;
+  cancelled = timed_.Take(timer);
+  return cancelled != nullptr;
 }
 
 void ManualExecutor::Elapse(std::chrono::milliseconds time) {
   const std::lock_guard guard(mutex_);
   now_ += time;
-  while (!timed_.empty() && timed_.begin()->first.first <= now_) {
-    jobs_.push_back(std::move(timed_.extract(timed_.begin()).mapped()));
-  }
+  while (auto job = timed_.TakeDue(now_)) jobs_.push_back(std::move(job));
 }
 
 bool ManualExecutor::RunOne() {

@@ -4,13 +4,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <optional>
-#include <utility>
 
 #include "base/executor.h"
 #include "base/random.h"
+#include "base/timed_jobs.h"
 
 namespace basalt::io {
 
@@ -40,9 +39,8 @@ class ManualExecutor final : public base::Executor {
   mutable std::mutex mutex_;  // Covers the rest; not held while a job runs.
   std::deque<std::function<void()>> jobs_;
   std::optional<base::Random> random_;
-  std::map<std::pair<std::chrono::milliseconds, Timer>, std::function<void()>> timed_;
+  base::TimedJobs<std::chrono::milliseconds> timed_;
   std::chrono::milliseconds now_{0};
-  uint64_t timers_ = 0;  // ever made
 };
 
 }  // namespace basalt::io

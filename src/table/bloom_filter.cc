@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <string>
 
 #include "base/coding.h"
@@ -19,9 +18,7 @@ constexpr uint32_t kBlockedBloom = 1;
 BloomFilter BloomFilter::Allocate(uint64_t section_bytes) {
   BloomFilter filter;
   filter.count_ = section_bytes / sizeof(Line);
-  char* const memory = base::ExtentPool::Process()->Take(filter.count_ * sizeof(Line));
-  if (memory == nullptr) throw std::bad_alloc();
-  filter.lines_.reset(new (memory) Line[filter.count_]());
+  filter.lines_ = base::MakeExtentArray<Line>(filter.count_);
   return filter;
 }
 

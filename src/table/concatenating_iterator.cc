@@ -104,13 +104,9 @@ class ConcatenatingIterator final : public base::RecordIterator {
   }
 
   void Publish() {
-    valid_ = inner_ != nullptr && inner_->Valid();
-    status_ = inner_ != nullptr && !valid_ ? inner_->status() : Status();
-    if (!valid_) return;
-    key_ = inner_->key();
-    tag_ = inner_->tag();
-    time_ms_ = inner_->time_ms();
-    value_ = inner_->value();
+    if (inner_ != nullptr) return ShowAs(*inner_);
+    valid_ = false;
+    status_ = Status();
   }
 
   const std::vector<std::shared_ptr<const Table>> tables_;

@@ -1,7 +1,6 @@
 #include "table/point_index.h"
 
 #include <algorithm>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -42,9 +41,7 @@ bool PointIndex::Shape::IsValid() const noexcept {
 PointIndex PointIndex::Allocate(uint64_t section_bytes) {
   PointIndex index;
   index.count_ = section_bytes / sizeof(Line);
-  char* const memory = base::ExtentPool::Process()->Take(index.count_ * sizeof(Line));
-  if (memory == nullptr) throw std::bad_alloc();
-  index.lines_.reset(new (memory) Line[index.count_]());
+  index.lines_ = base::MakeExtentArray<Line>(index.count_);
   return index;
 }
 

@@ -26,7 +26,7 @@ std::string AppendValue(const std::string& operand) {
   return static_cast<char>(MergeOperator::kAppend) + operand;
 }
 
-// So many versions have keys at most in `Versions`; some more than are passed one by one.
+// How many versions a key may have: few, and about as many as are passed one by one.
 const std::vector<uint64_t> kVersionCounts = {1, 2, 5, 15, 16, 17, 18, 60};
 
 // Sorted versions of a few keys with unique sequence numbers from 1 on, of all kinds.
@@ -137,12 +137,7 @@ class CountingIterator final : public base::RecordIterator {
   void Count(Move move) {
     ++moves_;
     move();
-    valid_ = inner_.Valid();
-    if (!valid_) return;
-    key_ = inner_.key();
-    tag_ = inner_.tag();
-    time_ms_ = inner_.time_ms();
-    value_ = inner_.value();
+    ShowAs(inner_);
   }
 
   VectorIterator inner_;
@@ -250,15 +245,17 @@ TEST(VisibleIterator, PassesAStretchThatIsHiddenInASourceByOneSeek) {
   }
 }
 
-TEST(VisibleIterator, AnErrorAmongManyVersionsEndsTheWalk) {
+TEST(VisibleIterator, AnErrorEndsTheWalkUntilASeekThatHasNone) {
   std::vector<Record> records = {Put("a", 1, "first")};
   for (uint64_t i = 0; i < 1'000; ++i) records.push_back(Put("b", 2 + i, "v"));
   Sort(&records);
   const Status broken(StatusCode::kIoError, "no disk");
+  const base::RangeCover ranges({{"x", "z", 10'000}});
   for (const bool forward : {true, false}) {
     auto owned = std::make_unique<VectorIterator>(records);
     VectorIterator* const source = owned.get();
-    const auto it = base::NewVisibleIterator({.source = std::move(owned)}, {});
+    const auto it = base::NewVisibleIterator(
+        {.source = base::WithoutHiddenStretches(std::move(owned), &ranges, 2'000)}, {});
     it->Seek("b");
     ASSERT_TRUE(it->Valid());
     source->Break(broken);
@@ -269,6 +266,13 @@ TEST(VisibleIterator, AnErrorAmongManyVersionsEndsTheWalk) {
     }
     EXPECT_FALSE(it->Valid());
     EXPECT_EQ(it->status().code(), StatusCode::kIoError);
+    source->Break(Status());
+    it->SeekToLast();
+    ASSERT_TRUE(it->Valid());
+    EXPECT_EQ(it->key(), "b");
+    it->Prev();
+    ASSERT_TRUE(it->Valid()) << it->status().ToString();
+    EXPECT_EQ(it->key(), "a");
   }
 }
 
