@@ -14,15 +14,17 @@ void Check(const Status& status, std::string_view what) {
 
 class BasaltSubject final : public Subject {
  public:
+  explicit BasaltSubject(Memory memory) : memory_(memory) {}
+
   std::string name() const override { return "basalt"; }
   std::string description() const override {
-    return Format("memory_budget %zu MiB, LZ4, filters on", kMemoryBytes >> 20);
+    return Format("memory_budget %zu MiB, LZ4, filters on", memory_.total >> 20);
   }
   bool is_lsm_peer() const override { return false; }
 
   void Open(const std::string& directory, Level level) override {
     DBOptions options;
-    options.memory_budget = kMemoryBytes;
+    options.memory_budget = memory_.total;
     options.durability = level == Level::kPower ? Durability::kPower : Durability::kProcess;
     auto db = DB::Open(directory, options);
     Check(db.status(), "open basalt");
@@ -81,12 +83,15 @@ class BasaltSubject final : public Subject {
   }
 
  private:
+  const Memory memory_;
   std::unique_ptr<DB> db_;
   WriteBatch batch_;
 };
 
 }  // namespace
 
-std::unique_ptr<Subject> MakeBasalt() { return std::make_unique<BasaltSubject>(); }
+std::unique_ptr<Subject> MakeBasalt(Memory memory) {
+  return std::make_unique<BasaltSubject>(memory);
+}
 
 }  // namespace basalt::bench

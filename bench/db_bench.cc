@@ -40,7 +40,7 @@ using Subjects = std::vector<std::unique_ptr<Subject>>;
 Subjects MakeSubjects(const Settings& settings) {
   Subjects subjects;
   for (const auto& make : {MakeBasalt, MakeLevelDb, MakeRocksDb, MakeLmdb}) {
-    std::unique_ptr<Subject> subject = make();
+    std::unique_ptr<Subject> subject = make(settings.memory);
     if (settings.subjects.contains(subject->name())) subjects.push_back(std::move(subject));
   }
   return subjects;
@@ -106,12 +106,19 @@ int Main(int argc, char** argv) {
   auto* keys = app.add_option("--keys", settings.keys, "Keys in a store")
                    ->capture_default_str()
                    ->check(CLI::Range(1'000U, 100'000'000U));
+  uint64_t memory_mib = 0;
+  app.add_option("--memory", memory_mib,
+                 "MiB for each subject but LMDB; unless said otherwise, room for all keys: 256 MiB "
+                 "for each million, begun or whole")
+      ->check(CLI::Range(16, 1 << 20));
   const auto* runs = AddRuns(&app, &settings.runs);
   app.add_flag("--quick", settings.quick, "100,000 keys and one round, unless said otherwise");
   CLI11_PARSE(app, argc, argv);
 
   if (settings.quick && keys->count() == 0) settings.keys = 100'000;
   if (settings.quick && runs->count() == 0) settings.runs = 1;
+  if (memory_mib == 0) memory_mib = uint64_t{256} * ((settings.keys + 999'999) / 1'000'000);
+  settings.memory.total = memory_mib << 20;
   settings.subjects.insert(subjects.begin(), subjects.end());
   settings.benchmarks.insert(benchmarks.begin(), benchmarks.end());
   return Run(settings);

@@ -18,20 +18,22 @@ void Check(const leveldb::Status& status, std::string_view what) {
 
 class LevelDbSubject final : public Subject {
  public:
+  explicit LevelDbSubject(Memory memory) : memory_(memory) {}
+
   std::string name() const override { return "leveldb"; }
   std::string description() const override {
     return Format("%d.%d, write buffer %zu MiB, cache %zu MiB, Bloom filter %d bits, Snappy",
-                  leveldb::kMajorVersion, leveldb::kMinorVersion, kWriteBufferBytes >> 20,
-                  kCacheBytes >> 20, kFilterBitsPerKey);
+                  leveldb::kMajorVersion, leveldb::kMinorVersion, memory_.WriteBuffer() >> 20,
+                  memory_.Cache() >> 20, kFilterBitsPerKey);
   }
   bool is_lsm_peer() const override { return true; }
 
   void Open(const std::string& directory, Level level) override {
-    cache_.reset(leveldb::NewLRUCache(kCacheBytes));
+    cache_.reset(leveldb::NewLRUCache(memory_.Cache()));
     filter_.reset(leveldb::NewBloomFilterPolicy(kFilterBitsPerKey));
     leveldb::Options options;
     options.create_if_missing = true;
-    options.write_buffer_size = kWriteBufferBytes;
+    options.write_buffer_size = memory_.WriteBuffer();
     options.block_cache = cache_.get();
     options.filter_policy = filter_.get();
     options.compression = leveldb::kSnappyCompression;
@@ -91,6 +93,7 @@ class LevelDbSubject final : public Subject {
   void CompactAll() override { db_->CompactRange(nullptr, nullptr); }
 
  private:
+  const Memory memory_;
   std::unique_ptr<leveldb::Cache> cache_;
   std::unique_ptr<const leveldb::FilterPolicy> filter_;
   std::unique_ptr<leveldb::DB> db_;
@@ -101,6 +104,8 @@ class LevelDbSubject final : public Subject {
 
 }  // namespace
 
-std::unique_ptr<Subject> MakeLevelDb() { return std::make_unique<LevelDbSubject>(); }
+std::unique_ptr<Subject> MakeLevelDb(Memory memory) {
+  return std::make_unique<LevelDbSubject>(memory);
+}
 
 }  // namespace basalt::bench

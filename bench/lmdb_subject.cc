@@ -118,6 +118,7 @@ class LmdbSubject final : public Subject {
 
 }  // namespace
 
-std::unique_ptr<Subject> MakeLmdb() { return std::make_unique<LmdbSubject>(); }
+// The kernel's page cache is its memory.
+std::unique_ptr<Subject> MakeLmdb(Memory /*memory*/) { return std::make_unique<LmdbSubject>(); }
 
 }  // namespace basalt::bench

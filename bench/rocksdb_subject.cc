@@ -27,21 +27,23 @@ bool HasLz4() {
 
 class RocksDbSubject final : public Subject {
  public:
+  explicit RocksDbSubject(Memory memory) : memory_(memory) {}
+
   std::string name() const override { return "rocksdb"; }
   std::string description() const override {
     return Format("%d.%d.%d, write buffer %zu MiB, cache %zu MiB, Bloom filter %d bits, %s",
-                  ROCKSDB_MAJOR, ROCKSDB_MINOR, ROCKSDB_PATCH, kWriteBufferBytes >> 20,
-                  kCacheBytes >> 20, kFilterBitsPerKey, has_lz4_ ? "LZ4" : "Snappy");
+                  ROCKSDB_MAJOR, ROCKSDB_MINOR, ROCKSDB_PATCH, memory_.WriteBuffer() >> 20,
+                  memory_.Cache() >> 20, kFilterBitsPerKey, has_lz4_ ? "LZ4" : "Snappy");
   }
   bool is_lsm_peer() const override { return true; }
 
   void Open(const std::string& directory, Level level) override {
     rocksdb::BlockBasedTableOptions table;
-    table.block_cache = rocksdb::NewLRUCache(kCacheBytes);
+    table.block_cache = rocksdb::NewLRUCache(memory_.Cache());
     table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kFilterBitsPerKey));
     rocksdb::Options options;
     options.create_if_missing = true;
-    options.write_buffer_size = kWriteBufferBytes;
+    options.write_buffer_size = memory_.WriteBuffer();
     options.compression = has_lz4_ ? rocksdb::kLZ4Compression : rocksdb::kSnappyCompression;
     options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
     write_.sync = level == Level::kPower;
@@ -112,6 +114,7 @@ class RocksDbSubject final : public Subject {
   }
 
  private:
+  const Memory memory_;
   const bool has_lz4_ = HasLz4();
   std::unique_ptr<rocksdb::DB> db_;
   rocksdb::WriteOptions write_;
@@ -122,6 +125,8 @@ class RocksDbSubject final : public Subject {
 
 }  // namespace
 
-std::unique_ptr<Subject> MakeRocksDb() { return std::make_unique<RocksDbSubject>(); }
+std::unique_ptr<Subject> MakeRocksDb(Memory memory) {
+  return std::make_unique<RocksDbSubject>(memory);
+}
 
 }  // namespace basalt::bench

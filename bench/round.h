@@ -24,6 +24,7 @@ struct Settings {
   std::set<std::string> subjects;
   std::set<std::string> benchmarks;
   uint32_t keys = 1'000'000;
+  Memory memory;
   uint32_t synced_writes = 2'000;          ///< By one thread.
   uint32_t synced_writes_of_many = 8'000;  ///< By all threads together.
   int runs = 5;

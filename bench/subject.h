@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,9 +21,12 @@ namespace basalt::bench {
 enum class Level : uint8_t { kProcess, kPower };
 
 /// The memory of every subject: Basalt's budget, and the peers' write buffer plus block cache.
-inline constexpr size_t kMemoryBytes = size_t{256} << 20;
-inline constexpr size_t kWriteBufferBytes = size_t{64} << 20;
-inline constexpr size_t kCacheBytes = kMemoryBytes - kWriteBufferBytes;
+struct Memory {
+  size_t total = size_t{256} << 20;
+
+  size_t WriteBuffer() const noexcept { return std::min(total / 4, size_t{64} << 20); }
+  size_t Cache() const noexcept { return total - WriteBuffer(); }
+};
 inline constexpr int kFilterBitsPerKey = 10;
 
 struct Record {
@@ -83,9 +87,9 @@ class Subject {
   uint64_t touched_ = 0;
 };
 
-std::unique_ptr<Subject> MakeBasalt();
-std::unique_ptr<Subject> MakeLevelDb();
-std::unique_ptr<Subject> MakeRocksDb();
-std::unique_ptr<Subject> MakeLmdb();
+std::unique_ptr<Subject> MakeBasalt(Memory memory);
+std::unique_ptr<Subject> MakeLevelDb(Memory memory);
+std::unique_ptr<Subject> MakeRocksDb(Memory memory);
+std::unique_ptr<Subject> MakeLmdb(Memory memory);
 
 }  // namespace basalt::bench
