@@ -18,6 +18,7 @@ size_t SurvivingRecords::StripeOf(base::SequenceNumber sequence) const noexcept 
 base::SequenceNumber SurvivingRecords::CoverOf(size_t stripe) const {
   base::SequenceNumber cover = 0;
   for (const RangeDeletes* ranges : rules_.range_deletes) {
+    if (ranges->empty()) continue;
     cover = std::max(cover, ranges->SequenceAt(present_key_, rules_.boundaries[stripe]));
   }
   return cover;

@@ -499,6 +499,7 @@ void Generation::Finish(RangeDelete* range, base::SequenceNumber sequence) noexc
 
 void Generation::AddKeyspacesTo(std::set<uint32_t>* keyspaces) const {
   const std::lock_guard lock(runs_->mutex);
+  ExtendRuns();  // whoever asks will want them in order
   for (const uint32_t keyspace : runs_->set.Keyspaces()) keyspaces->insert(keyspace);
   for (size_t i = 0; i < shards_.size(); ++i) {
     shards_[i]->VisitOrder(runs_->watermarks[i], shards_[i]->order_count(),
