@@ -313,6 +313,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Status WriteTables(base::RecordIterator* source, SurvivingRecords::Rules rules,
                      NewTables* outputs);
   Status StartTable(NewTables* outputs);
+  /// Of the next table: kBlockBytes as long as the records on disk would fit in memory. O(tables).
+  size_t BlockBytes() const;
   Status FinishTable(NewTables* outputs);
   void DropTables(NewTables* outputs) const;
   std::vector<base::SequenceNumber> RetainedBoundaries() const;

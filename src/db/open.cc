@@ -180,8 +180,9 @@ Status Core::LoadManifest() {
     manifest_ = std::move(*read);
   }
   BASALT_RETURN_IF_ERROR(TakeManifest());
+  const std::shared_ptr<const ReadState> state = State();
   std::set<uint64_t> named;
-  for (const auto& tree : State()->version->trees()) {
+  for (const auto& tree : state->version->trees()) {
     for (const TableFiles& level : tree->levels) {
       for (const std::shared_ptr<TableFile>& file : level) named.insert(file->number());
     }

@@ -64,6 +64,19 @@ void Core::DropTables(NewTables* outputs) const {
   static_cast<void>(environment_.fs->RemoveFile(outputs->path));
 }
 
+size_t Core::BlockBytes() const {
+  const std::shared_ptr<const ReadState> state = State();
+  uint64_t raw_bytes = 0;
+  for (const auto& tree : state->version->trees()) {
+    for (const TableFiles& level : tree->levels) {
+      for (const std::shared_ptr<TableFile>& file : level) {
+        raw_bytes += file->properties().raw_key_bytes + file->properties().raw_value_bytes;
+      }
+    }
+  }
+  return raw_bytes <= memory_budget_ ? table::kBlockBytes : table::kBlockBytesBeyondMemory;
+}
+
 Status Core::StartTable(NewTables* outputs) {
   {
     const std::scoped_lock lock(mutex_);
@@ -76,7 +89,8 @@ Status Core::StartTable(NewTables* outputs) {
       outputs->file.get(), table::TableBuilderOptions{.file_id = base::RandomSeed(),
                                                       .keyspace = outputs->keyspace,
                                                       .compression = options_.compression,
-                                                      .at_last_level = outputs->at_last_level});
+                                                      .at_last_level = outputs->at_last_level,
+                                                      .block_bytes = BlockBytes()});
   return {};
 }
 

@@ -24,8 +24,6 @@
 namespace basalt::table {
 namespace {
 
-// A record that would pass it begins a new block; a larger one has a block to itself.
-constexpr size_t kBlockBytesTarget = 16 << 10;
 // Raw blocks that a dictionary is made of, and its size. Twice as many take four times as long and
 // save no more.
 constexpr size_t kGatheredBytes = 512 << 10;
@@ -52,6 +50,7 @@ struct TableBuilder::State {
   State(io::File* table_file, const TableBuilderOptions& options)
       : file(table_file),
         out(table_file),
+        block_bytes(options.block_bytes),
         is_gathering(options.compression == Compression::kLz4ThenZstd && options.at_last_level) {
     compression.lz4 = options.compression != Compression::kNone;
     properties.file_id = options.file_id;
@@ -74,6 +73,7 @@ struct TableBuilder::State {
 
   io::File* file;
   WriteBuffer out;
+  const size_t block_bytes;
   BlockCompression compression;
   bool finished = false;
   TableProperties properties;
@@ -118,7 +118,7 @@ Status TableBuilder::Add(std::string_view key, base::Tag tag, uint64_t time_ms,
   BASALT_CHECK(key.size() <= kMaxKeyBytes && value.size() <= kMaxValueBytes);
   BASALT_CHECK(IsWellFormed(base::TagKind(tag), time_ms, value));
   if (!state.out.status().ok()) return state.out.status();
-  if (!state.block.empty() && state.block.RawBytesWith(key, time_ms, value) > kBlockBytesTarget) {
+  if (!state.block.empty() && state.block.RawBytesWith(key, time_ms, value) > state.block_bytes) {
     state.CutBlock(key);
     BASALT_RETURN_IF_ERROR(state.out.MaybeFlush());
   }

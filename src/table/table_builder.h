@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -31,12 +32,19 @@ struct TableProperties {
   std::string largest_key;
 };
 
+/// A record that would carry a block beyond so many bytes begins the next one. A read of a cached
+/// block costs about the same whatever its size, so that fewer are better; one that has to load a
+/// block pays for all of its bytes.
+inline constexpr size_t kBlockBytes = size_t{16} << 10;
+inline constexpr size_t kBlockBytesBeyondMemory = size_t{8} << 10;
+
 struct TableBuilderOptions {
   uint64_t file_id = 0;  ///< Of no other file; 64 random bits.
   uint32_t keyspace = 0;
   /// kLz4ThenZstd: Zstandard at the last level, LZ4 above it.
   Compression compression = Compression::kLz4;
   bool at_last_level = false;  ///< Nothing lies below: the records stay for long.
+  size_t block_bytes = kBlockBytes;
 };
 
 /// Writes one table (docs/table.md) into an empty file. One thread at a time.

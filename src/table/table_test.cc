@@ -311,6 +311,22 @@ TEST(Table, TheLastLevelIsZstandardWithADictionary) {
   }
 }
 
+TEST(Table, BlocksEndWhereTheOptionsSay) {
+  base::Random random(9);
+  const std::vector<Record> records = TextRecords(&random, 3000);
+  const auto fs = io::NewMemoryFileSystem();
+  size_t blocks[2];
+  for (const size_t block_bytes : {kBlockBytes, kBlockBytesBeyondMemory}) {
+    const TableSpot spot{
+        .fs = fs.get(), .path = "/" + std::to_string(block_bytes), .block_bytes = block_bytes};
+    ASSERT_TRUE(WriteTable(spot, records));
+    const auto table = OpenTable(spot).value();
+    ASSERT_NO_FATAL_FAILURE(ExpectSameAsModel(*table, records));
+    blocks[block_bytes == kBlockBytes ? 0 : 1] = table->block_count();
+  }
+  EXPECT_NEAR(static_cast<double>(blocks[1]) / static_cast<double>(blocks[0]), 2, 0.2);
+}
+
 TEST(Table, TheDictionaryIsCharged) {
   base::Random random(7);
   const std::vector<Record> records = TextRecords(&random, 5000);

@@ -118,6 +118,7 @@ struct TableSpot {
   uint32_t keyspace = 0;
   Compression compression = Compression::kLz4;
   bool at_last_level = false;
+  size_t block_bytes = kBlockBytes;
   std::shared_ptr<MetadataBudget> budget = nullptr;
 };
 
@@ -142,7 +143,8 @@ inline Result<TableProperties> WriteTable(const TableSpot& spot,
   TableBuilder builder(file.get(), {.file_id = spot.file_id,
                                     .keyspace = spot.keyspace,
                                     .compression = spot.compression,
-                                    .at_last_level = spot.at_last_level});
+                                    .at_last_level = spot.at_last_level,
+                                    .block_bytes = spot.block_bytes});
   for (const Record& record : records) {
     BASALT_RETURN_IF_ERROR(builder.Add(record.key, record.tag, record.time_ms, record.value));
   }
