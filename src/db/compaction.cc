@@ -314,6 +314,7 @@ Status Core::MergeTables(CompactionJob* job, NewTables* outputs) {
     for (size_t level = job->output_level + 1; level < Tree::kLevels; ++level) {
       tree.levels[level] = present->levels[level];
     }
+    tree.IndexLevels();
   }
   rules.boundaries = RetainedBoundaries();
   rules.range_deletes = {&tree.range_deletes};

@@ -1162,7 +1162,9 @@ class Miniature {
  private:
   struct Running {
     Running(CompactionJob job, Tree from, base::SequenceNumber needed)
-        : plan(std::move(job)), begun(std::move(from)), oldest_needed(needed) {}
+        : plan(std::move(job)), begun(std::move(from)), oldest_needed(needed) {
+      begun.IndexLevels();
+    }
     CompactionJob plan;
     Tree begun;
     base::SequenceNumber oldest_needed;

@@ -173,7 +173,10 @@ std::shared_ptr<const Version> Core::Edited(const Version& present, const Keyspa
   for (const auto& tree : present.trees()) {
     if (!changed.contains(tree->keyspace)) keep(tree);
   }
-  for (const auto& [keyspace, tree] : changed) keep(tree);
+  for (const auto& [keyspace, tree] : changed) {
+    tree->IndexLevels();
+    keep(tree);
+  }
   std::ranges::sort(trees, {}, [](const auto& tree) { return tree->keyspace; });
   return std::make_shared<const Version>(std::move(trees));
 }

@@ -279,7 +279,10 @@ std::shared_ptr<const Version> VersionOf(const Manifest& manifest, io::FileSyste
     tree_of(keyspace)->range_deletes = RangeDeletes(std::move(deletes));
   }
   Version::Trees ascending;
-  for (auto& [keyspace, tree] : trees) ascending.push_back(std::move(tree));
+  for (auto& [keyspace, tree] : trees) {
+    tree->IndexLevels();
+    ascending.push_back(std::move(tree));
+  }
   return std::make_shared<const Version>(std::move(ascending));
 }
 

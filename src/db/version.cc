@@ -1,9 +1,12 @@
 #include "db/version.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
+#include "base/branchless_search.h"
 #include "base/check.h"
+#include "base/coding.h"
 #include "base/fork_generation.h"
 
 namespace basalt::db {
@@ -69,14 +72,42 @@ base::SequenceNumber RangeDeletes::SequenceAt(std::string_view key,
   return sequence;
 }
 
+LevelSearch::LevelSearch(const TableFiles& files) {
+  if (files.empty()) return;
+  const std::string& first = files.front()->properties().smallest_key;
+  const std::string& last = files.back()->properties().largest_key;
+  shared_ = first.substr(0, base::SharedBytes(first, last));
+  smallest_.reserve(files.size());
+  largest_.reserve(files.size());
+  for (const std::shared_ptr<TableFile>& file : files) {
+    smallest_.push_back(base::KeyPrefix(file->properties().smallest_key, shared_.size()));
+    largest_.push_back(base::KeyPrefix(file->properties().largest_key, shared_.size()));
+  }
+}
+
+const TableFile* LevelSearch::Find(const TableFiles& files, std::string_view key) const noexcept {
+  if (files.empty() || !base::SameBytes(key.substr(0, shared_.size()), shared_)) return nullptr;
+  const uint64_t prefix = base::KeyPrefix(key, shared_.size());
+  const size_t at = base::FirstNotBelow(largest_.data(), largest_.size(), prefix);
+  if (at == files.size() || smallest_[at] > prefix) return nullptr;
+  if (smallest_[at] < prefix && prefix < largest_[at]) return files[at].get();
+  // Whole keys decide among the tables whose largest keys have these 8 bytes, and the one behind.
+  const auto equal = std::ranges::upper_bound(largest_.begin() + static_cast<ptrdiff_t>(at),
+                                              largest_.end(), prefix);
+  const auto found = std::lower_bound(
+      files.begin() + static_cast<ptrdiff_t>(at), files.begin() + (equal - largest_.begin()), key,
+      [](const auto& file, std::string_view k) { return file->properties().largest_key < k; });
+  if (found == files.end() || (*found)->properties().smallest_key > key) return nullptr;
+  return found->get();
+}
+
+void Tree::IndexLevels() {
+  for (size_t level = 1; level < kLevels; ++level) searches_[level] = LevelSearch(levels[level]);
+}
+
 const TableFile* Tree::Find(size_t level, std::string_view key) const noexcept {
-  const TableFiles& files = levels[level];
-  const auto at = std::lower_bound(files.begin(), files.end(), key,
-                                   [](const std::shared_ptr<TableFile>& file, std::string_view k) {
-                                     return file->properties().largest_key < k;
-                                   });
-  if (at == files.end() || (*at)->properties().smallest_key > key) return nullptr;
-  return at->get();
+  BASALT_CHECK(searches_[level].size() == levels[level].size());
+  return searches_[level].Find(levels[level], key);
 }
 
 TableFiles Tree::Overlapping(size_t level, std::optional<std::string_view> smallest,

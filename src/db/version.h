@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -109,6 +110,25 @@ class RangeDeletes {
   base::RangeCover cover_;
 };
 
+/// Finds the table of a level >= 1 that may hold a key, mostly without a look at a whole key: by 8
+/// bytes of each table's smallest and largest key, behind what all keys of the level share.
+/// Immutable.
+class LevelSearch {
+ public:
+  LevelSearch() = default;
+  /// `files`: disjoint, in key order.
+  explicit LevelSearch(const TableFiles& files);
+
+  size_t size() const noexcept { return largest_.size(); }
+  /// Null: no table's range has the key. `files`: those it was made of. O(log n).
+  const TableFile* Find(const TableFiles& files, std::string_view key) const noexcept;
+
+ private:
+  std::string shared_;
+  std::vector<uint64_t> smallest_;
+  std::vector<uint64_t> largest_;
+};
+
 /// What one keyspace has on disk; immutable. Level 0 holds flushed memtables, newest first, whose
 /// key ranges may overlap and whose sequence ranges do not; each other level is disjoint and in key
 /// order. For one key, what a lower number holds is newer, or is in both and no merge (see
@@ -120,6 +140,8 @@ struct Tree {
   TableFiles levels[kLevels];
   RangeDeletes range_deletes;
 
+  /// To be called after the last change of `levels`, before `Find`.
+  void IndexLevels();
   /// The only table of level >= 1 that may hold `key`, or null. O(log n).
   const TableFile* Find(size_t level, std::string_view key) const noexcept;
   /// A level's tables with keys in [smallest, largest], both inclusive; unset: open.
@@ -128,6 +150,9 @@ struct Tree {
   /// Whether the rules above hold; Corruption names the two tables that break them.
   Status CheckOrder() const;
   bool empty() const noexcept;
+
+ private:
+  LevelSearch searches_[kLevels];
 };
 
 /// All trees at one moment; immutable.

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/branchless_search.h"
 #include "base/check.h"
 #include "base/coding.h"
 #include "table/table_format.h"
@@ -47,18 +48,6 @@ void PrefetchColumn(const uint64_t* numbers, uint32_t n) noexcept {
   constexpr uint32_t kNumbersALine = 8;
   if (n > Block::kSearchedLinesMax * kNumbersALine) return;
   for (uint32_t i = 0; i < n; i += kNumbersALine) __builtin_prefetch(numbers + i);
-}
-
-// The first of n ascending numbers that is >= target; n when there is none. No branch depends on
-// the data.
-uint32_t FirstNotBelow(const uint64_t* numbers, uint32_t n, uint64_t target) noexcept {
-  const uint64_t* base = numbers;
-  while (n > 1) {
-    const uint32_t half = n / 2;
-    base = base[half - 1] < target ? base + half : base;
-    n -= half;
-  }
-  return static_cast<uint32_t>(base - numbers) + (*base < target ? 1 : 0);
 }
 
 }  // namespace
@@ -216,7 +205,7 @@ uint32_t Block::LowerBound(std::string_view key, base::Tag tag) const noexcept {
     return order < 0 ? 0 : count_;
   }
   const uint64_t prefix = base::KeyPrefix(key, shared_bytes_);
-  uint32_t low = FirstNotBelow(prefixes_, count_, prefix);
+  auto low = static_cast<uint32_t>(base::FirstNotBelow(prefixes_, count_, prefix));
   if (low == count_ || prefixes_[low] != prefix) return low;
 
   const std::string_view own = key.substr(shared_bytes_);
