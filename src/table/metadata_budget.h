@@ -83,6 +83,11 @@ class MetadataCharge {
     bytes_ += bytes;
     return true;
   }
+  /// Gives back some of what was added.
+  void Remove(uint64_t bytes) noexcept {
+    if (budget_ != nullptr) budget_->Refund(bytes);
+    bytes_ -= bytes;
+  }
   uint64_t bytes() const noexcept { return bytes_; }
 
  private:

@@ -9,40 +9,42 @@
 namespace basalt::table {
 namespace {
 
-constexpr uint32_t kHashedLines = 1;
-constexpr uint32_t kCellsBits = 47 * 8;
-constexpr uint32_t kMoreBitsMin = 4;
-constexpr uint32_t kMoreBitsMax = 8;
+constexpr uint32_t kHashedGroups = 2;
 // A cell and the bits before it in its first byte are read as 8 bytes.
 constexpr uint32_t kCellBitsMax = 57;
 // Keys for each 5 slots.
 constexpr uint64_t kKeysOfFiveSlots = 4;
 
-}  // namespace
-
-PointIndex::Shape PointIndex::Shape::For(RecordPlace max) noexcept {
-  Shape shape;
-  shape.block_bits = static_cast<uint32_t>(std::bit_width(max.block));
-  shape.ordinal_bits = static_cast<uint32_t>(std::bit_width(max.ordinal));
-  const uint32_t least = shape.place_bits() + kMoreBitsMin;
-  if (least > kCellBitsMax) return shape;
-  shape.slots = std::min<uint32_t>(kFingerprints, kCellsBits / least);
-  shape.more_bits = std::min({kMoreBitsMax, kCellsBits / shape.slots - shape.place_bits(),
-                              kCellBitsMax - shape.place_bits()});
-  return shape;
+uint64_t InWholeLines(uint64_t bytes) noexcept {
+  constexpr uint64_t kLineBytes = sizeof(PointIndex::Line);
+  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
 }
 
+}  // namespace
+
 bool PointIndex::Shape::IsValid() const noexcept {
-  return slots >= 1 && slots <= kFingerprints && block_bits <= 32 && ordinal_bits <= 32 &&
-         more_bits >= kMoreBitsMin && more_bits <= kMoreBitsMax && cell_bits() <= kCellBitsMax &&
-         slots * cell_bits() <= kCellsBits;
+  return groups >= 1 && block_bits <= 32 && ordinal_bits <= 32 && cell_bits() <= kCellBitsMax;
+}
+
+uint64_t PointIndex::Shape::cells_at() const noexcept {
+  return sizeof(Line) + InWholeLines(groups * kGroupBytes);
+}
+
+uint64_t PointIndex::Shape::section_bytes() const noexcept {
+  const uint64_t cells_bytes = (groups * kSlots * cell_bits() + 7) / 8;
+  return cells_at() + InWholeLines(cells_bytes + sizeof(uint64_t));
 }
 
 PointIndex PointIndex::Allocate(uint64_t section_bytes) {
   PointIndex index;
-  index.count_ = section_bytes / sizeof(Line);
-  index.lines_ = base::MakeExtentArray<Line>(index.count_);
+  index.line_count_ = section_bytes / sizeof(Line);
+  index.lines_ = base::MakeExtentArray<Line>(index.line_count_);
   return index;
+}
+
+void PointIndex::TakeShape(const Shape& shape) noexcept {
+  shape_ = shape;
+  cells_ = bytes().data() + shape.cells_at();
 }
 
 PointIndex PointIndex::Build(std::span<const uint64_t> hashes,
@@ -53,69 +55,66 @@ PointIndex PointIndex::Build(std::span<const uint64_t> hashes,
     max.block = std::max(max.block, place.block);
     max.ordinal = std::max(max.ordinal, place.ordinal);
   }
-  const Shape shape = Shape::For(max);
-  if (shape.slots == 0) return PointIndex();
-  const uint64_t lines = hashes.size() * 5 / (kKeysOfFiveSlots * shape.slots) + 1;
-  PointIndex index = Allocate((lines + 1) * sizeof(Line));
-  index.shape_ = shape;
+  const Shape shape{.groups = hashes.size() * 5 / (kKeysOfFiveSlots * kSlots) + 1,
+                    .block_bits = static_cast<uint32_t>(std::bit_width(max.block)),
+                    .ordinal_bits = static_cast<uint32_t>(std::bit_width(max.ordinal))};
+  if (!shape.IsValid()) return PointIndex();
+  PointIndex index = Allocate(shape.section_bytes());
+  index.TakeShape(shape);
   char* const header = index.bytes().data();
-  base::Store<uint32_t>(header, kHashedLines);
-  base::Store<uint8_t>(header + 4, static_cast<uint8_t>(shape.slots));
-  base::Store<uint8_t>(header + 5, static_cast<uint8_t>(shape.more_bits));
-  base::Store<uint8_t>(header + 6, static_cast<uint8_t>(shape.block_bits));
-  base::Store<uint8_t>(header + 7, static_cast<uint8_t>(shape.ordinal_bits));
-  base::Store<uint64_t>(header + 8, lines);
+  base::Store<uint32_t>(header, kHashedGroups);
+  base::Store<uint8_t>(header + 4, static_cast<uint8_t>(shape.block_bits));
+  base::Store<uint8_t>(header + 5, static_cast<uint8_t>(shape.ordinal_bits));
+  base::Store<uint64_t>(header + 8, shape.groups);
 
-  std::vector<uint8_t> used(lines);
   constexpr size_t kAhead = 16;
   for (size_t i = 0; i < hashes.size(); ++i) {
-    if (i + kAhead < hashes.size()) {
-      __builtin_prefetch(index.line(index.LineOf(hashes[i + kAhead])), 1);
-    }
-    if (!index.Place(hashes[i], places[i], used.data())) return PointIndex();
+    if (i + kAhead < hashes.size()) index.Prefetch(hashes[i + kAhead]);
+    if (!index.Place(hashes[i], places[i])) return PointIndex();
   }
   return index;
 }
 
-// `used`: for each line the slots that are taken, which are its first ones.
-bool PointIndex::Place(uint64_t hash, RecordPlace place, uint8_t* used) {
-  uint64_t at = LineOf(hash);
-  for (size_t probes = 1; used[at] == shape_.slots; ++probes) {
+// The slots of a group that are taken are its first ones.
+bool PointIndex::Place(uint64_t hash, RecordPlace place) {
+  uint64_t at = GroupOf(hash);
+  uint32_t free = SlotsWith(Group(at), 0);
+  for (size_t probes = 1; free == 0; ++probes) {
     if (probes == kProbesMax) return false;
-    char& overflow = line(at)[kOverflowAt];
+    char& overflow = Group(at)[kOverflowAt];
     overflow = static_cast<char>(static_cast<uint8_t>(overflow) | OverflowBit(hash));
     at = After(at);
+    free = SlotsWith(Group(at), 0);
   }
-  char* const bytes = line(at);
-  const uint32_t slot = used[at]++;
-  bytes[kFingerprintsAt + slot] = static_cast<char>(Fingerprint(hash));
+  const auto slot = static_cast<uint32_t>(std::countr_zero(free));
+  Group(at)[slot] = static_cast<char>(Fingerprint(hash));
   const uint64_t cell = MoreOf(hash) << shape_.place_bits() |
                         uint64_t{place.block} << shape_.ordinal_bits | place.ordinal;
-  const uint32_t bit = slot * shape_.cell_bits();
-  char* const word = bytes + bit / 8;
+  const uint64_t bit = CellBit(at, slot);
+  char* const word = cells_ + bit / 8;
   base::Store(word, base::Load<uint64_t>(word) | cell << (bit % 8));
   return true;
 }
 
 Status PointIndex::Validate() {
-  if (count_ < 2) return Status(StatusCode::kCorruption, "the index is shorter than two lines");
+  if (line_count_ < 3) return Status(StatusCode::kCorruption, "it is shorter than three lines");
   const char* const header = bytes().data();
   const auto kind = base::Load<uint32_t>(header);
-  if (kind != kHashedLines) {
+  if (kind != kHashedGroups) {
     return Status(StatusCode::kUnsupported,
                   "the index is of kind " + std::to_string(kind) +
                       ", which this version cannot read; open it with the version that wrote it");
   }
-  shape_ = {.slots = base::Load<uint8_t>(header + 4),
-            .more_bits = base::Load<uint8_t>(header + 5),
-            .block_bits = base::Load<uint8_t>(header + 6),
-            .ordinal_bits = base::Load<uint8_t>(header + 7)};
-  if (!shape_.IsValid()) {
-    return Status(StatusCode::kCorruption, "the index's lines cannot be divided as it says");
+  const Shape shape{.groups = base::Load<uint64_t>(header + 8),
+                    .block_bits = base::Load<uint8_t>(header + 4),
+                    .ordinal_bits = base::Load<uint8_t>(header + 5)};
+  if (!shape.IsValid()) {
+    return Status(StatusCode::kCorruption, "the index's cells cannot be divided as it says");
   }
-  if (base::Load<uint64_t>(header + 8) != count_ - 1) {
+  if (shape.groups > bytes().size() || shape.section_bytes() != bytes().size()) {
     return Status(StatusCode::kCorruption, "the index's size is not what its header says");
   }
+  TakeShape(shape);
   return Status();
 }
 

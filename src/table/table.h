@@ -40,13 +40,14 @@ struct TableRead {
 /// block i - 1 and ends with exactly the record that the index names. A search of the index
 /// therefore names the one block that can hold the answer.
 ///
-/// Cost of a Get, in cache misses: 1 for the point index, which ends it for 279 of 280 absent keys;
-/// then one block of the cache: its slot, its head, the columns of one record, its value, some ten
-/// lines that are asked for together (see BlockHint) and take little more than one. Without a point
-/// index: 1 for the filter, which ends it for 99 % of absent keys; 2-3 in the index's prefix
-/// column; the block's slot, its prefix column (2), its record. What is in parts costs a lookup in
-/// the cache more for the filter, and one for the index. A value that is small is copied out of the
-/// block under the cache's epoch, so that threads share nothing that they write.
+/// Cost of a Get, in cache misses: 1 for the point index, which ends it for 299 of 300 absent keys,
+/// and at the same time 1 for the key's place; then one block of the cache: its slot, its head, the
+/// columns of one record, its value, some ten lines that are asked for together (see BlockHint) and
+/// take little more than one. Without a point index: 1 for the filter, which ends it for 99 % of
+/// absent keys; 2-3 in the index's prefix column; the block's slot, its prefix column (2), its
+/// record. What is in parts costs a lookup in the cache more for the filter, and one for the index.
+/// A value that is small is copied out of the block under the cache's epoch, so that threads share
+/// nothing that they write.
 /// Thread-safe: nothing changes after Open but the cache and the hints.
 class Table : public std::enable_shared_from_this<Table> {
  public:

@@ -418,6 +418,20 @@ TEST_F(TableCorruption, APointIndexThatNamesNoRecordIsAnError) {
   }
 }
 
+TEST_F(TableCorruption, APointIndexOfAnotherKindIsPassedOver) {
+  const SectionEntry entry = Section(SectionKind::kPointIndex);
+  std::string changed = bytes_;
+  changed[entry.offset] = 1;  // the first kind there was
+  ResealTable(&changed);
+  ASSERT_NO_FATAL_FAILURE(Replace(changed));
+  spot_.budget = std::make_shared<MetadataBudget>(1 << 20, 1 << 20);
+  const auto table = OpenTable(spot_).value();
+  EXPECT_FALSE(table->has_point_index());
+  EXPECT_EQ(spot_.budget->charged_bytes(), table->metadata_bytes());
+  EXPECT_FALSE(ReadAll(*table));
+  EXPECT_TRUE(Faults(*table).empty());
+}
+
 TEST_F(TableCorruption, VerifyFindsAPointIndexThatLeadsToAnOlderVersion) {
   ASSERT_NO_FATAL_FAILURE(Rewrite({Put("a", 1, "1"), Put("b", 3, "new"), Put("b", 2, "old")}));
   const std::vector<RecordPlace> right = {{0, 0}, {0, 1}};

@@ -417,9 +417,12 @@ Status MetadataReader::ReadPointIndex(const SectionEntry& entry) {
   metadata_->point_index_offset = entry.offset;
   metadata_->point_index = PointIndex::Allocate(entry.size);
   BASALT_RETURN_IF_ERROR(ReadChecked(entry, metadata_->point_index.bytes()));
-  if (const Status status = metadata_->point_index.Validate(); !status.ok()) {
-    return Error(status.code(), status.message());
-  }
+  const Status status = metadata_->point_index.Validate();
+  if (status.ok()) return Status();
+  if (status.code() != StatusCode::kUnsupported) return Error(status.code(), status.message());
+  // Of another version's kind: lookups go without it, as a table does that has none.
+  metadata_->point_index = PointIndex();
+  metadata_->charge.Remove(entry.size);
   return Status();
 }
 
