@@ -9,7 +9,7 @@ NAME ?= db
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-asan test-tsan test-long planted crash metamorphic fuzz bench cache-sim \
+.PHONY: help demo test test-asan test-tsan test-long planted crash metamorphic fuzz bench benches cache-sim \
         cache-plots format lint install clean
 
 help:  ## Say what there is to make
@@ -65,6 +65,10 @@ bench:  ## Compare with other engines: NAME=db gives build/bench/db.json and a t
 	@$(call build,bench,$(NAME)_bench)
 	@[ ! -x bench/$(NAME)_peers/build ] || bench/$(NAME)_peers/build build/bench
 	build/bench/$(NAME)_bench --output build/bench/$(NAME).json
+
+benches:  ## Build all that compare with other engines, and run nothing
+	@$(BOOTSTRAP) build bench
+	@$(call build,bench,all)
 
 cache-sim:  ## Simulate eviction policies on traces, and check our cache against its targets
 	@$(BOOTSTRAP) build bench

@@ -85,7 +85,7 @@ std::string ReadThroughs(const CacheReport& report, int threads) {
   return lines;
 }
 
-std::string Memory(const CacheReport& report) {
+std::string BytesAnEntry(const CacheReport& report) {
   std::string lines;
   for (const char* metric : {"charged", "rss"}) {
     lines += Line(Format("bytes an entry, %s", metric), report.Find("bytes", 1, kOurs, metric),
@@ -122,7 +122,7 @@ std::string TargetLines(const CacheReport& report) {
   lines += Line("P99.9 of uniform hits, 2 threads", report.Find("hit", 2, kOurs, "p99.9"),
                 Bound::kAtMost, 1.2, "us");
   for (const int threads : {1, 2}) lines += ReadThroughs(report, threads);
-  lines += Memory(report);
+  lines += BytesAnEntry(report);
   for (const int threads : {1, 2}) lines += Expiry(report, threads);
   lines += Line("sweeping a million keys with times to live, of a processor",
                 report.Find("ttl_sweep", 1, kOurs, "share"), Bound::kAtMost, 1, "%");
