@@ -597,15 +597,17 @@ void Shard::MakeHeadroom(size_t bytes, Aftermath* after) noexcept {
   if (!common_.budget->IsWithin(common_.headroom_bytes)) return;
   if (wheel_.records() != 0 && SweepExpired(common_.clock->CoarseMillis(), after)) return;
   // What is evicted comes back when nobody reads it any more. So much is kept on its way that one
-  // look at all readers serves many, and not much more.
-  const uint64_t on_its_way_bytes = std::max<uint64_t>(common_.retired_bytes_max / 16, 2 * bytes);
-  const bool is_enough = retired_bytes_ >= on_its_way_bytes;
+  // look at all readers serves many, and not much more: a shard gives back faster than it evicts
+  // once it has enough, by what others have seen as long as it does not have much more than that.
+  const uint64_t enough_bytes = std::max<uint64_t>(common_.retired_bytes_max / 64, 2 * bytes);
+  const bool is_enough = retired_bytes_ >= enough_bytes;
   if (!slabs_.HasSpareFor(bytes)) {
-    retired_.CollectSome([&](Entry* entry) { FreeOrDefer(entry, after); }, /*count_max=*/1,
-                         /*scans=*/is_enough);
+    retired_.CollectSome([&](Entry* entry) { FreeOrDefer(entry, after); },
+                         /*count_max=*/is_enough ? 2 : 1,
+                         /*scans=*/retired_bytes_ >= 2 * enough_bytes);
   }
   const bool is_too_much = retired_bytes_ > common_.retired_bytes_max ||
-                           (retired_bytes_ >= 2 * on_its_way_bytes && slabs_.HasSpareFor(bytes));
+                           (retired_bytes_ >= 3 * enough_bytes && slabs_.HasSpareFor(bytes));
   if (!is_too_much) Evict(is_enough ? bytes : 2 * bytes, after);
 }
 
