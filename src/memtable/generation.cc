@@ -151,28 +151,22 @@ Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) 
 
 Result<Generation::Reservation> Generation::Reserve(std::string_view batch, size_t count,
                                                     bool is_of_several) {
+  if (count == 1) {
+    const RecordSource only = SourceAt(batch.data(), batch.end(), is_of_several);
+    if (only.kind != RecordKind::kDeleteRange) return Reserve(only);
+  }
   Reservation reservation;
   reservation.is_first_ = IsFirst();
   const bool within_limit = !reservation.is_first_;
-  if (count > 1) {
-    // A batch that cannot fit should not take half of its space before that shows.
-    const uint64_t bytes = batch.size() + count * (sizeof(OrderEntry) + sizeof(uint64_t));
-    const bool fits = budget_.used_bytes() + bytes <= budget_.limit_bytes();
-    if (within_limit && bytes > base::Arena::ChunkBytesMax(budget_.limit_bytes()) && !fits) {
-      return DoesNotFit(budget_, batch.size(), count);
-    }
-    reservation.several_.reset(new (std::nothrow) Shard::Taken[count]);
-    if (reservation.several_ == nullptr) {
-      Drop(&reservation);
-      return DoesNotFit(budget_, batch.size(), count);
-    }
+  // A batch that cannot fit should not take half of its space before that shows.
+  const uint64_t bytes = batch.size() + count * (sizeof(OrderEntry) + sizeof(uint64_t));
+  const bool has_room = budget_.used_bytes() + bytes <= budget_.limit_bytes();
+  if (within_limit && bytes > base::Arena::ChunkBytesMax(budget_.limit_bytes()) && !has_room) {
+    return DoesNotFit(budget_, batch.size(), count);
   }
-
-  BatchRecord only;
-  const std::unique_ptr<BatchRecord[]> several(count > 1 ? new (std::nothrow) BatchRecord[count]
-                                                         : nullptr);
-  BatchRecord* const records = count > 1 ? several.get() : &only;
-  if (records == nullptr) {
+  reservation.several_.reset(new (std::nothrow) Shard::Taken[count]);
+  const std::unique_ptr<BatchRecord[]> records(new (std::nothrow) BatchRecord[count]);
+  if (reservation.several_ == nullptr || records == nullptr) {
     Drop(&reservation);
     return DoesNotFit(budget_, batch.size(), count);
   }
