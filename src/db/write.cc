@@ -164,8 +164,6 @@ Core::Attempt Core::TryWrite(const LogForm& form, size_t count, const Preconditi
   };
   const Leaver leaver{this, entry};
   Generation* const generation = entry.generation;
-  // Another writer's processor is likely to have it; what follows takes as long.
-  __builtin_prefetch(&commit_, /*rw=*/1);
   memtable::Generation& table = *generation->table;
   auto reserved = table.Reserve(form.bytes, count);
   if (!reserved) {
