@@ -17,6 +17,7 @@
 #include "bench/idle.h"
 #include "bench/steady/child_process.h"
 #include "bench/steady/observation.h"
+#include "bench/steady/standstills.h"
 #include "bench/text.h"
 #include "bench/workload.h"
 
@@ -323,7 +324,9 @@ Steadiness MeasureSteadiness(const SteadinessSettings& settings) {
   std::filesystem::create_directories(settings.directory);
   const Shared<Exchange> exchange;
   ChildProcess child([&] { Worker(settings, exchange.get()).Run(); });
+  const Standstills standstills;
   Steadiness measured;
+  measured.knows_standstills = standstills.is_watching();
   measured.keys = KeysOf(settings);
   measured.live_bytes = measured.keys * (kKeyBytes + kValueBytes);
   if (AwaitPhase(&child, *exchange.get(), Phase::kEmpty)) {
@@ -340,8 +343,12 @@ Steadiness MeasureSteadiness(const SteadinessSettings& settings) {
   measured.load_seconds = exchange->load_seconds;
   measured.seconds.assign(exchange->seconds.begin(),
                           exchange->seconds.begin() + static_cast<ptrdiff_t>(SecondsOf(settings)));
-  for (const Pause& pause : exchange->pauses) {
-    if (pause.ns != 0) measured.pauses.push_back(pause);
+  for (Pause pause : exchange->pauses) {
+    if (pause.ns == 0) continue;
+    const auto from = exchange->start + std::chrono::duration_cast<steady_clock::duration>(
+                                            std::chrono::duration<double>(pause.at_seconds));
+    pause.standstill_ns = standstills.NsWithin(from, from + std::chrono::nanoseconds(pause.ns));
+    measured.pauses.push_back(pause);
   }
   measured.put_ns = exchange->put_ns;
   std::filesystem::remove_all(settings.directory);
@@ -357,11 +364,17 @@ std::string SteadinessText(const SteadinessSettings& settings, const Steadiness&
       Format("\n%llu puts; p50 %.2f us, p99 %.2f us, p99.9 %.1f us, p99.99 %.1f us\n",
              static_cast<unsigned long long>(put_ns.count()), microseconds(50), microseconds(99),
              microseconds(99.9), microseconds(99.99));
-  text += "Longest puts: ms at second (ms of it at most that other threads had the processors)\n";
+  text +=
+      "Longest puts: ms at second (ms of it at most that other threads had the processors;\n"
+      "              ms in which a processor let nobody run)\n";
   for (size_t i = 0; i < measured.pauses.size(); ++i) {
     const Pause& pause = measured.pauses[i];
-    text += Format("  %.2f at %.1f (%.2f)%s", Milliseconds(pause.ns), pause.at_seconds,
-                   Milliseconds(pause.processor_wait_ns), i % 4 == 3 ? "\n" : "");
+    const std::string standstill = measured.knows_standstills
+                                       ? Format("%.2f", Milliseconds(pause.standstill_ns))
+                                       : std::string("unknown");
+    text +=
+        Format("  %.2f at %.1f (%.2f; %s)%s", Milliseconds(pause.ns), pause.at_seconds,
+               Milliseconds(pause.processor_wait_ns), standstill.c_str(), i % 4 == 3 ? "\n" : "");
   }
   if (measured.pauses.size() % 4 != 0) text += "\n";
   return text + "\n" + GateLines(settings, measured);
@@ -383,9 +396,13 @@ std::string SteadinessJson(const SteadinessSettings& settings, const Steadiness&
   }
   json += Format("\"max\": %llu},\n  \"pauses\": [", integer(measured.put_ns.max()));
   for (const Pause& pause : measured.pauses) {
-    json += Format("%s\n    {\"at_seconds\": %.3f, \"ns\": %llu, \"processor_wait_ns\": %llu}",
+    json += Format("%s\n    {\"at_seconds\": %.3f, \"ns\": %llu, \"processor_wait_ns\": %llu",
                    &pause == measured.pauses.data() ? "" : ",", pause.at_seconds, integer(pause.ns),
                    integer(pause.processor_wait_ns));
+    if (measured.knows_standstills) {
+      json += Format(", \"standstill_ns\": %llu", integer(pause.standstill_ns));
+    }
+    json += "}";
   }
   json += "\n  ],\n  \"series\": {\n";
   constexpr std::pair<const char*, uint64_t Second::*> kSeries[] = {

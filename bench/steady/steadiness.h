@@ -47,6 +47,8 @@ struct Pause {
   uint64_t ns = 0;
   /// Of it, at most: how long the thread was ready but other threads had the processors.
   uint64_t processor_wait_ns = 0;
+  /// How long one of the processors meanwhile let nobody run.
+  uint64_t standstill_ns = 0;
 };
 
 struct Steadiness {
@@ -57,6 +59,7 @@ struct Steadiness {
   double load_seconds = 0;
   std::vector<Second> seconds;
   std::vector<Pause> pauses;  ///< The longest, longest first.
+  bool knows_standstills = false;
   base::Histogram put_ns;
 };
 
