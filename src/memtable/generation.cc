@@ -159,9 +159,10 @@ Result<Generation::Reservation> Generation::Reserve(std::string_view batch, size
   reservation.is_first_ = IsFirst();
   const bool within_limit = !reservation.is_first_;
   // A batch that cannot fit should not take half of its space before that shows.
-  const uint64_t bytes = batch.size() + count * (sizeof(OrderEntry) + sizeof(uint64_t));
-  const bool has_room = budget_.used_bytes() + bytes <= budget_.limit_bytes();
-  if (within_limit && bytes > base::Arena::ChunkBytesMax(budget_.limit_bytes()) && !has_room) {
+  const uint64_t needed_bytes = batch.size() + count * (sizeof(OrderEntry) + sizeof(uint64_t));
+  const bool has_room = budget_.used_bytes() + needed_bytes <= budget_.limit_bytes();
+  if (within_limit && needed_bytes > base::Arena::ChunkBytesMax(budget_.limit_bytes()) &&
+      !has_room) {
     return DoesNotFit(budget_, batch.size(), count);
   }
   reservation.several_.reset(new (std::nothrow) Shard::Taken[count]);
