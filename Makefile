@@ -66,7 +66,7 @@ bench:  ## Compare with other engines: NAME=db gives build/bench/db.json and a t
 	@[ ! -x bench/$(NAME)_peers/build ] || bench/$(NAME)_peers/build build/bench
 	build/bench/$(NAME)_bench --output build/bench/$(NAME).json
 
-benches:  ## Build all that compare with other engines, and run nothing
+benches:  ## Build all benchmarks, and run none
 	@$(BOOTSTRAP) build bench
 	@$(call build,bench,all)
 

@@ -596,9 +596,9 @@ bool Shard::Move(const Index::Found& found) noexcept {
 void Shard::MakeHeadroom(size_t bytes, Aftermath* after) noexcept {
   if (!common_.budget->IsWithin(common_.headroom_bytes)) return;
   if (wheel_.records() != 0 && SweepExpired(common_.clock->CoarseMillis(), after)) return;
-  // What is evicted comes back when nobody reads it any more. So much is kept on its way that one
-  // look at all readers serves many, and not much more: a shard gives back faster than it evicts
-  // once it has enough, by what others have seen as long as it does not have much more than that.
+  // What is evicted comes back when nobody reads it any more, which a look at all readers tells for
+  // all shards. So a shard that has enough on its way frees two for each that it evicts, but looks
+  // by itself only at twice that: until then another one's look may have served it.
   const uint64_t enough_bytes = std::max<uint64_t>(common_.retired_bytes_max / 64, 2 * bytes);
   const bool is_enough = retired_bytes_ >= enough_bytes;
   if (!slabs_.HasSpareFor(bytes)) {
