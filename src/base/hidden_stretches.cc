@@ -28,10 +28,9 @@ class WithoutHidden final : public RecordIterator {
     source_->SeekForPrev(key, tag);
     PassBackward();
   }
-  void BeginSeek(std::string_view key, Tag tag) override { source_->BeginSeek(key, tag); }
-  void FinishSeek(std::string_view key, Tag tag) override {
-    source_->FinishSeek(key, tag);
-    PassForward();
+  void SeekStep(int step, std::string_view key, Tag tag) override {
+    source_->SeekStep(step, key, tag);
+    if (step + 1 == kSeekSteps) PassForward();
   }
   void Next() override {
     source_->Next();

@@ -44,8 +44,11 @@ class MergingIterator final : public base::RecordIterator {
   }
   void Seek(std::string_view key, base::Tag tag) override {
     target_ = key;
-    for (const auto& child : children_) child->BeginSeek(target_, tag);
-    Start(true, [&](base::RecordIterator& child) { child.FinishSeek(target_, tag); });
+    constexpr int kLastStep = kSeekSteps - 1;
+    for (int step = 0; step < kLastStep; ++step) {
+      for (const auto& child : children_) child->SeekStep(step, target_, tag);
+    }
+    Start(true, [&](base::RecordIterator& child) { child.SeekStep(kLastStep, target_, tag); });
   }
   void SeekForPrev(std::string_view key, base::Tag tag) override {
     target_ = key;

@@ -33,11 +33,13 @@ class RecordIterator {
   virtual void Seek(std::string_view key, Tag tag) = 0;
   /// To the last record at or before (key, tag) in internal order.
   virtual void SeekForPrev(std::string_view key, Tag tag) = 0;
-  /// Seek in two steps, so that of many iterators all take the first one before any takes the
-  /// second: BeginSeek starts to load what FinishSeek, with the same target, will wait for. Between
-  /// them the iterator is unpositioned; another seek may take FinishSeek's place.
-  virtual void BeginSeek([[maybe_unused]] std::string_view key, [[maybe_unused]] Tag tag) {}
-  virtual void FinishSeek(std::string_view key, Tag tag) { Seek(key, tag); }
+  /// Seek in steps, 0 to kSeekSteps - 1, so that of many iterators each takes one before any takes
+  /// the next: a step starts to load what the next one, with the same target, would wait for. Until
+  /// the last the iterator is unpositioned; another seek may take the place of those left.
+  static constexpr int kSeekSteps = 4;
+  virtual void SeekStep(int step, std::string_view key, Tag tag) {
+    if (step + 1 == kSeekSteps) Seek(key, tag);
+  }
   virtual void Next() = 0;
   virtual void Prev() = 0;
   /// To a later record, past more versions of the present key than one, if more follow: as many as

@@ -53,32 +53,46 @@ void GenerationIterator::AddCursor(const SortedRun& run) {
 
 void GenerationIterator::SeekToFirst() {
   for (Cursor& cursor : cursors_) cursor.cut = cursor.begin;
-  Begin<Direction::kForward>();
+  Start<Direction::kForward>();
+  ShowFirst<Direction::kForward>();
 }
 
 void GenerationIterator::SeekToLast() {
   for (Cursor& cursor : cursors_) cursor.cut = cursor.end;
-  Begin<Direction::kBackward>();
+  Start<Direction::kBackward>();
+  ShowFirst<Direction::kBackward>();
 }
 
 void GenerationIterator::Seek(std::string_view key, base::Tag tag) {
-  Cut(key, tag, /*after_equal=*/false);
-  Begin<Direction::kForward>();
+  for (int step = 0; step < kSeekSteps; ++step) SeekStep(step, key, tag);
 }
 
 void GenerationIterator::SeekForPrev(std::string_view key, base::Tag tag) {
+  FindNear(key);
   Cut(key, tag, /*after_equal=*/true);
-  Begin<Direction::kBackward>();
+  Start<Direction::kBackward>();
+  ShowFirst<Direction::kBackward>();
 }
 
-// In two passes, so that the runs wait for memory together. Between them `cut` and `near` are where
-// the run looks further, as places in it.
-void GenerationIterator::Cut(std::string_view key, base::Tag tag, bool after_equal) noexcept {
+void GenerationIterator::SeekStep(int step, std::string_view key, base::Tag tag) {
+  static_assert(kSeekSteps == 4);
+  if (step == 0) return FindNear(key);
+  if (step == 1) return Cut(key, tag, /*after_equal=*/false);
+  if (step == 2) return Start<Direction::kForward>();
+  ShowFirst<Direction::kForward>();
+}
+
+// Apart from Cut, so that the runs wait for memory together. Between them `cut` and `near` are
+// where the run looks further, as places in it.
+void GenerationIterator::FindNear(std::string_view key) noexcept {
   for (Cursor& cursor : cursors_) {
     const auto [begin, end] = cursor.run->Near(key);
     cursor.cut = cursor.begin + begin;
     cursor.near = end;
   }
+}
+
+void GenerationIterator::Cut(std::string_view key, base::Tag tag, bool after_equal) noexcept {
   for (Cursor& cursor : cursors_) {
     const SortedRun::Place near{static_cast<size_t>(cursor.cut - cursor.begin), cursor.near};
     cursor.cut = cursor.begin + cursor.run->Find(near, key, tag, after_equal);
@@ -154,9 +168,9 @@ void GenerationIterator::Start() noexcept {
   Fill<direction>(window_);
 }
 
+// Of what Start has fetched.
 template <GenerationIterator::Direction direction>
-void GenerationIterator::Begin() noexcept {
-  Start<direction>();
+void GenerationIterator::ShowFirst() noexcept {
   const size_t fetched_bytes = likely_bytes_;
   ShowNext<direction>();
   for (size_t i = shown_; i != filled_; ++i) {

@@ -49,6 +49,7 @@ class GenerationIterator final : public base::RecordIterator {
   void SeekToLast() override;
   void Seek(std::string_view key, base::Tag tag) override;
   void SeekForPrev(std::string_view key, base::Tag tag) override;
+  void SeekStep(int step, std::string_view key, base::Tag tag) override;
   void Next() override;
   void Prev() override;
 
@@ -80,6 +81,7 @@ class GenerationIterator final : public base::RecordIterator {
   static_assert(kRefill <= kWindowFirst && kWindowMax <= kWaitingMax);
 
   void AddCursor(const SortedRun& run);
+  void FindNear(std::string_view key) noexcept;
   void Cut(std::string_view key, base::Tag tag, bool after_equal) noexcept;
   template <Direction direction>
   static void LoadNear(Cursor* cursor) noexcept;
@@ -90,7 +92,7 @@ class GenerationIterator final : public base::RecordIterator {
   template <Direction direction>
   void Start() noexcept;
   template <Direction direction>
-  void Begin() noexcept;
+  void ShowFirst() noexcept;
   template <Direction direction>
   void Turn() noexcept;
   template <Direction direction>

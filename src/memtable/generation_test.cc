@@ -462,8 +462,13 @@ class Model {
     ASSERT_EQ(iterator.value(), expected.value);
   }
 
-  // A seek somewhere, then steps in both directions.
+  // A seek that is given up, another one, then steps in both directions.
   void CheckWalk(base::RecordIterator& iterator, const std::vector<Expected>& expected) {
+    const std::string given_up = SomeKey();
+    const auto seek_steps = static_cast<int>(random_.Below(base::RecordIterator::kSeekSteps));
+    for (int step = 0; step < seek_steps; ++step) {
+      iterator.SeekStep(step, given_up, base::kNewestTag);
+    }
     const std::string key = random_.OneIn(8) ? SomeKey() + "x" : SomeKey();
     const base::Tag tag =
         random_.OneIn(2) ? base::kNewestTag : base::SeekTag(random_.Below(last_sequence_ + 2));

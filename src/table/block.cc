@@ -199,6 +199,16 @@ int Block::CompareAtEqualPrefix(uint32_t i, size_t prefix_bytes, std::string_vie
   return tags_[i] > tag ? -1 : (tags_[i] < tag ? 1 : 0);
 }
 
+void Block::PrefetchRecord(uint32_t i) const noexcept {
+  if (i >= count_) return;
+  const size_t end_bytes = wide_ ? sizeof(uint32_t) : sizeof(uint16_t);
+  __builtin_prefetch(tags_ + i);
+  if (times_ != nullptr) __builtin_prefetch(times_ + i);
+  __builtin_prefetch(prefix_bytes_ + i);
+  if (rests_ != values_) __builtin_prefetch(rest_ends_ + i * end_bytes);
+  __builtin_prefetch(value_ends_ + i * end_bytes);
+}
+
 uint32_t Block::LowerBound(std::string_view key, base::Tag tag) const noexcept {
   PrefetchColumn(prefixes_, count_);
   if (const int order = key.substr(0, shared_bytes_).compare(shared()); order != 0) {

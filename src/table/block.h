@@ -113,6 +113,9 @@ class Block {
   /// The first record at or after (key, tag) in internal order; count() when there is none.
   uint32_t LowerBound(std::string_view key, base::Tag tag) const noexcept;
 
+  /// Starts to load the columns of record i, if there is one.
+  void PrefetchRecord(uint32_t i) const noexcept;
+
   // Of record i < count().
   base::Tag tag(uint32_t i) const noexcept { return tags_[i]; }
   uint64_t time_ms(uint32_t i) const noexcept { return times_ == nullptr ? 0 : times_[i]; }

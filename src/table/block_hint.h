@@ -33,33 +33,31 @@ class BlockHint {
     const char* const raw = raw_.load(std::memory_order_relaxed);
     if (raw == nullptr) return;
     const uint64_t outline = outline_.load(std::memory_order_relaxed);
-    const uint64_t n = outline & kCountMax;
-    const uint64_t end_bytes = (outline & kWide) != 0 ? 4 : 2;
-    const char* const prefixes = raw + Block::kHeaderBytes;
-    const char* const tags = prefixes + n * sizeof(uint64_t);
-    const char* const ends = tags + n * sizeof(uint64_t) * ((outline & kTimed) != 0 ? 2 : 1);
-    const char* const prefix_bytes = ends + 2 * n * end_bytes;
+    const Columns columns(raw, outline);
+    const uint64_t n = columns.count;
     const uint64_t value_bytes = outline >> kMeanShift;
     const char* const value = raw + (outline >> kValuesShift & kValuesMax) + value_bytes * ordinal;
     PrefetchHead(raw);
-    Prefetch(prefixes + ordinal * sizeof(uint64_t));
-    Prefetch(tags + ordinal * sizeof(uint64_t));
-    if ((outline & kTimed) != 0) Prefetch(tags + (n + ordinal) * sizeof(uint64_t));
-    if ((outline & kRests) != 0) Prefetch(ends + ordinal * end_bytes);
-    Prefetch(ends + (n + ordinal) * end_bytes);
-    Prefetch(prefix_bytes + ordinal);
-    Prefetch(prefix_bytes + n);  // what all keys share
+    Prefetch(columns.prefixes + ordinal * sizeof(uint64_t));
+    Prefetch(columns.tags + ordinal * sizeof(uint64_t));
+    if ((outline & kTimed) != 0) Prefetch(columns.tags + (n + ordinal) * sizeof(uint64_t));
+    if ((outline & kRests) != 0) Prefetch(columns.ends + ordinal * columns.end_bytes);
+    Prefetch(columns.ends + (n + ordinal) * columns.end_bytes);
+    Prefetch(columns.prefix_bytes + ordinal);
+    Prefetch(columns.shared());
     Prefetch(value);
     Prefetch(value + kLineBytes);
     if (value_bytes > kLineBytes) Prefetch(value + std::min(value_bytes, 3 * kLineBytes) - 1);
   }
 
-  /// What a search looks at first: the head and the column of key prefixes.
+  /// What a search looks at first: the head, what all keys share, and the column of key prefixes.
   [[gnu::always_inline]] void PrefetchSearch() const noexcept {
     const char* const raw = raw_.load(std::memory_order_relaxed);
     if (raw == nullptr) return;
-    const uint64_t n = outline_.load(std::memory_order_relaxed) & kCountMax;
+    const Columns columns(raw, outline_.load(std::memory_order_relaxed));
     PrefetchHead(raw);
+    Prefetch(columns.shared());
+    const uint64_t n = columns.count;
     const uint64_t column_bytes = n * sizeof(uint64_t);
     if (column_bytes > Block::kSearchedLinesMax * kLineBytes) return;
     for (uint64_t at = 0; at < column_bytes; at += kLineBytes) Prefetch(raw + kLineBytes + at);
@@ -77,6 +75,25 @@ class BlockHint {
   static constexpr int kMeanShift = 40;
   static constexpr uint64_t kMeanMax = (uint64_t{1} << 24) - 1;
   static constexpr uint64_t kLineBytes = 64;
+
+  /// Where they lie, by an outline.
+  struct Columns {
+    [[gnu::always_inline]] Columns(const char* raw, uint64_t outline) noexcept
+        : count(outline & kCountMax),
+          end_bytes((outline & kWide) != 0 ? 4 : 2),
+          prefixes(raw + Block::kHeaderBytes),
+          tags(prefixes + count * sizeof(uint64_t)),
+          ends(tags + count * sizeof(uint64_t) * ((outline & kTimed) != 0 ? 2 : 1)),
+          prefix_bytes(ends + 2 * count * end_bytes) {}
+    const char* shared() const noexcept { return prefix_bytes + count; }
+
+    uint64_t count;
+    uint64_t end_bytes;
+    const char* prefixes;
+    const char* tags;
+    const char* ends;
+    const char* prefix_bytes;
+  };
 
   static uint64_t OutlineOf(const Block& block) noexcept {
     const Block::Outline outline = block.outline();

@@ -30,20 +30,18 @@ class ConcatenatingIterator final : public base::RecordIterator {
   // it: both seeks go on until one answers.
   void Seek(std::string_view target, base::Tag tag) override {
     target_ = target;  // which may be this iterator's own key
-    BeginSeek(target_, tag);
-    FinishSeek(target_, tag);
+    for (int step = 0; step < kSeekSteps; ++step) SeekStep(step, target_, tag);
   }
 
-  void BeginSeek(std::string_view key, base::Tag tag) override {
-    const auto first = std::partition_point(tables_.begin(), tables_.end(), [&](const auto& table) {
-      return table->properties().largest_key < key;
-    });
-    Open(static_cast<size_t>(first - tables_.begin()));
-    if (inner_ != nullptr) inner_->BeginSeek(key, tag);
-  }
-
-  void FinishSeek(std::string_view key, base::Tag tag) override {
-    if (inner_ != nullptr) inner_->FinishSeek(key, tag);
+  void SeekStep(int step, std::string_view key, base::Tag tag) override {
+    if (step == 0) {
+      const auto first = std::partition_point(
+          tables_.begin(), tables_.end(),
+          [&](const auto& table) { return table->properties().largest_key < key; });
+      Open(static_cast<size_t>(first - tables_.begin()));
+    }
+    if (inner_ != nullptr) inner_->SeekStep(step, key, tag);
+    if (step + 1 < kSeekSteps) return;
     while (IsBeyondTable()) {
       Open(index_ + 1);
       if (inner_ != nullptr) inner_->Seek(key, tag);

@@ -172,6 +172,10 @@ Result<BlockRef> Table::ReadBlock(size_t index, bool fill_cache, ReadAhead* ahea
   return LoadBlock(index, fill_cache, ahead);
 }
 
+void Table::PrefetchHint(size_t index) const noexcept {
+  if (hints_ != nullptr) __builtin_prefetch(&hints_[index]);
+}
+
 void Table::PrefetchSearch(size_t index) const noexcept {
   if (hints_ != nullptr) hints_[index].PrefetchSearch();
 }

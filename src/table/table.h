@@ -107,6 +107,8 @@ class Table : public std::enable_shared_from_this<Table> {
   /// Block `index` (< block_count()), from the cache or the file. `ahead`: of the reader, which is
   /// about to read more.
   Result<BlockRef> ReadBlock(size_t index, bool fill_cache, ReadAhead* ahead = nullptr) const;
+  /// Starts to load what PrefetchSearch looks at.
+  void PrefetchHint(size_t index) const noexcept;
   /// Starts to load what a search in block `index` (< block_count()) begins with, if it is cached.
   void PrefetchSearch(size_t index) const noexcept;
 

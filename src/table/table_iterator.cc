@@ -27,27 +27,38 @@ void TableIterator::SeekToLast() {
   MoveTo(block_->count() - 1);
 }
 
-void TableIterator::BeginSeek(std::string_view key, base::Tag tag) {
-  const Result<size_t> index = table_->FindBlock(key, tag);
-  begun_status_ = index.status();
-  if (!index) return;
-  begun_index_ = *index;
-  if (begun_index_ != table_->block_count()) table_->PrefetchSearch(begun_index_);
-}
-
 void TableIterator::Seek(std::string_view key, base::Tag tag) {
-  BeginSeek(key, tag);
-  FinishSeek(key, tag);
+  for (int step = 0; step < kSeekSteps; ++step) SeekStep(step, key, tag);
 }
 
-void TableIterator::FinishSeek(std::string_view key, base::Tag tag) {
-  if (!begun_status_.ok() || begun_index_ == table_->block_count()) {
-    status_ = begun_status_;
+// Each step waits for memory once: for the index, the block's hint, its prefixes, its record.
+void TableIterator::SeekStep(int step, std::string_view key, base::Tag tag) {
+  if (step == 0) {
+    const Result<size_t> index = table_->FindBlock(key, tag);
+    sought_status_ = index.status();
+    sought_index_ = index ? *index : table_->block_count();
+  }
+  if (sought_index_ == table_->block_count()) {
+    status_ = sought_status_;
     valid_ = false;
     return;
   }
-  if (!OpenBlock(begun_index_)) return;
-  MoveTo(block_->LowerBound(key, tag));
+  switch (step) {
+    case 0:
+      return table_->PrefetchHint(sought_index_);
+    case 1:
+      return table_->PrefetchSearch(sought_index_);
+    case 2:
+      if (!OpenBlock(sought_index_)) {
+        sought_status_ = status_;
+        sought_index_ = table_->block_count();
+        return;
+      }
+      sought_record_ = block_->LowerBound(key, tag);
+      return block_->PrefetchRecord(sought_record_);
+    default:
+      MoveTo(sought_record_);
+  }
 }
 
 void TableIterator::SeekForPrev(std::string_view key, base::Tag tag) {

@@ -22,8 +22,7 @@ class TableIterator final : public base::RecordIterator {
   void SeekToLast() override;
   void Seek(std::string_view key, base::Tag tag) override;
   void SeekForPrev(std::string_view key, base::Tag tag) override;
-  void BeginSeek(std::string_view key, base::Tag tag) override;
-  void FinishSeek(std::string_view key, base::Tag tag) override;
+  void SeekStep(int step, std::string_view key, base::Tag tag) override;
   void Next() override;
   void Prev() override;
 
@@ -65,8 +64,10 @@ class TableIterator final : public base::RecordIterator {
   size_t block_index_ = 0;  // of block_, unless that is empty
   BlockCursor cursor_;
   bool cursor_is_stale_ = false;  // the cursor knows nothing of block_ yet
-  size_t begun_index_ = 0;        // where the seek goes that BeginSeek began
-  Status begun_status_;           // why it cannot go on
+  // Of a seek in steps: the block and the record that it goes to, and why it cannot.
+  size_t sought_index_ = 0;
+  uint32_t sought_record_ = 0;
+  Status sought_status_;
   ReadAhead ahead_;
 };
 

@@ -668,14 +668,17 @@ TEST(ConcatenatingIterator, ASeekThatWasOnlyBegunGivesWayToAnother) {
   const auto it = NewConcatenatingIterator(tables, true);
   base::Random random(5);
   for (int i = 0; i < 2'000; ++i) {
-    it->BeginSeek(all[random.Below(all.size())].key, base::kNewestTag);
+    const std::string other = all[random.Below(all.size())].key;
+    const auto steps = static_cast<int>(random.Below(base::RecordIterator::kSeekSteps));
+    for (int step = 0; step < steps; ++step) it->SeekStep(step, other, base::kNewestTag);
     const size_t wanted = random.Below(all.size());
     const std::string target = all[wanted].key;
     if (random.OneIn(2)) {
       it->Seek(target, base::kNewestTag);
     } else {
-      it->BeginSeek(target, base::kNewestTag);
-      it->FinishSeek(target, base::kNewestTag);
+      for (int step = 0; step < base::RecordIterator::kSeekSteps; ++step) {
+        it->SeekStep(step, target, base::kNewestTag);
+      }
     }
     ASSERT_TRUE(it->Valid());
     ASSERT_EQ(it->key(), target);
