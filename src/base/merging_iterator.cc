@@ -81,9 +81,9 @@ class MergingIterator final : public base::RecordIterator {
  private:
   struct Entry {
     uint64_t prefix = 0;  // of the child's present key: PrefixOf
-    size_t place = 0;     // of the child
+    uint32_t place = 0;   // of the child
   };
-  static constexpr size_t kNobody = SIZE_MAX;  // a place, while the tree is built
+  static constexpr uint32_t kNobody = UINT32_MAX;  // a place, while the tree is built
   static constexpr uint64_t kLast = UINT64_MAX;
   /// Of so many records that their numbers could not tell apart, the shared bytes are found anew.
   static constexpr uint32_t kUndecidedMax = 64;
@@ -115,9 +115,9 @@ class MergingIterator final : public base::RecordIterator {
   /// Turns round at the present record: the others move to its other side.
   void Turn() {
     if (!status_.ok()) return;
-    const size_t present = tree_[0].place;
+    const uint32_t present = tree_[0].place;
     forward_ = !forward_;
-    for (size_t place = 0; place < children_.size(); ++place) {
+    for (uint32_t place = 0; place < children_.size(); ++place) {
       if (place == present) continue;
       SeekBeyond(*children_[place], place < present);
       if (!Accept(*children_[place])) return;
@@ -146,16 +146,20 @@ class MergingIterator final : public base::RecordIterator {
       if (!Accept(child)) return;
       if (child.Valid()) SetShared(shared_.substr(0, base::SharedBytes(shared_, child.key())));
     }
-    Entry& winner = tree_[0];
-    winner.prefix = PrefixOf(child);
-    if (winner.prefix >= runner_up_) Replay();
+    const uint64_t prefix = PrefixOf(child);
+    if (prefix < runner_up_) {
+      tree_[0].prefix = prefix;
+    } else {
+      Replay(prefix);
+    }
     Publish();
   }
 
-  void Replay() {
-    const size_t before = tree_[0].place;
+  /// `prefix`: the winner's new one.
+  void Replay(uint64_t prefix) {
+    const uint32_t before = tree_[0].place;
     const size_t leaf = before + tree_.size();
-    Entry winner = tree_[0];
+    Entry winner{.prefix = prefix, .place = before};
     for (size_t node = leaf / 2; node != 0; node /= 2) winner = Play(node, winner);
     tree_[0] = winner;
     runner_up_ = 0;
@@ -179,7 +183,7 @@ class MergingIterator final : public base::RecordIterator {
     // Compilers make branches of min and max here, and of ?:.
     const uint64_t mask = uint64_t{0} - uint64_t{loser.prefix < challenger.prefix};
     const uint64_t prefixes = (loser.prefix ^ challenger.prefix) & mask;
-    const uint64_t places = (loser.place ^ challenger.place) & mask;
+    const uint32_t places = (loser.place ^ challenger.place) & static_cast<uint32_t>(mask);
     loser.prefix ^= prefixes;
     loser.place ^= places;
     challenger.prefix ^= prefixes;
@@ -210,7 +214,7 @@ class MergingIterator final : public base::RecordIterator {
     shared_ = Shared();
     runner_up_ = 0;
     undecided_ = 0;
-    for (size_t place = 0; place < children_.size(); ++place) {
+    for (uint32_t place = 0; place < children_.size(); ++place) {
       Entry winner{.prefix = PrefixOf(*children_[place]), .place = place};
       size_t node = (place + children_.size()) / 2;
       for (; node != 0 && tree_[node].place != kNobody; node /= 2) winner = Play(node, winner);
