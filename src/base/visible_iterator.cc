@@ -1,5 +1,6 @@
 #include "base/visible_iterator.h"
 
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <string>
@@ -286,7 +287,11 @@ class VisibleIterator final : public Iterator {
 
   std::string_view Kept(std::string_view bytes, std::string* copy) const {
     if (view_.records_stay) return bytes;
-    copy->assign(bytes);
+    if (copy->size() == bytes.size()) {  // Most often so: an assignment does more than copy.
+      std::copy(bytes.begin(), bytes.end(), copy->begin());
+    } else {
+      copy->assign(bytes);
+    }
     return *copy;
   }
   void Remember(std::string_view key) { found_key_ = Kept(key, &key_copy_); }
