@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
 #include <latch>
 #include <span>
 #include <thread>
@@ -13,6 +12,7 @@
 #include "base/histogram.h"
 #include "bench/cache_requests.h"
 #include "bench/cache_ticks.h"
+#include "bench/cpu_time.h"
 
 // Threads that work through requests together. The requests are cut into one contiguous part a
 // thread; all threads exist and wait before the clock starts, are released together, and the time
@@ -48,13 +48,6 @@ struct CrewResult {
     return static_cast<double>(samples_ticks.max()) * NanosecondsPerTick() / 1e3;
   }
 };
-
-/// Processor time that the process has taken so far.
-inline double CpuSeconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
-}
 
 /// One thread's part of a crew's work. `operation(span of CrewPlan::group requests)` gives how many
 /// of them it found.

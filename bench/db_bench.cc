@@ -65,7 +65,7 @@ Report RunRounds(const Settings& settings, const Subjects& subjects) {
       const auto start = steady_clock::now();
       for (size_t i = 0; i < subjects.size(); ++i) {
         Subject* subject = subjects[(i + static_cast<size_t>(round)) % subjects.size()].get();
-        (Round(settings, subject, &report, &agreed).*store.run)();
+        (Round(settings, round, subject, &report, &agreed).*store.run)();
       }
       std::printf("round %d of %d, stores of %-10s %6.1f s\n", round + 1, settings.runs, store.name,
                   SecondsSince(start));

@@ -5,6 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "bench/cpu_time.h"
+
 namespace basalt::bench {
 namespace {
 
@@ -41,11 +43,13 @@ Measurement Measure(const Plan& plan, const std::function<void(uint32_t)>& opera
     });
   }
   ready.wait();
+  const double cpu_before = CpuSeconds();
   const auto start = steady_clock::now();
   released.count_down();
   RunPart(0, part_begin(1), operation, &call_ns[0]);
   for (std::thread& thread : others) thread.join();
   measurement.seconds = std::chrono::duration<double>(steady_clock::now() - start).count();
+  measurement.cpu_seconds = CpuSeconds() - cpu_before;
   for (const base::Histogram& part : call_ns) measurement.call_ns.Merge(part);
   return measurement;
 }

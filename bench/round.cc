@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/random.h"
+#include "bench/cpu_time.h"
 #include "bench/disk_space.h"
 #include "bench/idle.h"
 #include "bench/process_io.h"
@@ -101,11 +102,15 @@ Measurement Round::Run(std::string_view benchmark, const Plan& plan,
 }
 
 void Round::Drain(std::string_view benchmark, const Plan& plan, const Measurement& fill) {
+  const double cpu_before = CpuSeconds();
   const auto start = steady_clock::now();
   subject_->Flush();
   const double flush_seconds = SecondsSince(start);
-  Add(benchmark, "drained", "ops/s",
-      static_cast<double>(fill.operations) / (fill.seconds + flush_seconds), plan.threads);
+  const double cpu_seconds = fill.cpu_seconds + CpuSeconds() - cpu_before;
+  const auto operations = static_cast<double>(fill.operations);
+  Add(benchmark, "drained", "ops/s", operations / (fill.seconds + flush_seconds), plan.threads);
+  Add(benchmark, "processor", "ns", 1e9 * cpu_seconds / operations, plan.threads);
+  Add(benchmark, "busy", "", cpu_seconds / (fill.seconds + flush_seconds), plan.threads);
   if (const auto debt = subject_->CompactionDebt()) {
     Add(benchmark, "debt", "bytes", static_cast<double>(*debt), plan.threads);
   }
@@ -121,7 +126,14 @@ void Round::Expect(std::string_view benchmark, uint64_t found, uint64_t expected
 }
 
 void Round::RunFillRandom() {
-  if (Wanted("fillrandom2")) RunFillRandom2();
+  // Who comes second finds memory that the first has made the process's own.
+  const bool two_come_first = number_ % 2 == 0;
+  if (two_come_first) RunFillRandom2();
+  RunFillRandom1();
+  if (!two_come_first) RunFillRandom2();
+}
+
+void Round::RunFillRandom1() {
   if (!AnyWanted({"fillrandom", "overwrite", "written"}) && !AnyWanted(kOnCompactedStore)) return;
   OpenFresh(Level::kProcess);
   const uint64_t written_before = ReadProcessIo().page_bytes;
@@ -146,6 +158,7 @@ void Round::RunFillRandom() {
 }
 
 void Round::RunFillRandom2() {
+  if (!Wanted("fillrandom2")) return;
   OpenFresh(Level::kProcess);
   const Values values(kValueSeed);
   const std::vector<uint32_t> order = Permutation(settings_.keys, kFillSeed);

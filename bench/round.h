@@ -38,10 +38,15 @@ using AgreedCounts = std::map<std::string, uint64_t>;
 /// to removed, and nothing if none of them is wanted.
 class Round {
  public:
-  Round(const Settings& settings, Subject* subject, Report* report, AgreedCounts* agreed)
-      : settings_(settings), subject_(subject), report_(report), agreed_(agreed) {}
+  Round(const Settings& settings, int number, Subject* subject, Report* report,
+        AgreedCounts* agreed)
+      : settings_(settings),
+        number_(number),
+        subject_(subject),
+        report_(report),
+        agreed_(agreed) {}
 
-  /// Two stores, so that what two writers gain is told from runs that follow each other.
+  /// Two stores, so that what two writers gain is told from neighbouring runs.
   void RunFillRandom();
   void RunFillSeq();
   void RunFillBatch();
@@ -66,6 +71,7 @@ class Round {
   void Drain(std::string_view benchmark, const Plan& plan, const Measurement& fill);
   void Expect(std::string_view benchmark, uint64_t found, uint64_t expected) const;
 
+  void RunFillRandom1();
   void RunFillRandom2();
   void RunOverwrite(uint64_t written_before);
   void RunReads();
@@ -74,6 +80,7 @@ class Round {
   void RunWorkload(const YcsbWorkload& workload, YcsbRecords* records);
 
   const Settings& settings_;
+  const int number_;
   Subject* subject_;
   Report* report_;
   AgreedCounts* agreed_;
