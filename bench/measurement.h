@@ -16,7 +16,7 @@ struct Plan {
 };
 
 struct Measurement {
-  double seconds = 0;  ///< From the release of the threads to the end of the last.
+  double seconds = 0;      ///< From the release of the threads to the end of the last.
   double cpu_seconds = 0;  ///< That all threads of the process took in that time.
   uint64_t operations = 0;
   base::Histogram call_ns;  ///< Of every call, of all threads.

@@ -40,11 +40,7 @@ class Round {
  public:
   Round(const Settings& settings, int number, Subject* subject, Report* report,
         AgreedCounts* agreed)
-      : settings_(settings),
-        number_(number),
-        subject_(subject),
-        report_(report),
-        agreed_(agreed) {}
+      : settings_(settings), number_(number), subject_(subject), report_(report), agreed_(agreed) {}
 
   /// Two stores, so that what two writers gain is told from neighbouring runs.
   void RunFillRandom();
