@@ -86,8 +86,8 @@ std::string RatioLine(const Report& report, const std::vector<const Subject*>& s
               gate.least);
 }
 
-/// What two writers reach, and what they could at most if they shared nothing: together they and
-/// the background take no less processor time a put than one and the background.
+/// What two writers reach, and what they could if a put, with the background's work for it, took no
+/// more processor time than with one.
 std::string TwoWriters(const Report& report) {
   const Figure* const one = report.Find("fillrandom", kOurs, "drained");
   const Figure* const two = report.Find("fillrandom2", kOurs, "drained");

@@ -33,6 +33,7 @@ void TableIterator::Seek(std::string_view key, base::Tag tag) {
 
 // Each step waits for memory once: for the index, the block's hint, its prefixes, its record.
 void TableIterator::SeekStep(int step, std::string_view key, base::Tag tag) {
+  static_assert(kSeekSteps == 4);
   if (step == 0) {
     const Result<size_t> index = table_->FindBlock(key, tag);
     sought_status_ = index.status();
