@@ -427,12 +427,13 @@ void Generation::MergeRuns(std::unique_lock<std::mutex>* lock, bool all) const {
 
   const auto carry_out = [&](RunSet::Merge merge) {
     lock->unlock();
-    static_cast<void>(RunIfMemoryAllows(&merge));
+    const bool has_run = RunIfMemoryAllows(&merge);
     lock->lock();
     runs.set.PutBack(&merge);
     lock->unlock();
     merge = {};  // frees what has been merged
     lock->lock();
+    return has_run;
   };
   std::optional<RunSet::Merge> merge = runs.set.TakeMerge();
   if (!merge && !all) return;
@@ -440,8 +441,8 @@ void Generation::MergeRuns(std::unique_lock<std::mutex>* lock, bool all) const {
   for (; merge; merge = runs.set.TakeMerge()) carry_out(*std::move(merge));
   if (!all) return;
   for (const uint32_t keyspace : runs.set.Keyspaces()) {
-    merge = runs.set.TakeMergeOfAll(keyspace);
-    if (merge) carry_out(*std::move(merge));
+    while ((merge = runs.set.TakeMergeOfAll(keyspace)) && carry_out(*std::move(merge))) {
+    }
   }
   while ((merge = runs.set.TakeMerge())) carry_out(*std::move(merge));
 }

@@ -15,23 +15,10 @@ bool BelongTogether(const SortedRun& older, size_t newer, uint64_t newer_tails) 
          RunSet::kTailRatio * newer_tails >= older.size();
 }
 
-struct Neighbours {
-  size_t first;
-  size_t last;  // the one behind
-};
-
-// The last runs that are to be merged, with all before them that are then to be merged as well.
-std::optional<Neighbours> FindMergeable(const RunList& runs) noexcept {
+// The first of the last two neighbours that are to be merged.
+std::optional<size_t> FindMergeable(const RunList& runs) noexcept {
   for (size_t i = runs.size(); i-- > 1;) {
-    size_t first = i;
-    size_t size = runs[i]->size();
-    uint64_t tails = runs[i]->tails();
-    while (first > 0 && BelongTogether(*runs[first - 1], size, tails)) {
-      --first;
-      size += runs[first]->size();
-      tails += runs[first]->tails();
-    }
-    if (first != i) return Neighbours{first, i + 1};
+    if (BelongTogether(*runs[i - 1], runs[i]->size(), runs[i]->tails())) return i - 1;
   }
   return std::nullopt;
 }
@@ -142,9 +129,7 @@ std::optional<RunSet::Merge> RunSet::TakeMerge() {
     const uint32_t keyspace = waiting_.back();
     KeyspaceRuns& held = keyspaces_.find(keyspace)->second;
     std::optional<Merge> merge;
-    if (const auto found = FindMergeable(*held.runs)) {
-      merge = HandOut(keyspace, &held, found->first, found->last);
-    }
+    if (const auto found = FindMergeable(*held.runs)) merge = HandOut(keyspace, &held, *found);
     waiting_.pop_back();
     held.is_waiting = false;
     if (merge) return merge;
@@ -161,51 +146,42 @@ std::optional<RunSet::Merge> RunSet::TakeMergeOfAll(uint32_t keyspace) {
     PutInPlace(keyspace, &held, Extend(held, held.fresh.view()));
   }
   if (held.runs->size() < 2) return std::nullopt;
-  return HandOut(keyspace, &held, 0, held.runs->size());
+  return HandOut(keyspace, &held, held.runs->size() - 2);
 }
 
-RunSet::Merge RunSet::HandOut(uint32_t keyspace, KeyspaceRuns* held, size_t first, size_t last) {
+// Two at a time, the smallest first: each merge has inputs of similar size, and what it has read is
+// freed before the next one writes.
+RunSet::Merge RunSet::HandOut(uint32_t keyspace, KeyspaceRuns* held, size_t first) {
   BASALT_CHECK(held->frozen == 0);
-  const RunList& runs = *held->runs;
   Merge merge;
   merge.keyspace_ = keyspace;
   merge.first_ = first;
-  merge.inputs_.assign(runs.begin() + static_cast<ptrdiff_t>(first),
-                       runs.begin() + static_cast<ptrdiff_t>(last));
-  // The last step writes all, and reads what the step before it has made of all but the largest.
-  for (const auto& run : merge.inputs_) merge.charged_bytes_ += 2 * run->memory_bytes();
-  merge.charged_bytes_ -= merge.inputs_.front()->memory_bytes();
+  merge.older_ = (*held->runs)[first];
+  merge.newer_ = (*held->runs)[first + 1];
+  merge.charged_bytes_ = merge.older_->memory_bytes() + merge.newer_->memory_bytes();
   Add(&bytes_, merge.charged_bytes_);
-  held->frozen = last;
+  held->frozen = first + 2;
   return merge;
 }
 
-// From the smallest on, so that each step merges runs of similar size.
 void RunSet::Merge::Run() {
-  SortedRun merged = SortedRun::Merge(inputs_[inputs_.size() - 2]->view(), *inputs_.back());
-  for (size_t i = inputs_.size() - 2; i-- > 0;) merged = SortedRun::Merge(*inputs_[i], merged);
-  merged_ = std::make_shared<const SortedRun>(std::move(merged));
+  merged_ = std::make_shared<const SortedRun>(SortedRun::Merge(*older_, *newer_));
 }
 
 void RunSet::PutBack(Merge* merge) {
   KeyspaceRuns& held = keyspaces_.find(merge->keyspace_)->second;
-  BASALT_CHECK(held.frozen == merge->first_ + merge->inputs_.size());
-  const auto first = static_cast<ptrdiff_t>(merge->first_);
-  const auto last = static_cast<ptrdiff_t>(std::exchange(held.frozen, 0));
+  BASALT_CHECK(held.frozen == merge->first_ + 2);
+  held.frozen = 0;
   Add(&bytes_, uint64_t{0} - merge->charged_bytes_);
   if (merge->merged_ == nullptr) return;
 
-  const RunList& runs = *held.runs;
-  auto replaced = std::make_shared<RunList>();
-  replaced->reserve(runs.size() - merge->inputs_.size() + 1);
-  replaced->assign(runs.begin(), runs.begin() + first);
-  replaced->push_back(std::move(merge->merged_));
-  replaced->insert(replaced->end(), runs.begin() + last, runs.end());
-
-  uint64_t bytes = (*replaced)[merge->first_]->memory_bytes();
-  for (const auto& run : merge->inputs_) bytes -= run->memory_bytes();
-  Add(&bytes_, bytes);
-  Add(&run_count_, uint64_t{1} - merge->inputs_.size());
+  auto replaced = std::make_shared<RunList>(*held.runs);
+  const auto first = replaced->begin() + static_cast<ptrdiff_t>(merge->first_);
+  *first = std::move(merge->merged_);
+  Add(&bytes_,
+      (*first)->memory_bytes() - merge->older_->memory_bytes() - merge->newer_->memory_bytes());
+  Add(&run_count_, uint64_t{0} - 1);
+  replaced->erase(first + 1);
   held.runs = std::move(replaced);
   if (FindMergeable(*held.runs)) Wait(merge->keyspace_, &held);
 }

@@ -82,7 +82,7 @@ class RunSet {
   SortedRun FreshOf(uint32_t keyspace) const;
   std::vector<uint32_t> Keyspaces() const;
 
-  /// A merge that is out, of neighbouring runs of one keyspace.
+  /// A merge that is out, of two neighbouring runs of one keyspace.
   class Merge {
    public:
     /// Without the mutex. Throws std::bad_alloc; to be put back all the same.
@@ -93,13 +93,15 @@ class RunSet {
 
     uint32_t keyspace_ = 0;
     size_t first_ = 0;
-    RunList inputs_;
+    std::shared_ptr<const SortedRun> older_;
+    std::shared_ptr<const SortedRun> newer_;
     uint64_t charged_bytes_ = 0;
     std::shared_ptr<const SortedRun> merged_;
   };
   /// A merge that Append has left, if any. Not while another is out.
   std::optional<Merge> TakeMerge();
-  /// All runs of a keyspace into one; none: it has less than two. Not while another is out.
+  /// The next step on the way to one run for all of a keyspace; none: it has less than two. Not
+  /// while another is out.
   std::optional<Merge> TakeMergeOfAll(uint32_t keyspace);
   /// Puts the merged run in place, or, if Run has failed, leaves everything as it was. Throws
   /// std::bad_alloc, and has done the latter then.
@@ -124,7 +126,7 @@ class RunSet {
   void PutInPlace(uint32_t keyspace, KeyspaceRuns* held, const Extended& extended) noexcept;
   void Commit(const Tail& tail) noexcept;
   void Wait(uint32_t keyspace, KeyspaceRuns* held) noexcept;
-  Merge HandOut(uint32_t keyspace, KeyspaceRuns* held, size_t first, size_t last);
+  Merge HandOut(uint32_t keyspace, KeyspaceRuns* held, size_t first);
   static void Add(std::atomic<uint64_t>* counter, uint64_t by) noexcept {
     counter->store(counter->load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }

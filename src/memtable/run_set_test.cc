@@ -74,7 +74,7 @@ void MergeWhatWaits(RunSet& set) {
 }
 
 void MergeAll(RunSet& set, uint32_t keyspace) {
-  if (auto merge = set.TakeMergeOfAll(keyspace)) {
+  while (auto merge = set.TakeMergeOfAll(keyspace)) {
     merge->Run();
     set.PutBack(&*merge);
   }
@@ -251,6 +251,26 @@ TEST(RunSet, AMergeThatIsOutIsCountedAndOneThatFailedChangesNothing) {
   MergeAll(set, 0);
   EXPECT_EQ(set.run_count(), 1u);
   ExpectHolds(set, 0, versions);
+}
+
+TEST(RunSet, AMergeOfAllHoldsTwiceOnlyWhatItIsMerging) {
+  Versions versions;
+  RunSet set(Sorter::kVector);
+  for (size_t size = 32'768; size >= 512; size /= 4) Append(set, 0, Decimals(&versions, size));
+  ASSERT_EQ(set.run_count(), 4u);
+  constexpr uint64_t kSampleBytes = 256;  // The smallest run has none, and each may have one more.
+  uint64_t bytes = set.memory_bytes();
+  uint64_t most = 0;
+  while (auto merge = set.TakeMergeOfAll(0)) {
+    most = std::max(most, set.memory_bytes());
+    merge->Run();
+    set.PutBack(&*merge);
+    EXPECT_LE(set.memory_bytes(), bytes + kSampleBytes);
+    bytes = set.memory_bytes();
+    ExpectHolds(set, 0, versions);
+  }
+  EXPECT_EQ(set.run_count(), 1u);
+  EXPECT_LE(most, 2 * set.memory_bytes() + kSampleBytes);
 }
 
 TEST(RunSet, KeyspacesHaveRunsOfTheirOwn) {
