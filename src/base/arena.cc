@@ -321,7 +321,7 @@ bool Arena::StartChunk(bool within_limit) noexcept {
 
 // Makes sure that slot slots_used_ exists: in the directory, and in the space of positions.
 bool Arena::PrepareSlot(bool within_limit) noexcept {
-  constexpr uint32_t kPagesEnd = uint32_t{1} << 24;
+  constexpr uint32_t kPagesEnd = uint32_t{1} << 23;
   const uint32_t slot = slots_used_;
   if (SlotFirstPage(slot) + SlotPages(slot) > kPagesEnd) return false;
   if (slot < kInlineSlots) return true;

@@ -17,7 +17,7 @@
 // that comes back is joined with its free other half. Slabs that are free as a whole are kept, up
 // to a bound: touching fresh pages costs several times what writing a record costs.
 //
-// Arena lays chunks out in one space of positions, in units of 16 bytes, 256 units a page:
+// Arena lays chunks out in one space of positions, in units of 8 bytes, 512 units a page:
 //
 //   slot        0        1         2       ...   K          K+1        ...
 //   pages      [1,2)   [2,4)     [4,8)         [2^K,2*2^K) [2*2^K,3*2^K)      2^K pages:
@@ -28,8 +28,9 @@
 // the cache. Position 0 lies in no slot. A block larger than half the next slot, or above 64 KiB,
 // gets memory of its own size, which takes a slot (and its positions) but not the slot's bytes.
 //
-// An arena of blocks of one unit each is a column: block i lies at kFirstPosition + i. Its first
-// chunks can be given back while it grows at the other end.
+// An arena whose blocks are all of one size, a power of two up to 4 KiB, is a column: it has no
+// gaps, so that block i lies i times that size behind kFirstPosition. Its first chunks can be given
+// back while it grows at the other end.
 
 namespace basalt::base {
 
@@ -110,10 +111,10 @@ class ByteBudget {
 class Arena {
  public:
   using Position = uint32_t;
-  static constexpr size_t kUnitBytes = 16;
+  static constexpr size_t kUnitBytes = 8;
   static constexpr size_t kOwnChunkBytes = size_t{64} << 10;
-  /// Where the first block lies when chunks are filled without gaps (blocks of one unit).
-  static constexpr Position kFirstPosition = 256;
+  /// Where a column begins.
+  static constexpr Position kFirstPosition = 512;
 
   /// The largest chunk that a table of `budget_bytes` should take: a 64th, as a power of two.
   static size_t ChunkBytesMax(uint64_t budget_bytes) noexcept;
@@ -124,15 +125,15 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// Space for `bytes`, aligned to 16. 0: the budget (if `within_limit`), the system's memory or
+  /// Space for `bytes`, aligned to 8. 0: the budget (if `within_limit`), the system's memory or
   /// the positions are used up; nothing is taken then.
   Position Allocate(size_t bytes, bool within_limit) noexcept {
     const size_t units = (bytes + kUnitBytes - 1) / kUnitBytes;
     return units <= units_left_ ? Bump(units) : AllocateInNewChunk(units, within_limit);
   }
 
-  /// Makes sure that the next Allocate of up to kUnitBytes succeeds. False: as for Allocate.
-  bool PrepareUnit(bool within_limit) noexcept {
+  /// Makes sure that a column has room for its next block. False: as for Allocate.
+  bool PrepareBlock(bool within_limit) noexcept {
     return units_left_ != 0 || StartChunk(within_limit);
   }
 
@@ -152,17 +153,17 @@ class Arena {
            size_t{position - first_page * kUnitsInPage} * kUnitBytes;
   }
 
-  /// Units from `position` to the end of its chunk's slot: how far At(position) may be walked when
-  /// chunks are filled without gaps.
+  /// Units from `position` to the end of its chunk's slot: how far a column may be walked from
+  /// At(position).
   size_t ContiguousUnits(Position position) const noexcept;
 
   /// Gives back the chunks all of whose units lie before `position`, which nobody looks at any
-  /// more. Only if all blocks are of one unit. One thread at a time, beside the writer and readers
-  /// of later positions.
+  /// more. Of a column only. One thread at a time, beside the writer and readers of later
+  /// positions.
   void FreeBefore(Position position) noexcept;
 
  private:
-  static constexpr uint32_t kUnitsInPage = 256;
+  static constexpr uint32_t kUnitsInPage = 512;
   static constexpr uint32_t kInlineSlots = 16;
   static constexpr uint32_t kDirectoryBlocks = 21;
   static_assert(ChunkPool::kBlockBytesMin == kUnitsInPage * kUnitBytes);

@@ -111,6 +111,10 @@ TEST(ChunkPool, ThreadsTakeAndGiveAtOnce) {
   EXPECT_EQ(pool.kept_bytes(), pool.slab_bytes());
 }
 
+/// Of a column.
+constexpr uint32_t kBlockBytes = 16;
+constexpr uint32_t kBlockUnits = kBlockBytes / Arena::kUnitBytes;
+
 class ArenaSizes : public testing::TestWithParam<size_t> {};
 
 TEST_P(ArenaSizes, PositionsLeadBackToWhatWasWrittenThere) {
@@ -151,21 +155,22 @@ TEST_P(ArenaSizes, PositionsLeadBackToWhatWasWrittenThere) {
 INSTANTIATE_TEST_SUITE_P(ChunkBytesMax, ArenaSizes,
                          testing::Values(4 << 10, 8 << 10, 64 << 10, 2 << 20));
 
-TEST(Arena, UnitsAreNumberedWithoutGapsAndCanBeWalked) {
+TEST(Arena, BlocksOfAColumnLieWithoutGapsAndCanBeWalked) {
   ChunkPool pool;
   ByteBudget budget(kNoLimit);
   Arena arena(&pool, &budget, 16 << 10);
-  constexpr uint32_t kUnits = 20'000;
-  for (uint32_t i = 0; i < kUnits; ++i) {
-    ASSERT_TRUE(arena.PrepareUnit(true));
-    ASSERT_EQ(arena.Allocate(Arena::kUnitBytes, true), Arena::kFirstPosition + i);
-    std::memcpy(arena.At(Arena::kFirstPosition + i), &i, sizeof i);
+  constexpr uint32_t kBlocks = 20'000;
+  for (uint32_t i = 0; i < kBlocks; ++i) {
+    ASSERT_TRUE(arena.PrepareBlock(true));
+    ASSERT_EQ(arena.Allocate(kBlockBytes, true), Arena::kFirstPosition + i * kBlockUnits);
+    std::memcpy(arena.At(Arena::kFirstPosition + i * kBlockUnits), &i, sizeof i);
   }
-  for (uint32_t i = 0; i < kUnits;) {
-    const char* at = arena.At(Arena::kFirstPosition + i);
-    const size_t units = arena.ContiguousUnits(Arena::kFirstPosition + i);
+  for (uint32_t i = 0; i < kBlocks;) {
+    const char* at = arena.At(Arena::kFirstPosition + i * kBlockUnits);
+    const size_t units = arena.ContiguousUnits(Arena::kFirstPosition + i * kBlockUnits);
     ASSERT_GT(units, 0u);
-    for (size_t j = 0; j < units && i < kUnits; ++j, ++i, at += Arena::kUnitBytes) {
+    ASSERT_EQ(units % kBlockUnits, 0u);
+    for (size_t j = 0; j < units && i < kBlocks; j += kBlockUnits, ++i, at += kBlockBytes) {
       uint32_t stored;
       std::memcpy(&stored, at, sizeof stored);
       ASSERT_EQ(stored, i);
@@ -184,9 +189,9 @@ TEST(Arena, ChargesExactlyItsChunks) {
   arena.Allocate(16, true);
   EXPECT_EQ(budget.used_bytes(), 12u << 10);
   arena.Allocate(100'000, true);  // memory of its own, behind a header
-  EXPECT_EQ(budget.used_bytes(), (12u << 10) + 100'000 + 32);
+  EXPECT_EQ(budget.used_bytes(), (12u << 10) + 100'000 + 24);
   arena.Allocate(16, true);
-  EXPECT_EQ(budget.used_bytes(), (12u << 10) + 100'000 + 32) << "the open chunk was left";
+  EXPECT_EQ(budget.used_bytes(), (12u << 10) + 100'000 + 24) << "the open chunk was left";
 }
 
 TEST(Arena, TheFirstChunksOfAColumnAreGivenBackWhileItGrows) {
@@ -194,18 +199,21 @@ TEST(Arena, TheFirstChunksOfAColumnAreGivenBackWhileItGrows) {
   ByteBudget budget(kNoLimit);
   {
     Arena arena(&pool, &budget, 16 << 10);
-    uint32_t units = 0;
+    uint32_t blocks = 0;
+    const auto position_of = [](uint32_t block) {
+      return Arena::kFirstPosition + block * kBlockUnits;
+    };
     const auto grow_to = [&](uint32_t count) {
-      for (; units < count; ++units) {
-        const Arena::Position position = arena.Allocate(Arena::kUnitBytes, true);
-        ASSERT_EQ(position, Arena::kFirstPosition + units);
-        std::memcpy(arena.At(position), &units, sizeof units);
+      for (; blocks < count; ++blocks) {
+        const Arena::Position position = arena.Allocate(kBlockBytes, true);
+        ASSERT_EQ(position, position_of(blocks));
+        std::memcpy(arena.At(position), &blocks, sizeof blocks);
       }
     };
-    grow_to(10'000);  // chunks of 256, 512, then 1,024 units
+    grow_to(10'000);  // chunks of 256, 512, then 1,024 blocks
     uint64_t bytes = budget.used_bytes();
-    const auto free_before = [&](uint32_t unit) {
-      arena.FreeBefore(Arena::kFirstPosition + unit);
+    const auto free_before = [&](uint32_t block) {
+      arena.FreeBefore(position_of(block));
       const uint64_t freed = bytes - budget.used_bytes();
       bytes = budget.used_bytes();
       return freed;
@@ -216,15 +224,15 @@ TEST(Arena, TheFirstChunksOfAColumnAreGivenBackWhileItGrows) {
     EXPECT_EQ(free_before(768 + 1'024 + 1'023), 24u << 10);
     grow_to(20'000);
     bytes = budget.used_bytes();
-    for (uint32_t unit = 768 + 1'024; unit < units; ++unit) {
+    for (uint32_t block = 768 + 1'024; block < blocks; ++block) {
       uint32_t stored;
-      std::memcpy(&stored, arena.At(Arena::kFirstPosition + unit), sizeof stored);
-      ASSERT_EQ(stored, unit);
+      std::memcpy(&stored, arena.At(position_of(block)), sizeof stored);
+      ASSERT_EQ(stored, block);
     }
     grow_to(768 + 20 * 1'024);
     bytes = budget.used_bytes();
-    EXPECT_EQ(free_before(units), 19u * (16 << 10)) << "all, for all are full";
-    grow_to(units + 1);
+    EXPECT_EQ(free_before(blocks), 19u * (16 << 10)) << "all, for all are full";
+    grow_to(blocks + 1);
     EXPECT_EQ(budget.used_bytes(), bytes + (16u << 10));
   }
   EXPECT_EQ(budget.used_bytes(), 0u);

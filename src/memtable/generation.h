@@ -87,7 +87,9 @@ struct FoundRecord {
 };
 
 struct GenerationOptions {
-  uint64_t budget_bytes = 16 << 20;   ///< Reserve refuses (ResourceExhausted) what would pass it.
+  /// Reserve refuses (ResourceExhausted) what would pass it. Words that doublings of the index have
+  /// left behind come on top, up to a 64th of it or 64 KiB, until no reader is in them.
+  uint64_t budget_bytes = 16 << 20;
   uint32_t shards = 0;                ///< Power of two up to 256; 0: derived from the budget.
   std::shared_ptr<ChunkPool> pool{};  ///< Null: the process's own.
   Sorter sorter = Sorter::kVector;

@@ -41,6 +41,35 @@ TEST(Generation, ADeleteIsFoundAsSuch) {
   EXPECT_EQ(ScanAll(*table, 2), (std::vector<std::string>{"key@2 deleted", "key@1=value"}));
 }
 
+TEST(Generation, ARecordHasAKeyspaceAndATimeOnlyIfTheyAreNotZero) {
+  const auto table = Generation::Create({});
+  SequenceNumber sequence = 0;
+  for (const uint32_t keyspace : {0u, 1u, 0xFFFF'FFFFu}) {
+    for (const uint64_t time_ms : {uint64_t{0}, uint64_t{1}, ~uint64_t{0}}) {
+      for (const std::string_view key : {"", "k", "key of some length"}) {
+        const std::string value = Numbered("value ", ++sequence);
+        const RecordSource source{
+            .keyspace = keyspace, .key = key, .value = value, .time_ms = time_ms};
+        EXPECT_EQ(source.ByteSize(), 20 + (keyspace != 0 ? 4u : 0u) + (time_ms != 0 ? 8u : 0u) +
+                                         key.size() + value.size());
+        auto reservation = table->Reserve(source);
+        table->Insert(std::move(reservation.value()), sequence);
+        FoundRecord found;
+        ASSERT_TRUE(table->Get(keyspace, key, base::Hash(key), sequence, &found));
+        EXPECT_EQ(found.value.view(), value);
+        EXPECT_EQ(found.time_ms, time_ms);
+        const auto iterator = table->NewIterator(keyspace, sequence);
+        iterator->Seek(key, base::MakeTag(sequence, RecordKind::kPut));
+        ASSERT_TRUE(iterator->Valid());
+        EXPECT_EQ(iterator->key(), key);
+        EXPECT_EQ(iterator->value(), value);
+        EXPECT_EQ(iterator->time_ms(), time_ms);
+      }
+    }
+  }
+  EXPECT_EQ(table->record_count(), sequence);
+}
+
 TEST(Generation, NothingIsVisibleBeforeInsert) {
   const auto table = Generation::Create({});
   WriteBatch batch;
@@ -241,7 +270,8 @@ TEST(Generation, ReserveRefusesWhatPassesTheBudgetAndTakesNothing) {
     table->Insert(std::move(*reservation), sequence + 1);
     payload_bytes += 100 + 9;
   }
-  EXPECT_LE(table->memory_bytes(), kBudget);
+  // But for words that doublings of the index have left behind, until they are worth collecting.
+  EXPECT_LE(table->memory_bytes(), kBudget + (64u << 10));
   EXPECT_GT(payload_bytes, kBudget / 2) << "the table was refused when it was far from full";
   EXPECT_EQ(table->record_count(), sequence);
   EXPECT_EQ(ScanAll(*table, base::kMaxSequence).size(), sequence);
@@ -299,8 +329,8 @@ TEST(Generation, OverwritingOneKeyDoesNotGrowTheIndex) {
   for (SequenceNumber sequence = 2; sequence <= 50'000; ++sequence) {
     Put(*table, "key", "", sequence);
   }
-  // 24 + 3 bytes in units of 16, and 16 of order: 48 a record, and at most two open chunks.
-  EXPECT_LT(table->memory_bytes(), 50'000u * 48 + (2u << 20));
+  // 20 + 3 bytes in units of 8, and 16 of order: 40 a record, and at most two open chunks.
+  EXPECT_LT(table->memory_bytes(), 50'000u * 40 + (2u << 20));
   EXPECT_EQ(GetAt(*table, "key", 25'000), "25000=");
 }
 

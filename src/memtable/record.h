@@ -18,9 +18,9 @@ namespace basalt::memtable {
 ///       12    4  value length
 ///       16    2  key length
 ///       18    1  kind (RecordKind), which the tag takes over when the record is finished
-///       19    1  flags: 1 time follows, 2 one of several of its batch
-///       20    4  keyspace
-///       24    8  time in ms since 1970 (base::RecordIterator), if flagged
+///       19    1  flags: 1 time follows, 2 one of several of its batch, 4 keyspace follows
+///       20    4  keyspace, if flagged; else it is 0
+///        .    8  time in ms since 1970 (base::RecordIterator), if flagged
 ///        .       key bytes, value bytes
 ///
 /// The tag is stored last, with release: who loads it, not zero, with acquire may read all the
@@ -28,6 +28,8 @@ namespace basalt::memtable {
 struct Record {
   static constexpr uint8_t kFlagTime = 1;
   static constexpr uint8_t kFlagBatch = 2;
+  static constexpr uint8_t kFlagKeyspace = sizeof(uint32_t);
+  static constexpr size_t kHeaderBytes = 20;  // Less than sizeof(Record), which is aligned.
   static constexpr base::Tag kAbandonedTag = 0xFF;
 
   std::atomic<base::Tag> tag;
@@ -36,22 +38,26 @@ struct Record {
   uint16_t key_size;
   uint8_t kind;
   uint8_t flags;
-  uint32_t keyspace;
 
-  static size_t ByteSize(size_t key_size, size_t value_size, bool has_time) noexcept;
+  char* body() noexcept { return reinterpret_cast<char*>(this) + kHeaderBytes; }
+  const char* body() const noexcept { return reinterpret_cast<const char*>(this) + kHeaderBytes; }
+  size_t time_offset() const noexcept { return flags & kFlagKeyspace; }
+  size_t key_offset() const noexcept {
+    return time_offset() + sizeof(uint64_t) * (flags & kFlagTime);
+  }
 
-  char* body() noexcept { return reinterpret_cast<char*>(this + 1); }
-  const char* body() const noexcept { return reinterpret_cast<const char*>(this + 1); }
-  size_t key_offset() const noexcept { return (flags & kFlagTime) != 0 ? sizeof(uint64_t) : 0; }
+  uint32_t keyspace() const noexcept {
+    return (flags & kFlagKeyspace) != 0 ? base::Load<uint32_t>(body()) : 0;
+  }
 
   std::string_view key() const noexcept { return {body() + key_offset(), key_size}; }
   std::string_view value() const noexcept { return {body() + key_offset() + key_size, value_size}; }
   /// As in base::RecordIterator.
   uint64_t time_ms() const noexcept {
-    return (flags & kFlagTime) != 0 ? base::Load<uint64_t>(body()) : 0;
+    return (flags & kFlagTime) != 0 ? base::Load<uint64_t>(body() + time_offset()) : 0;
   }
 };
-static_assert(sizeof(Record) == 24);
+static_assert(offsetof(Record, flags) + sizeof(Record::flags) == Record::kHeaderBytes);
 
 /// What a record is made of.
 struct RecordSource {
@@ -63,7 +69,8 @@ struct RecordSource {
   bool is_of_several = false;  ///< Readers may have to ask whether its batch is complete.
 
   size_t ByteSize() const noexcept {
-    return Record::ByteSize(key.size(), value.size(), time_ms != 0);
+    return Record::kHeaderBytes + (keyspace != 0 ? sizeof keyspace : 0) +
+           (time_ms != 0 ? sizeof time_ms : 0) + key.size() + value.size();
   }
 };
 
@@ -99,9 +106,5 @@ class BatchCheck {
   const base::SequenceNumber settled_;
   bool has_asked_ = false;
 };
-
-inline size_t Record::ByteSize(size_t key_size, size_t value_size, bool has_time) noexcept {
-  return sizeof(Record) + (has_time ? sizeof(uint64_t) : 0) + key_size + value_size;
-}
 
 }  // namespace basalt::memtable

@@ -40,23 +40,24 @@ Shard::Shard(std::shared_ptr<base::ChunkPool> pool, base::ByteBudget* budget,
 
 Shard::Position Shard::Place(const RecordSource& source, uint64_t prefix, bool within_limit,
                              size_t ahead) noexcept {
-  if (!order_.PrepareUnit(within_limit) || !index_.Prepare(pending_ + 1, within_limit)) return 0;
+  if (!order_.PrepareBlock(within_limit) || !index_.Prepare(pending_ + 1, within_limit)) return 0;
   const size_t bytes = source.ByteSize();
   const Position position = records_.Allocate(bytes, within_limit);
   if (position == 0) return 0;
   char* const place = records_.At(position);
   FetchNext(place + ahead * bytes, bytes);
-  new (place) Record{.tag = 0,
-                     .previous = 0,
-                     .value_size = static_cast<uint32_t>(source.value.size()),
-                     .key_size = static_cast<uint16_t>(source.key.size()),
-                     .kind = static_cast<uint8_t>(source.kind),
-                     .flags = static_cast<uint8_t>((source.time_ms != 0 ? Record::kFlagTime : 0) |
-                                                   (source.is_of_several ? Record::kFlagBatch : 0)),
-                     .keyspace = source.keyspace};
+  new (place)
+      Record{.tag = 0,
+             .previous = 0,
+             .value_size = static_cast<uint32_t>(source.value.size()),
+             .key_size = static_cast<uint16_t>(source.key.size()),
+             .kind = static_cast<uint8_t>(source.kind),
+             .flags = static_cast<uint8_t>((source.time_ms != 0 ? Record::kFlagTime : 0) |
+                                           (source.is_of_several ? Record::kFlagBatch : 0) |
+                                           (source.keyspace != 0 ? Record::kFlagKeyspace : 0))};
   const uint32_t order = order_count_.load(std::memory_order_relaxed);
   const Position order_position = order_.Allocate(sizeof(OrderEntry), within_limit);
-  BASALT_CHECK(order_position == base::Arena::kFirstPosition + order);
+  BASALT_CHECK(order_position == OrderPosition(order));
   char* const order_place = order_.At(order_position);
   __builtin_prefetch(order_place + kLineBytes, /*rw=*/1, /*locality=*/2);
   new (order_place) OrderEntry{prefix, position, source.keyspace};
@@ -65,9 +66,13 @@ Shard::Position Shard::Place(const RecordSource& source, uint64_t prefix, bool w
 
 void Shard::Fill(Record* record, const RecordSource& source) noexcept {
   char* out = record->body();
+  if (source.keyspace != 0) {
+    base::Store(out, source.keyspace);
+    out += sizeof source.keyspace;
+  }
   if (source.time_ms != 0) {
     base::Store(out, source.time_ms);
-    out += sizeof(uint64_t);
+    out += sizeof source.time_ms;
   }
   if (!source.key.empty()) std::memcpy(out, source.key.data(), source.key.size());
   if (!source.value.empty()) {
@@ -78,7 +83,7 @@ void Shard::Fill(Record* record, const RecordSource& source) noexcept {
 HashIndex::Word* Shard::WordOf(uint32_t keyspace, std::string_view key, uint64_t hash) noexcept {
   return index_.FindOrPlace(static_cast<uint32_t>(hash), [&](Position other) {
     const Record* const stored = RecordAt(other);
-    return stored->keyspace == keyspace && stored->key() == key;
+    return stored->keyspace() == keyspace && stored->key() == key;
   });
 }
 
@@ -119,7 +124,7 @@ void Shard::Finish(std::span<const Taken> records, base::SequenceNumber first) n
       if (i + kAhead < group.size()) Prefetch(group[i + kAhead].hash);
       const auto [hash, position, index] = group[i];
       Record* const record = RecordAt(position);
-      Link(record, position, hash, WordOf(record->keyspace, record->key(), hash));
+      Link(record, position, hash, WordOf(record->keyspace(), record->key(), hash));
     }
     pending_ -= static_cast<uint32_t>(group.size());
   }
@@ -152,7 +157,7 @@ const Record* Shard::Find(uint32_t keyspace, std::string_view key, uint64_t hash
   const Record* record = nullptr;
   const Position newest = index_.Find(static_cast<uint32_t>(hash), [&](Position position) {
     record = RecordAt(position);
-    return record->keyspace == keyspace && record->key() == key;
+    return record->keyspace() == keyspace && record->key() == key;
   });
   if (newest == 0) return nullptr;
   const auto is_hidden = [&] {

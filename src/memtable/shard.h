@@ -24,7 +24,7 @@ struct OrderEntry {
   base::Arena::Position position;
   uint32_t keyspace;
 };
-static_assert(sizeof(OrderEntry) == base::Arena::kUnitBytes);
+static_assert(sizeof(OrderEntry) == 16);
 
 /// A part of a memtable, for the keys whose hashes begin alike. Thread-safe; `hash` below is the
 /// key's hash with the keyspace mixed in, of which a shard uses the low half.
@@ -83,9 +83,7 @@ class Shard {
 
   /// The first `count` order entries are not visited any more: gives back what memory is theirs
   /// alone. One thread at a time.
-  void FreeOrderBefore(uint32_t count) noexcept {
-    order_.FreeBefore(base::Arena::kFirstPosition + count);
-  }
+  void FreeOrderBefore(uint32_t count) noexcept { order_.FreeBefore(OrderPosition(count)); }
 
   HashIndex::ProbeCounts CountProbes() const noexcept { return index_.CountProbes(); }
 
@@ -107,15 +105,19 @@ class Shard {
   void Link(Record* record, Position position, uint64_t hash, HashIndex::Word* word) noexcept;
   static void Fill(Record* record, const RecordSource& source) noexcept;
 
+  static constexpr uint32_t kOrderUnits = sizeof(OrderEntry) / base::Arena::kUnitBytes;
+  static Position OrderPosition(uint32_t i) noexcept {
+    return base::Arena::kFirstPosition + i * kOrderUnits;
+  }
   const OrderEntry* OrderAt(uint32_t i) const noexcept {
-    return reinterpret_cast<const OrderEntry*>(order_.At(base::Arena::kFirstPosition + i));
+    return reinterpret_cast<const OrderEntry*>(order_.At(OrderPosition(i)));
   }
 
   base::SpinLock lock_;
-  uint32_t pending_ = 0;  // taken, neither finished nor abandoned; under lock_
-  base::Arena records_;   // Allocate under lock_
-  base::Arena order_;     // Allocate under lock_; entry i lies at kFirstPosition + i
-  HashIndex index_;       // written under lock_
+  uint32_t pending_ = 0;                     // taken, neither finished nor abandoned; under lock_
+  base::Arena records_;                      // Allocate under lock_
+  base::Arena order_;                        // Allocate under lock_; a column
+  HashIndex index_;                          // written under lock_
   std::atomic<uint32_t> order_count_{0};     // written under lock_
   std::atomic<uint64_t> finished_count_{0};  // written under lock_
   std::atomic<uint64_t> logical_bytes_{0};   // written under lock_
@@ -177,7 +179,7 @@ void Shard::VisitOrder(uint32_t begin, uint32_t end, const Visit& visit) const {
   constexpr size_t kPrefetchDistance = 16;
   for (uint32_t i = begin; i < end;) {
     const OrderEntry* const entries = OrderAt(i);
-    const size_t contiguous = order_.ContiguousUnits(base::Arena::kFirstPosition + i);
+    const size_t contiguous = order_.ContiguousUnits(OrderPosition(i)) / kOrderUnits;
     const size_t count = contiguous < end - i ? contiguous : end - i;
     for (size_t j = 0; j < count; ++j, ++i) {
       if (j + kPrefetchDistance < count) {

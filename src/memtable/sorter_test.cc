@@ -21,7 +21,7 @@ namespace {
 class Versions {
  public:
   void Add(std::string_view key, base::SequenceNumber sequence) {
-    const size_t bytes = Record::ByteSize(key.size(), 0, false);
+    const size_t bytes = RecordSource{.key = key, .value = {}}.ByteSize();
     memory_.push_back(std::make_unique<uint64_t[]>(bytes / sizeof(uint64_t) + 1));
     auto* const record =
         new (memory_.back().get()) Record{.tag = base::MakeTag(sequence, RecordKind::kPut),
@@ -29,8 +29,7 @@ class Versions {
                                           .value_size = 0,
                                           .key_size = static_cast<uint16_t>(key.size()),
                                           .kind = static_cast<uint8_t>(RecordKind::kPut),
-                                          .flags = 0,
-                                          .keyspace = 0};
+                                          .flags = 0};
     if (!key.empty()) std::memcpy(record->body(), key.data(), key.size());
     records_.push_back(record);
   }

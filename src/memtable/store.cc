@@ -250,7 +250,7 @@ Status StoreCore::MultiGet(std::span<const std::string_view> keys,
       // What can be told from the newest version alone, which is nearly always the case: nothing up
       // to `at` is under way.
       const Record* const newest = candidates[i];
-      const bool is_it = newest != nullptr && !has_ranges && newest->keyspace == keyspace &&
+      const bool is_it = newest != nullptr && !has_ranges && newest->keyspace() == keyspace &&
                          newest->key() == keys[first + i];
       const base::Tag tag = is_it ? newest->tag.load(std::memory_order_acquire) : 0;
       const bool is_put =
