@@ -242,7 +242,7 @@ class TwoReads {
 
  private:
   static constexpr size_t kEntryBytes = 16;
-  static constexpr size_t kRecordBytes = 144;
+  static constexpr size_t kRecordBytes = 136;
   HugeBlock buckets_;
   HugeBlock records_;
   std::array<char, kRecordBytes> copy_{};
