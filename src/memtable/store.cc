@@ -465,7 +465,13 @@ Status StoreCore::Update(std::string_view key, const UpdateFunction& fn, uint32_
       // First what is compared later: a change between these reads is then seen as one.
       ranges = active->range_deletes();
       const Seen here = Look(*active, keyspace, key, hash, base::kMaxSequence);
-      if (here.record != nullptr) newest_here = here.record->tag.load(std::memory_order_relaxed);
+      if (here.record != nullptr) {
+        newest_here = here.record->tag.load(std::memory_order_relaxed);
+      } else {
+        // What is compared later says nothing of those who began before the others were sealed, and
+        // may still be inserting there.
+        slots_.AwaitAllUpTo(last_sequence_.load(std::memory_order_acquire));
+      }
       const Found found = Find(*seen, keyspace, key, hash, base::kMaxSequence);
       if (found) before.emplace(found);
     }
