@@ -118,7 +118,7 @@ class GenerationIterator final : public base::RecordIterator {
   // The window: entries [shown_, filled_), by their number since the start.
   size_t shown_ = 0;
   size_t filled_ = 0;
-  size_t window_ = 0;                     // so many entries it is to have
+  size_t window_ = 0;                           // so many entries it is to have
   size_t likely_bytes_ = Record::kHeaderBytes;  // of a record, as the one shown last
   const Record* records_[kWaitingMax];
   uint16_t cursor_numbers_[kWaitingMax];  // from whose runs they come

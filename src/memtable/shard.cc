@@ -30,7 +30,8 @@ constexpr size_t kLineBytes = 64;
   }
 }
 
-// The lines of a record behind its first one: where its value lies is known only when that has come.
+// The lines of a record behind its first one: where its value lies is known only when that has
+// come.
 [[gnu::always_inline]] inline void FetchBehind(const Record* record) {
   const char* const first = reinterpret_cast<const char*>(record);
   __builtin_prefetch(first + kLineBytes);
