@@ -467,7 +467,7 @@ Status StoreCore::Update(std::string_view key, const UpdateFunction& fn, uint32_
       const Seen here = Look(*active, keyspace, key, hash, base::kMaxSequence);
       if (here.record != nullptr) {
         newest_here = here.record->tag.load(std::memory_order_relaxed);
-      } else {
+      } else if (!seen->sealed.empty()) {
         // What is compared later says nothing of those who began before the others were sealed, and
         // may still be inserting there.
         slots_.AwaitAllUpTo(last_sequence_.load(std::memory_order_acquire));
