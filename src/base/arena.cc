@@ -223,10 +223,33 @@ void ChunkPool::Unlist(Slab* slab) {
 }
 
 struct alignas(Arena::kUnitBytes) Arena::OwnChunk {
-  OwnChunk* older;
   uint64_t bytes;  // with this header
-  uint32_t slot;
 };
+
+bool Arena::Directory::Prepare(uint32_t number, ByteBudget* budget, bool within_limit) noexcept {
+  if (number < kFirst) return true;
+  const auto block = static_cast<uint32_t>(std::bit_width(number / kFirst));
+  if (blocks_[block].load(std::memory_order_relaxed) != nullptr) return true;
+  const size_t count = size_t{kFirst} << (block - 1);
+  const size_t bytes = count * sizeof(std::atomic<char*>);
+  if (!budget->Charge(bytes, within_limit)) return false;
+  auto* const addresses = new (std::nothrow) std::atomic<char*>[count]();
+  if (addresses == nullptr) {
+    budget->Refund(bytes);
+    return false;
+  }
+  blocks_[block].store(addresses, std::memory_order_relaxed);
+  return true;
+}
+
+void Arena::Directory::Free(ByteBudget* budget) noexcept {
+  for (uint32_t block = 1; block < kBlocks; ++block) {
+    std::atomic<char*>* const addresses = blocks_[block].load(std::memory_order_relaxed);
+    if (addresses == nullptr) continue;
+    delete[] addresses;
+    budget->Refund((size_t{kFirst} << (block - 1)) * sizeof(*addresses));
+  }
+}
 
 size_t Arena::ChunkBytesMax(uint64_t budget_bytes) noexcept {
   return std::bit_floor(
@@ -244,24 +267,19 @@ Arena::Arena(ChunkPool* pool, ByteBudget* budget, size_t chunk_bytes_max) noexce
 }
 
 Arena::~Arena() {
-  for (uint32_t slot = slots_used_; slot-- > slots_freed_;) {
-    if (own_chunks_ != nullptr && own_chunks_->slot == slot) {
-      OwnChunk* const own = own_chunks_;
-      own_chunks_ = own->older;
-      budget_->Refund(own->bytes);
-      ::operator delete(own);
-    } else {
-      const size_t bytes = size_t{SlotPages(slot)} * ChunkPool::kBlockBytesMin;
-      pool_->Give(Slot(slot).load(std::memory_order_relaxed), bytes);
-      budget_->Refund(bytes);
-    }
+  for (uint32_t slot = slots_freed_; slot < slots_used_; ++slot) {
+    const size_t bytes = size_t{SlotPages(slot)} * ChunkPool::kBlockBytesMin;
+    pool_->Give(chunks_.At(slot).load(std::memory_order_relaxed), bytes);
+    budget_->Refund(bytes);
   }
-  for (uint32_t block = 1; block < kDirectoryBlocks; ++block) {
-    std::atomic<char*>* const slots = directory_[block].load(std::memory_order_relaxed);
-    if (slots == nullptr) continue;
-    delete[] slots;
-    budget_->Refund((size_t{kInlineSlots} << (block - 1)) * sizeof(*slots));
+  for (uint32_t number = 0; number < own_chunks_used_; ++number) {
+    char* const block = own_chunks_.At(number).load(std::memory_order_relaxed);
+    auto* const own = reinterpret_cast<OwnChunk*>(block) - 1;
+    budget_->Refund(own->bytes);
+    ::operator delete(own);
   }
+  chunks_.Free(budget_);
+  own_chunks_.Free(budget_);
 }
 
 size_t Arena::ContiguousUnits(Position position) const noexcept {
@@ -277,21 +295,24 @@ void Arena::FreeBefore(Position position) noexcept {
     const uint64_t pages_end = uint64_t{SlotFirstPage(slots_freed_)} + SlotPages(slots_freed_);
     if (pages_end * kUnitsInPage > position) return;
     const size_t bytes = size_t{SlotPages(slots_freed_)} * ChunkPool::kBlockBytesMin;
-    pool_->Give(Slot(slots_freed_).load(std::memory_order_relaxed), bytes);
+    pool_->Give(chunks_.At(slots_freed_).load(std::memory_order_relaxed), bytes);
     budget_->Refund(bytes);
   }
 }
 
-Arena::Position Arena::AllocateInNewChunk(size_t units, bool within_limit) noexcept {
+Arena::Position Arena::AllocateInNewPiece(Cursor* cursor, size_t units,
+                                          bool within_limit) noexcept {
+  const std::lock_guard lock(mutex_);
   const size_t slot_units = size_t{SlotPages(slots_used_)} * kUnitsInPage;
   if (units * kUnitBytes > kOwnChunkBytes || units > slot_units / 2) {
     return AllocateOwnChunk(units, within_limit);
   }
-  return StartChunk(within_limit) ? Bump(units) : 0;
+  return StartPiece(cursor, units, within_limit) ? Bump(cursor, units) : 0;
 }
 
 Arena::Position Arena::AllocateOwnChunk(size_t units, bool within_limit) noexcept {
-  if (!PrepareSlot(within_limit)) return 0;
+  if (own_chunks_used_ == ~kOwnPosition + 1) return 0;
+  if (!own_chunks_.Prepare(own_chunks_used_, budget_, within_limit)) return 0;
   const uint64_t bytes = sizeof(OwnChunk) + units * kUnitBytes;
   if (!budget_->Charge(bytes, within_limit)) return 0;
   void* const memory = ::operator new(bytes, std::nothrow);
@@ -299,43 +320,37 @@ Arena::Position Arena::AllocateOwnChunk(size_t units, bool within_limit) noexcep
     budget_->Refund(bytes);
     return 0;
   }
-  own_chunks_ = new (memory) OwnChunk{.older = own_chunks_, .bytes = bytes, .slot = slots_used_};
-  Slot(slots_used_).store(reinterpret_cast<char*>(own_chunks_ + 1), std::memory_order_relaxed);
-  return SlotFirstPage(slots_used_++) * kUnitsInPage;
+  auto* const own = new (memory) OwnChunk{.bytes = bytes};
+  own_chunks_.At(own_chunks_used_)
+      .store(reinterpret_cast<char*>(own + 1), std::memory_order_relaxed);
+  return kOwnPosition + own_chunks_used_++;
+}
+
+bool Arena::StartPiece(Cursor* cursor, size_t units_min, bool within_limit) noexcept {
+  if (chunk_.units_left_ < units_min && !StartChunk(within_limit)) return false;
+  const size_t wanted = std::max<size_t>(cursor->piece_units_, units_min);
+  const size_t units = std::min<size_t>(wanted, chunk_.units_left_);
+  cursor->next_ = Bump(&chunk_, units);
+  cursor->units_left_ = static_cast<uint32_t>(units);
+  cursor->piece_units_ = std::min(2 * cursor->piece_units_, pages_max_ * kUnitsInPage);
+  return true;
 }
 
 bool Arena::StartChunk(bool within_limit) noexcept {
-  if (!PrepareSlot(within_limit)) return false;
-  const size_t bytes = size_t{SlotPages(slots_used_)} * ChunkPool::kBlockBytesMin;
+  const uint32_t slot = slots_used_;
+  if (SlotFirstPage(slot) + SlotPages(slot) > kOwnPosition / kUnitsInPage) return false;
+  if (!chunks_.Prepare(slot, budget_, within_limit)) return false;
+  const size_t bytes = size_t{SlotPages(slot)} * ChunkPool::kBlockBytesMin;
   if (!budget_->Charge(bytes, within_limit)) return false;
   char* const chunk = pool_->Take(bytes);
   if (chunk == nullptr) {
     budget_->Refund(bytes);
     return false;
   }
-  Slot(slots_used_).store(chunk, std::memory_order_relaxed);
-  next_ = SlotFirstPage(slots_used_++) * kUnitsInPage;
-  units_left_ = bytes / kUnitBytes;
-  return true;
-}
-
-// Makes sure that slot slots_used_ exists: in the directory, and in the space of positions.
-bool Arena::PrepareSlot(bool within_limit) noexcept {
-  constexpr uint32_t kPagesEnd = uint32_t{1} << 23;
-  const uint32_t slot = slots_used_;
-  if (SlotFirstPage(slot) + SlotPages(slot) > kPagesEnd) return false;
-  if (slot < kInlineSlots) return true;
-  const auto block = static_cast<uint32_t>(std::bit_width(slot / kInlineSlots));
-  if (directory_[block].load(std::memory_order_relaxed) != nullptr) return true;
-  const size_t count = size_t{kInlineSlots} << (block - 1);
-  const size_t bytes = count * sizeof(std::atomic<char*>);
-  if (!budget_->Charge(bytes, within_limit)) return false;
-  auto* const slots = new (std::nothrow) std::atomic<char*>[count]();
-  if (slots == nullptr) {
-    budget_->Refund(bytes);
-    return false;
-  }
-  directory_[block].store(slots, std::memory_order_relaxed);
+  chunks_.At(slot).store(chunk, std::memory_order_relaxed);
+  ++slots_used_;
+  chunk_.next_ = SlotFirstPage(slot) * kUnitsInPage;
+  chunk_.units_left_ = static_cast<uint32_t>(bytes / kUnitBytes);
   return true;
 }
 

@@ -25,12 +25,15 @@
 //
 // Slot k's size follows from k alone, so a position gives its slot by one bit scan, and the slot's
 // memory by two loads from a directory that never moves: no lock, and both loads nearly always hit
-// the cache. Position 0 lies in no slot. A block larger than half the next slot, or above 64 KiB,
-// gets memory of its own size, which takes a slot (and its positions) but not the slot's bytes.
+// the cache. Position 0 lies in no slot. Who writes has a cursor, which bumps through pieces of
+// chunks, each twice as long as the last one: several can write at once, each to lines of its own,
+// and hold no more than they have filled once more. A block larger than half the next slot, or
+// above 64 KiB, gets memory of its own size, and one of the positions from 0xF0000000 on, which are
+// numbers in a second directory.
 //
-// An arena whose blocks are all of one size, a power of two up to 4 KiB, is a column: it has no
-// gaps, so that block i lies i times that size behind kFirstPosition. Its first chunks can be given
-// back while it grows at the other end.
+// An arena with one cursor, whose blocks are all of one size, a power of two up to 4 KiB, is a
+// column: it has no gaps, so that block i lies i times that size behind kFirstPosition. Its first
+// chunks can be given back while it grows at the other end.
 
 namespace basalt::base {
 
@@ -106,15 +109,25 @@ class ByteBudget {
   std::atomic<uint64_t> used_bytes_{0};
 };
 
-/// Bump allocation for one writer at a time (the owner's lock); `At` for any reader to whom a
-/// position was published with release. All memory returns to the pool on destruction.
+/// Bump allocation. Thread-safe but for cursors, each of which is one writer's at a time; `At` is
+/// for any reader to whom a position was published with release. All memory returns to the pool on
+/// destruction.
 class Arena {
  public:
   using Position = uint32_t;
   static constexpr size_t kUnitBytes = 8;
+  static constexpr uint32_t kUnitsInPage = 512;
   static constexpr size_t kOwnChunkBytes = size_t{64} << 10;
   /// Where a column begins.
   static constexpr Position kFirstPosition = 512;
+
+  /// What is left of the piece that a writer took.
+  class Cursor {
+    friend class Arena;
+    Position next_ = 0;
+    uint32_t units_left_ = 0;
+    uint32_t piece_units_ = kUnitsInPage;  // of the next one, if the chunk has as many
+  };
 
   /// The largest chunk that a table of `budget_bytes` should take: a 64th, as a power of two.
   static size_t ChunkBytesMax(uint64_t budget_bytes) noexcept;
@@ -126,18 +139,24 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
 
   /// Space for `bytes`, aligned to 8. 0: the budget (if `within_limit`), the system's memory or
-  /// the positions are used up; nothing is taken then.
-  Position Allocate(size_t bytes, bool within_limit) noexcept {
+  /// the positions (30 GiB of chunks, 2^28 larger blocks) are used up; nothing is taken then.
+  Position Allocate(Cursor* cursor, size_t bytes, bool within_limit) noexcept {
     const size_t units = (bytes + kUnitBytes - 1) / kUnitBytes;
-    return units <= units_left_ ? Bump(units) : AllocateInNewChunk(units, within_limit);
+    return units <= cursor->units_left_ ? Bump(cursor, units)
+                                        : AllocateInNewPiece(cursor, units, within_limit);
   }
 
   /// Makes sure that a column has room for its next block. False: as for Allocate.
-  bool PrepareBlock(bool within_limit) noexcept {
-    return units_left_ != 0 || StartChunk(within_limit);
+  bool PrepareBlock(Cursor* cursor, bool within_limit) noexcept {
+    if (cursor->units_left_ != 0) return true;
+    const std::lock_guard lock(mutex_);
+    return StartPiece(cursor, 1, within_limit);
   }
 
   char* At(Position position) const noexcept {
+    if (position >= kOwnPosition) [[unlikely]] {
+      return own_chunks_.At(position - kOwnPosition).load(std::memory_order_relaxed);
+    }
     const uint32_t page = position / kUnitsInPage;
     uint32_t slot;
     uint32_t first_page;
@@ -149,7 +168,7 @@ class Arena {
       slot = slots_doubling_ + chunk - 1;
       first_page = chunk << slots_doubling_;
     }
-    return Slot(slot).load(std::memory_order_relaxed) +
+    return chunks_.At(slot).load(std::memory_order_relaxed) +
            size_t{position - first_page * kUnitsInPage} * kUnitBytes;
   }
 
@@ -163,33 +182,46 @@ class Arena {
   void FreeBefore(Position position) noexcept;
 
  private:
-  static constexpr uint32_t kUnitsInPage = 512;
-  static constexpr uint32_t kInlineSlots = 16;
-  static constexpr uint32_t kDirectoryBlocks = 21;
+  static constexpr Position kOwnPosition = 0xF000'0000;
   static_assert(ChunkPool::kBlockBytesMin == kUnitsInPage * kUnitBytes);
+
+  /// Addresses by number, which stay where they are as it grows. Relaxed loads do: who has a number
+  /// got it after the address was set.
+  class Directory {
+   public:
+    // Block 0 is first_; block b > 0 has 16 << (b - 1) addresses, so that number n lies in block
+    // bit_width(n / 16).
+    std::atomic<char*>& At(uint32_t number) const noexcept {
+      if (number < kFirst) return first_[number];
+      const auto block = static_cast<uint32_t>(std::bit_width(number / kFirst));
+      return blocks_[block].load(std::memory_order_relaxed)[number - (kFirst << (block - 1))];
+    }
+    /// Makes the place for a number. False: the budget (if `within_limit`) or memory is used up.
+    bool Prepare(uint32_t number, ByteBudget* budget, bool within_limit) noexcept;
+    void Free(ByteBudget* budget) noexcept;
+
+   private:
+    static constexpr uint32_t kFirst = 16;
+    static constexpr uint32_t kBlocks = 25;
+    mutable std::array<std::atomic<char*>, kFirst> first_{};
+    std::array<std::atomic<std::atomic<char*>*>, kBlocks> blocks_{};
+  };
 
   // Memory of its own size for one large block; the block follows this header.
   struct OwnChunk;
 
-  Position Bump(size_t units) noexcept {
-    const Position position = next_;
-    next_ += static_cast<Position>(units);
-    units_left_ -= units;
+  static Position Bump(Cursor* cursor, size_t units) noexcept {
+    const Position position = cursor->next_;
+    cursor->next_ += static_cast<Position>(units);
+    cursor->units_left_ -= static_cast<uint32_t>(units);
     return position;
   }
-
-  // Directory block 0 is inline_slots_; block b > 0 has 16 << (b - 1) slots, so that slot s lies in
-  // block bit_width(s / 16). Relaxed loads do: who has a position got it after the slot was set.
-  std::atomic<char*>& Slot(uint32_t slot) const noexcept {
-    if (slot < kInlineSlots) return inline_slots_[slot];
-    const auto block = static_cast<uint32_t>(std::bit_width(slot / kInlineSlots));
-    return directory_[block].load(std::memory_order_relaxed)[slot - (kInlineSlots << (block - 1))];
-  }
-
-  Position AllocateInNewChunk(size_t units, bool within_limit) noexcept;
+  Position AllocateInNewPiece(Cursor* cursor, size_t units, bool within_limit) noexcept;
+  // Under mutex_.
   Position AllocateOwnChunk(size_t units, bool within_limit) noexcept;
+  bool StartPiece(Cursor* cursor, size_t units_min, bool within_limit) noexcept;
   bool StartChunk(bool within_limit) noexcept;
-  bool PrepareSlot(bool within_limit) noexcept;
+
   uint32_t SlotPages(uint32_t slot) const noexcept;
   uint32_t SlotFirstPage(uint32_t slot) const noexcept;
 
@@ -197,15 +229,14 @@ class Arena {
   ByteBudget* const budget_;
   const uint32_t slots_doubling_;  // K
   const uint32_t pages_max_;       // 2^K
+  Directory chunks_;               // by slot; grows under mutex_
+  Directory own_chunks_;           // grows under mutex_
 
-  Position next_ = 0;
-  size_t units_left_ = 0;
-  uint32_t slots_used_ = 0;
-  uint32_t slots_freed_ = 0;        // the first ones; FreeBefore's
-  OwnChunk* own_chunks_ = nullptr;  // newest first
-
-  mutable std::array<std::atomic<char*>, kInlineSlots> inline_slots_{};
-  std::array<std::atomic<std::atomic<char*>*>, kDirectoryBlocks> directory_{};
+  std::mutex mutex_;
+  Cursor chunk_;                  // what pieces are cut from; under mutex_
+  uint32_t slots_used_ = 0;       // under mutex_
+  uint32_t own_chunks_used_ = 0;  // under mutex_
+  uint32_t slots_freed_ = 0;      // the first ones; FreeBefore's
 };
 
 }  // namespace basalt::base

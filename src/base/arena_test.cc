@@ -122,6 +122,7 @@ TEST_P(ArenaSizes, PositionsLeadBackToWhatWasWrittenThere) {
   ByteBudget budget(kNoLimit);
   {
     Arena arena(&pool, &budget, GetParam());
+    Arena::Cursor cursor;
     Random random(GetParam());
     struct Block {
       Arena::Position position;
@@ -130,7 +131,7 @@ TEST_P(ArenaSizes, PositionsLeadBackToWhatWasWrittenThere) {
     std::vector<Block> blocks;
     for (uint32_t i = 0; i < 8'000; ++i) {
       const size_t bytes = random.Next() % 200 == 0 ? random.Next() % 300'000 : random.Next() % 400;
-      const Arena::Position position = arena.Allocate(bytes + 4, true);
+      const Arena::Position position = arena.Allocate(&cursor, bytes + 4, true);
       ASSERT_NE(position, 0u);
       char* const at = arena.At(position);
       ASSERT_EQ(reinterpret_cast<uintptr_t>(at) % Arena::kUnitBytes, 0u);
@@ -159,10 +160,11 @@ TEST(Arena, BlocksOfAColumnLieWithoutGapsAndCanBeWalked) {
   ChunkPool pool;
   ByteBudget budget(kNoLimit);
   Arena arena(&pool, &budget, 16 << 10);
+  Arena::Cursor cursor;
   constexpr uint32_t kBlocks = 20'000;
   for (uint32_t i = 0; i < kBlocks; ++i) {
-    ASSERT_TRUE(arena.PrepareBlock(true));
-    ASSERT_EQ(arena.Allocate(kBlockBytes, true), Arena::kFirstPosition + i * kBlockUnits);
+    ASSERT_TRUE(arena.PrepareBlock(&cursor, true));
+    ASSERT_EQ(arena.Allocate(&cursor, kBlockBytes, true), Arena::kFirstPosition + i * kBlockUnits);
     std::memcpy(arena.At(Arena::kFirstPosition + i * kBlockUnits), &i, sizeof i);
   }
   for (uint32_t i = 0; i < kBlocks;) {
@@ -182,16 +184,17 @@ TEST(Arena, ChargesExactlyItsChunks) {
   ChunkPool pool;
   ByteBudget budget(kNoLimit);
   Arena arena(&pool, &budget, 16 << 10);
-  arena.Allocate(16, true);
+  Arena::Cursor cursor;
+  arena.Allocate(&cursor, 16, true);
   EXPECT_EQ(budget.used_bytes(), 4u << 10);
-  arena.Allocate((4 << 10) - 16, true);
+  arena.Allocate(&cursor, (4 << 10) - 16, true);
   EXPECT_EQ(budget.used_bytes(), 4u << 10);
-  arena.Allocate(16, true);
+  arena.Allocate(&cursor, 16, true);
   EXPECT_EQ(budget.used_bytes(), 12u << 10);
-  arena.Allocate(100'000, true);  // memory of its own, behind a header
-  EXPECT_EQ(budget.used_bytes(), (12u << 10) + 100'000 + 24);
-  arena.Allocate(16, true);
-  EXPECT_EQ(budget.used_bytes(), (12u << 10) + 100'000 + 24) << "the open chunk was left";
+  arena.Allocate(&cursor, 100'000, true);  // memory of its own, behind a header
+  EXPECT_EQ(budget.used_bytes(), (12u << 10) + 100'000 + 8);
+  arena.Allocate(&cursor, 16, true);
+  EXPECT_EQ(budget.used_bytes(), (12u << 10) + 100'000 + 8) << "the open chunk was left";
 }
 
 TEST(Arena, TheFirstChunksOfAColumnAreGivenBackWhileItGrows) {
@@ -199,13 +202,14 @@ TEST(Arena, TheFirstChunksOfAColumnAreGivenBackWhileItGrows) {
   ByteBudget budget(kNoLimit);
   {
     Arena arena(&pool, &budget, 16 << 10);
+    Arena::Cursor cursor;
     uint32_t blocks = 0;
     const auto position_of = [](uint32_t block) {
       return Arena::kFirstPosition + block * kBlockUnits;
     };
     const auto grow_to = [&](uint32_t count) {
       for (; blocks < count; ++blocks) {
-        const Arena::Position position = arena.Allocate(kBlockBytes, true);
+        const Arena::Position position = arena.Allocate(&cursor, kBlockBytes, true);
         ASSERT_EQ(position, position_of(blocks));
         std::memcpy(arena.At(position), &blocks, sizeof blocks);
       }
@@ -239,16 +243,102 @@ TEST(Arena, TheFirstChunksOfAColumnAreGivenBackWhileItGrows) {
   EXPECT_EQ(pool.kept_bytes(), pool.slab_bytes());
 }
 
+TEST(Arena, WritersShareChunksInPiecesThatGrowWithWhatEachHasWritten) {
+  ChunkPool pool;
+  ByteBudget budget(kNoLimit);
+  Arena arena(&pool, &budget, 64 << 10);
+  constexpr size_t kWriters = 12;
+  constexpr size_t kBytes = 256;
+  struct Writer {
+    Arena::Cursor cursor;
+    std::vector<Arena::Position> blocks;
+  };
+  std::vector<Writer> writers(kWriters);
+  const auto write = [&](size_t writer, size_t blocks) {
+    for (size_t i = 0; i < blocks; ++i) {
+      auto& its = writers[writer].blocks;
+      its.push_back(arena.Allocate(&writers[writer].cursor, kBytes, true));
+      ASSERT_NE(its.back(), 0u);
+      std::memset(arena.At(its.back()), static_cast<int>(writer), kBytes);
+    }
+  };
+  write(0, 1'000);
+  const uint64_t before = budget.used_bytes();
+  for (size_t writer = 1; writer < kWriters; ++writer) write(writer, 1);
+  EXPECT_LE(budget.used_bytes(), before + (64u << 10)) << "eleven pages for eleven writers";
+  for (size_t writer = 1; writer < kWriters; ++writer) write(writer, 10 * writer);
+  for (size_t writer = 0; writer < kWriters; ++writer) {
+    for (const Arena::Position position : writers[writer].blocks) {
+      const char* const at = arena.At(position);
+      ASSERT_TRUE(std::all_of(at, at + kBytes,
+                              [&](char byte) { return byte == static_cast<char>(writer); }))
+          << "writer " << writer;
+    }
+  }
+}
+
+TEST(Arena, LargeBlocksTakeNoPositionsFromSmallOnes) {
+  ChunkPool pool;
+  ByteBudget budget(kNoLimit);
+  {
+    Arena arena(&pool, &budget, ChunkPool::kSlabBytes);
+    Arena::Cursor cursor;
+    const Arena::Position first = arena.Allocate(&cursor, 64, true);
+    std::vector<Arena::Position> large;
+    for (int i = 0; i < 1'000; ++i) {
+      large.push_back(arena.Allocate(&cursor, Arena::kOwnChunkBytes + 8, true));
+      ASSERT_NE(large.back(), 0u);
+      std::memset(arena.At(large.back()), i, Arena::kOwnChunkBytes + 8);
+    }
+    EXPECT_EQ(arena.Allocate(&cursor, 64, true), first + 64 / Arena::kUnitBytes);
+    for (int i = 0; i < 1'000; ++i) {
+      ASSERT_EQ(arena.At(large[static_cast<size_t>(i)])[Arena::kOwnChunkBytes],
+                static_cast<char>(i));
+    }
+  }
+  EXPECT_EQ(budget.used_bytes(), 0u);
+}
+
+TEST(Arena, ThreadsWithCursorsOfTheirOwnWriteAtOnce) {
+  ChunkPool pool;
+  ByteBudget budget(kNoLimit);
+  {
+    Arena arena(&pool, &budget, 16 << 10);
+    std::vector<std::thread> threads;
+    for (uint64_t seed = 1; seed <= 4; ++seed) {
+      threads.emplace_back([&arena, seed] {
+        Random random(seed);
+        Arena::Cursor cursor;
+        std::vector<std::pair<Arena::Position, size_t>> blocks;
+        for (int i = 0; i < 5'000; ++i) {
+          const size_t bytes = i % 500 == 0 ? 70'000 : 1 + random.Next() % 300;
+          blocks.emplace_back(arena.Allocate(&cursor, bytes, true), bytes);
+          std::memset(arena.At(blocks.back().first), static_cast<int>(seed), bytes);
+        }
+        for (const auto& [position, bytes] : blocks) {
+          const char* const at = arena.At(position);
+          ASSERT_TRUE(std::all_of(at, at + bytes,
+                                  [&](char byte) { return byte == static_cast<char>(seed); }));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_EQ(budget.used_bytes(), 0u);
+  EXPECT_EQ(pool.kept_bytes(), pool.slab_bytes());
+}
+
 TEST(Arena, RefusesWhatWouldPassTheBudgetUnlessToldOtherwise) {
   ChunkPool pool;
   ByteBudget budget(8 << 10);
   Arena arena(&pool, &budget, 4 << 10);
-  EXPECT_NE(arena.Allocate(2'000, true), 0u);
-  EXPECT_EQ(arena.Allocate(9'000, true), 0u);
+  Arena::Cursor cursor;
+  EXPECT_NE(arena.Allocate(&cursor, 2'000, true), 0u);
+  EXPECT_EQ(arena.Allocate(&cursor, 9'000, true), 0u);
   EXPECT_EQ(budget.used_bytes(), 4u << 10);
-  EXPECT_NE(arena.Allocate(9'000, false), 0u);
-  EXPECT_EQ(arena.Allocate(3'000, true), 0u);
-  EXPECT_NE(arena.Allocate(2'000, true), 0u) << "what is left of the open chunk fits";
+  EXPECT_NE(arena.Allocate(&cursor, 9'000, false), 0u);
+  EXPECT_EQ(arena.Allocate(&cursor, 3'000, true), 0u);
+  EXPECT_NE(arena.Allocate(&cursor, 2'000, true), 0u) << "what is left of the open chunk fits";
 }
 
 TEST(Arena, ChunksTakeAtMostASixtyFourthOfTheBudget) {

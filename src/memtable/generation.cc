@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "memtable/generation_iterator.h"
+#include "memtable/lane.h"
 #include "memtable/run_set.h"
 #include "memtable/shard.h"
 #include "memtable/sorted_run.h"
@@ -22,12 +23,18 @@
 namespace basalt::memtable {
 namespace {
 
-constexpr uint32_t kShardsMax = 256;
+constexpr size_t kShardsMax = Lane::kShardsMax;
+constexpr size_t kOwnLanesMax = 16;
+constexpr size_t kLanesMax = 2 * kOwnLanesMax;
 constexpr size_t kPinnedValueBytesMin = (size_t{64} << 10) + 1;
 
-uint32_t DefaultShards(uint64_t budget_bytes) noexcept {
-  return static_cast<uint32_t>(
-      std::bit_floor(std::clamp<uint64_t>(budget_bytes / (512 << 10), 1, 16)));
+size_t ShardsOf(const GenerationOptions& options) noexcept {
+  if (options.shards != 0) return options.shards;
+  return std::bit_floor(std::clamp<uint64_t>(options.budget_bytes / (512 << 10), 1, 16));
+}
+
+size_t LanesOf(const GenerationOptions& options) noexcept {
+  return 2 * std::min(ShardsOf(options), kOwnLanesMax);
 }
 
 // A value that stays where it is, and the table with it.
@@ -45,14 +52,9 @@ Status DoesNotFit(const base::ByteBudget& budget, uint64_t bytes, size_t count) 
                     " bytes taken: flush it, or raise its budget");
 }
 
-/// A record in the bytes of its batch.
-struct BatchRecord {
-  uint64_t hash;
-  const char* bytes;  // null: a range delete, which is no record
-};
-
-RecordSource SourceAt(const char* bytes, const char* end, bool is_of_several) noexcept {
-  base::BatchCursor cursor({bytes, static_cast<size_t>(end - bytes)});
+/// The first record of a batch.
+RecordSource SourceAt(std::string_view batch, bool is_of_several) noexcept {
+  base::BatchCursor cursor(batch);
   cursor.Next();
   return {.kind = cursor.kind(),
           .keyspace = cursor.keyspace(),
@@ -76,11 +78,11 @@ bool RunIfMemoryAllows(RunSet::Merge* merge) noexcept {
 
 /// What has been sorted so far. All under the mutex, but `covered` and the counters of `set`.
 struct Generation::Runs {
-  Runs(Sorter sorter, size_t shards) : set(sorter), watermarks(shards), next_watermarks(shards) {}
+  Runs(Sorter sorter, size_t lanes) : set(sorter), watermarks(lanes), next_watermarks(lanes) {}
 
   std::mutex mutex;
   RunSet set;
-  std::vector<uint32_t> watermarks;  // a shard each: how many of its order entries are covered
+  std::vector<uint32_t> watermarks;  // a lane each: how many of its order entries are covered
   std::atomic<uint64_t> covered{0};  // their sum
   bool is_merging = false;           // somebody has a merge out, and goes on until none is left
   std::condition_variable merged;    // is_merging has become false
@@ -88,7 +90,7 @@ struct Generation::Runs {
   std::atomic<uint32_t> tail_readers{0};
 
   // Used by each extension; members, so that a small one allocates less.
-  std::vector<uint32_t> next_watermarks;  // of shards with something new
+  std::vector<uint32_t> next_watermarks;  // of lanes with something new
   std::vector<RunSet::Tail> tails;
   std::vector<SortEntry> spare_entries;
 };
@@ -111,15 +113,19 @@ std::shared_ptr<Generation> Generation::Create(const GenerationOptions& options)
 Generation::Generation(Private, const GenerationOptions& options)
     : pool_(options.pool != nullptr ? options.pool : ChunkPool::Process()),
       budget_(options.budget_bytes),
-      runs_(std::make_unique<Runs>(options.sorter, options.shards != 0
-                                                       ? options.shards
-                                                       : DefaultShards(options.budget_bytes))) {
-  const auto shards = static_cast<uint32_t>(runs_->watermarks.size());
+      records_(pool_.get(), &budget_, base::Arena::ChunkBytesMax(options.budget_bytes)),
+      runs_(std::make_unique<Runs>(options.sorter, LanesOf(options))) {
+  const size_t shards = ShardsOf(options);
   BASALT_CHECK(std::has_single_bit(shards) && shards <= kShardsMax);
   shard_shift_ = 63 - static_cast<uint32_t>(std::countr_zero(shards));
   const size_t chunk_bytes_max = base::Arena::ChunkBytesMax(options.budget_bytes);
-  for (uint32_t i = 0; i < shards; ++i) {
-    shards_.push_back(std::make_unique<Shard>(pool_, &budget_, &retired_, chunk_bytes_max));
+  for (size_t i = 0; i < LanesOf(options); ++i) {
+    const bool is_shared = i >= LanesOf(options) / 2;
+    lanes_.push_back(
+        std::make_unique<Lane>(pool_.get(), &budget_, chunk_bytes_max, &records_, is_shared));
+  }
+  for (size_t i = 0; i < shards; ++i) {
+    shards_.push_back(std::make_unique<Shard>(pool_, &budget_, &retired_, &records_));
   }
 }
 
@@ -135,24 +141,100 @@ bool Generation::IsFirst() noexcept {
 }
 
 Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) {
+  // So much room is taken in a shard at once, so that its lock is taken once and not twice a
+  // record.
+  constexpr uint8_t kRoomAtOnce = 8;
   Reservation reservation;
   reservation.is_first_ = IsFirst();
+  const bool within_limit = !reservation.is_first_;
   const uint64_t hash = MixKeyspace(base::Hash(source.key), source.keyspace);
-  reservation.only_ = {.hash = hash, .position = 0, .index = 0};
-  reservation.count_ = 1;
-  const auto source_of = [&](const Shard::Taken&) { return source; };
-  if (!ShardOf(hash).Take(reservation.records(), source_of, !reservation.is_first_)) {
+  Shard& shard = ShardOf(hash);
+  base::Arena::Position position = 0;
+  bool has_room = false;
+  {
+    const base::EpochGuard inside;
+    Lane& lane = LaneOf(inside.thread_number());
+    const std::lock_guard lock(lane);
+    position = lane.Place(source, within_limit);
+    if (position != 0) {
+      uint8_t& room = lane.room_in(ShardNumber(hash));
+      if (room == 0 && shard.Reserve(kRoomAtOnce, within_limit)) room = kRoomAtOnce;
+      has_room = room != 0;
+      if (has_room) {
+        --room;
+      } else {
+        Forget(position);
+      }
+      lane.Count(1);
+    }
+  }
+  if (!has_room) {
     Drop(&reservation);
     return DoesNotFit(budget_, source.ByteSize(), 1);
   }
+  shard.Prefetch(hash);
+  Lane::Fill(RecordAt(position), source);
+  reservation.only_ = {.hash = hash, .position = position, .index = 0};
+  reservation.count_ = 1;
   CollectRetired();
   return reservation;
+}
+
+size_t Generation::Place(std::span<const RecordSource> sources, bool within_limit,
+                         base::Arena::Position* positions) const {
+  size_t count = 0;
+  {
+    const base::EpochGuard inside;
+    Lane& lane = LaneOf(inside.thread_number());
+    const std::lock_guard lock(lane);
+    for (; count < sources.size(); ++count) {
+      positions[count] = lane.Place(sources[count], within_limit);
+      if (positions[count] == 0) break;
+    }
+    lane.Count(static_cast<uint32_t>(count));
+  }
+  for (size_t i = 0; i < count; ++i) Lane::Fill(RecordAt(positions[i]), sources[i]);
+  return count;
+}
+
+bool Generation::Place(std::string_view batch, bool is_of_several, bool within_limit,
+                       std::span<PlacedRecord> placed, std::span<uint32_t> ends) const {
+  constexpr size_t kAtOnce = 32;
+  std::array<RecordSource, kAtOnce> sources;
+  std::array<base::Arena::Position, kAtOnce> positions;
+  std::array<size_t, kAtOnce> indices;
+  base::BatchCursor cursor(batch);
+  size_t index = 0;
+  while (index < placed.size()) {
+    size_t count = 0;
+    for (; count < kAtOnce && index < placed.size(); ++index) {
+      BASALT_CHECK(cursor.Next());
+      const uint64_t hash = MixKeyspace(base::Hash(cursor.key()), cursor.keyspace());
+      placed[index].hash = hash;
+      if (cursor.kind() == RecordKind::kDeleteRange) continue;
+      ++ends[ShardNumber(hash)];
+      ShardOf(hash).Prefetch(hash);
+      sources[count] = {.kind = cursor.kind(),
+                        .keyspace = cursor.keyspace(),
+                        .key = cursor.key(),
+                        .value = cursor.value(),
+                        .time_ms = cursor.time_ms(),
+                        .is_of_several = is_of_several};
+      indices[count++] = index;
+    }
+    const std::span<const RecordSource> group(sources.data(), count);
+    const size_t placed_count = Place(group, within_limit, positions.data());
+    for (size_t i = 0; i < placed_count; ++i) placed[indices[i]].position = positions[i];
+    if (placed_count < count) return false;
+  }
+  BASALT_CHECK(!cursor.Next());
+  return true;
 }
 
 Result<Generation::Reservation> Generation::Reserve(std::string_view batch, size_t count,
                                                     bool is_of_several) {
   if (count == 1) {
-    const RecordSource only = SourceAt(batch.data(), batch.end(), is_of_several);
+    const RecordSource only = SourceAt(batch, is_of_several);
     if (only.kind != RecordKind::kDeleteRange) return Reserve(only);
   }
   Reservation reservation;
@@ -166,40 +248,38 @@ Result<Generation::Reservation> Generation::Reserve(std::string_view batch, size
     return DoesNotFit(budget_, batch.size(), count);
   }
   reservation.several_.reset(new (std::nothrow) Shard::Taken[count]);
-  const std::unique_ptr<BatchRecord[]> records(new (std::nothrow) BatchRecord[count]);
-  if (reservation.several_ == nullptr || records == nullptr) {
+  const std::unique_ptr<PlacedRecord[]> memory(new (std::nothrow) PlacedRecord[count]());
+  const std::span<PlacedRecord> placed(memory.get(), memory == nullptr ? 0 : count);
+  std::array<uint32_t, kShardsMax> ends;  // how many a shard has, then where they end
+  std::fill_n(ends.begin(), shards_.size(), 0);
+  if (reservation.several_ == nullptr || memory == nullptr ||
+      !Place(batch, is_of_several, within_limit, placed, {ends.data(), shards_.size()})) {
+    for (const PlacedRecord& record : placed) {
+      if (record.position != 0) Forget(record.position);
+    }
     Drop(&reservation);
     return DoesNotFit(budget_, batch.size(), count);
   }
-  std::array<uint32_t, kShardsMax> ends;  // how many a shard has, then where they end
-  std::fill_n(ends.begin(), shards_.size(), 0);
-  base::BatchCursor cursor(batch);
-  uint32_t index = 0;
-  for (const char* bytes = batch.data(); cursor.Next(); bytes = cursor.next(), ++index) {
-    BASALT_CHECK(index < count);
-    const bool is_record = cursor.kind() != RecordKind::kDeleteRange;
-    const uint64_t hash = MixKeyspace(base::Hash(cursor.key()), cursor.keyspace());
-    records[index] = {hash, is_record ? bytes : nullptr};
-    if (is_record) ++ends[ShardNumber(hash)];
-  }
-  BASALT_CHECK(index == count);
 
   // By shard, so that its lock is taken and its lines are fetched once for many records.
   const auto ends_end = ends.begin() + static_cast<ptrdiff_t>(shards_.size());
   std::inclusive_scan(ends.begin(), ends_end, ends.begin());
   reservation.count_ = ends[shards_.size() - 1];
   const std::span<Shard::Taken> taken = reservation.records();
-  while (index-- > 0) {
-    const auto [hash, bytes] = records[index];
-    if (bytes != nullptr) taken[--ends[ShardNumber(hash)]] = {hash, 0, index};
+  for (size_t index = count; index-- > 0;) {
+    const auto [hash, position] = placed[index];
+    if (position == 0) continue;
+    taken[--ends[ShardNumber(hash)]] = {hash, position, static_cast<uint32_t>(index)};
   }
-  const auto source_of = [&](const Shard::Taken& record) {
-    return SourceAt(records[record.index].bytes, batch.end(), is_of_several);
-  };
+  size_t reserved = 0;
   const bool fits = ForEachShard(taken, [&](Shard& shard, std::span<Shard::Taken> its) {
-    return shard.Take(its, source_of, within_limit);
+    if (!shard.Reserve(its.size(), within_limit)) return false;
+    reserved += its.size();
+    return true;
   });
   if (!fits) {
+    for (const Shard::Taken& record : taken.subspan(reserved)) Forget(record.position);
+    reservation.count_ = reserved;
     Drop(&reservation);
     return DoesNotFit(budget_, batch.size(), count);
   }
@@ -303,8 +383,8 @@ std::unique_ptr<base::RecordIterator> Generation::NewIterator(uint32_t keyspace,
 
   std::vector<SortEntry> beyond;
   for (size_t i = 0; i < watermarks.size(); ++i) {
-    shards_[i]->VisitOrder(
-        watermarks[i], shards_[i]->order_count(),
+    lanes_[i]->VisitOrder(
+        watermarks[i], lanes_[i]->order_count(),
         [&](uint32_t, const OrderEntry& entry, const Record* record, base::Tag tag) {
           const bool seen =
               tag != 0 && tag != Record::kAbandonedTag && base::TagSequence(tag) <= visible;
@@ -328,26 +408,26 @@ void Generation::SortAll() const {
   ExtendRuns();
   runs_->merged.wait(lock, [this] { return !runs_->is_merging; });
   MergeRuns(&lock, /*all=*/true);
-  for (size_t i = 0; i < shards_.size(); ++i) FreeCovered(i);
+  for (size_t i = 0; i < lanes_.size(); ++i) FreeCovered(i);
 }
 
-// Under the mutex: sorts what is finished beyond the watermarks, up to each shard's first
+// Under the mutex: sorts what is finished beyond the watermarks, up to each lane's first
 // unfinished record, into runs. False: there was one.
 bool Generation::ExtendRuns() const {
   constexpr size_t kSpareEntriesMax = 1024;
   Runs& runs = *runs_;
-  std::array<uint8_t, kShardsMax> new_in;  // the shards that have some
-  size_t shards = 0;
+  std::array<uint8_t, kLanesMax> new_in;  // the lanes that have some
+  size_t lanes = 0;
   size_t tail = 0;
-  for (size_t i = 0; i < shards_.size(); ++i) {
-    const uint32_t count = shards_[i]->order_count();
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    const uint32_t count = lanes_[i]->order_count();
     if (count == runs.watermarks[i]) continue;
     runs.next_watermarks[i] = count;
     tail += count - runs.watermarks[i];
-    new_in[shards++] = static_cast<uint8_t>(i);
+    new_in[lanes++] = static_cast<uint8_t>(i);
   }
   if (tail == 0) return true;
-  const std::span<const uint8_t> extended(new_in.data(), shards);
+  const std::span<const uint8_t> extended(new_in.data(), lanes);
 
   runs.tails.clear();
   std::unordered_map<uint32_t, size_t> tail_numbers;  // of all keyspaces but the first
@@ -368,7 +448,7 @@ bool Generation::ExtendRuns() const {
   for (const uint8_t i : extended) {
     const uint32_t begin = runs.watermarks[i];
     uint32_t& end = runs.next_watermarks[i];
-    shards_[i]->VisitOrder(
+    lanes_[i]->VisitOrder(
         begin, end,
         [&](uint32_t index, const OrderEntry& entry, const Record* record, base::Tag tag) {
           if (tag == 0) {  // it could not be added later: the run ends before it
@@ -406,9 +486,9 @@ bool Generation::ExtendRuns() const {
 
 // Under the mutex: gives back order entries that runs cover, unless somebody may be reading them;
 // then the next time.
-void Generation::FreeCovered(size_t shard) const noexcept {
+void Generation::FreeCovered(size_t lane) const noexcept {
   if (runs_->tail_readers.load(std::memory_order_acquire) != 0) return;
-  shards_[shard]->FreeOrderBefore(runs_->watermarks[shard]);
+  lanes_[lane]->FreeOrderBefore(runs_->watermarks[lane]);
 }
 
 // Under the mutex, which is let go while runs are merged. Returns at once while another thread
@@ -450,7 +530,7 @@ void Generation::MergeRuns(std::unique_lock<std::mutex>* lock, bool all) const {
 uint64_t Generation::unsorted_count() const noexcept {
   const uint64_t covered = runs_->covered.load(std::memory_order_acquire);
   uint64_t count = 0;
-  for (const auto& shard : shards_) count += shard->order_count();
+  for (const auto& lane : lanes_) count += lane->order_count();
   return count - covered;
 }
 
@@ -497,12 +577,12 @@ void Generation::AddKeyspacesTo(std::set<uint32_t>* keyspaces) const {
   const std::lock_guard lock(runs_->mutex);
   ExtendRuns();  // whoever asks will want them in order
   for (const uint32_t keyspace : runs_->set.Keyspaces()) keyspaces->insert(keyspace);
-  for (size_t i = 0; i < shards_.size(); ++i) {
-    shards_[i]->VisitOrder(runs_->watermarks[i], shards_[i]->order_count(),
-                           [&](uint32_t, const OrderEntry& entry, const Record*, base::Tag) {
-                             keyspaces->insert(entry.keyspace);
-                             return true;
-                           });
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    lanes_[i]->VisitOrder(runs_->watermarks[i], lanes_[i]->order_count(),
+                          [&](uint32_t, const OrderEntry& entry, const Record*, base::Tag) {
+                            keyspaces->insert(entry.keyspace);
+                            return true;
+                          });
   }
 }
 

@@ -19,22 +19,29 @@
 #include "base/epoch.h"
 #include "base/internal_key.h"
 #include "base/record_iterator.h"
+#include "memtable/lane.h"
 #include "memtable/shard.h"
 
 // The newest writes, in memory: fast to write, fast to look up, ordered only when somebody asks.
 //
 // Layout
 //
-//   Generation ... shards, chosen by the highest bits of the key's hash (with the keyspace mixed
-//   in)
-//     Shard ...... records:  an arena of whole records (record.h)
-//                  order:    an arena of 16-byte entries {8-byte key prefix, position, keyspace},
-//                            one a record, in order of arrival: what sorting reads, given back when
-//                            runs cover it
-//                  index:    low bits of the hash -> newest version (hash_index.h); older versions
-//                            hang off it, in descending sequence
-//   Runs ....... for each keyspace a few sorted runs of falling size (run_set.h), and for each
-//                shard the watermark: how many of its order entries the runs cover
+//   Generation
+//     records ...... an arena of whole records (record.h)
+//     Lane ......... where a thread writes: its place in that arena, and a column of 16-byte order
+//                    entries {8-byte key prefix, position, keyspace}, one a record, in order of
+//                    arrival: what sorting reads, given back when runs cover it. The first threads
+//                    of the process, as many as there are shards and up to 16, have one each; the
+//                    others share as many more
+//     Shard ........ chosen by the highest bits of the key's hash (with the keyspace mixed in): low
+//                    bits of the hash -> newest version (hash_index.h); older versions hang off it,
+//                    in descending sequence
+//     Runs ......... for each keyspace a few sorted runs of falling size (run_set.h), and for each
+//                    lane the watermark: how many of its order entries the runs cover
+//
+// Who writes lays its records down where no other thread writes, and meets the others at the key's
+// shard: of all the lines that a put writes, two move between the cores of two writers, the shard's
+// and that of the bucket.
 //
 // The life of a record. Reserve takes its space and copies it, unfinished (tag 0). Insert stores
 // its tag, with release, and then lets the index lead to it, so that who finds it finds it
@@ -51,9 +58,10 @@
 //     lies beyond an older one: while there are such, no memory of order entries is given back.
 //   - Space in index and order is reserved with the record, so that Insert cannot fail.
 //
-// Locks. A shard's one-word lock: Reserve (without the copying) and Insert (without the tag). Get
-// takes none, and is inside an epoch while it reads the index. A mutex guards the runs: one
-// iterator sorts what is new, others that are created meanwhile wait for it, since they need it
+// Locks. A shared lane's one-word lock: Reserve (without the copying) and Put. Then a shard's:
+// Reserve (for some records at once), Insert (without the tag), Put. The arena's mutex for a new
+// piece. Get takes none, and is inside an epoch while it reads the index. A mutex guards the runs:
+// one iterator sorts what is new, others that are created meanwhile wait for it, since they need it
 // too. Large runs are merged without the mutex, by one thread at a time (run_set.h); the others go
 // on with the runs that there are.
 //
@@ -172,7 +180,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   /// The same, and merges all into one run a keyspace. Records that come meanwhile may make others;
   /// so does a lack of memory.
   void SortAll() const;
-  /// Records that no run covers yet. Any thread; reads a word of each shard.
+  /// Records that no run covers yet. Any thread; reads a word of each lane.
   uint64_t unsorted_count() const noexcept;
   /// Records in runs.
   uint64_t sorted_count() const noexcept;
@@ -198,6 +206,11 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
  private:
   struct Runs;
+  /// A record of a batch, as it was laid down.
+  struct PlacedRecord {
+    uint64_t hash;
+    base::Arena::Position position;  // 0: a range delete, which is no record
+  };
 
   // Equal keys of different keyspaces go different ways.
   static uint64_t MixKeyspace(uint64_t hash, uint32_t keyspace) noexcept {
@@ -206,19 +219,40 @@ class Generation : public std::enable_shared_from_this<Generation> {
   bool IsFirst() noexcept;
   size_t ShardNumber(uint64_t hash) const noexcept { return hash >> 1 >> shard_shift_; }
   Shard& ShardOf(uint64_t hash) const noexcept { return *shards_[ShardNumber(hash)]; }
+  /// Of the thread with this number (EpochGuard::thread_number), while it is inside an epoch.
+  Lane& LaneOf(uint32_t thread_number) const noexcept {
+    const size_t own = lanes_.size() / 2;
+    return *lanes_[thread_number < own ? thread_number : own + (thread_number & (own - 1))];
+  }
+  Record* RecordAt(base::Arena::Position position) const noexcept {
+    return reinterpret_cast<Record*>(records_.At(position));
+  }
   /// Calls `visit(shard, its records)` for records that stand by shard, until it answers false.
   template <class Visit>
   bool ForEachShard(std::span<Shard::Taken> records, const Visit& visit) const;
+  /// Copies records into the calling thread's lane. Gives how many found room.
+  size_t Place(std::span<const RecordSource> sources, bool within_limit,
+               base::Arena::Position* positions) const;
+  /// The same with the records of a batch: `placed` gets one entry each, `ends` how many each shard
+  /// has. False: as for Reserve; those with positions are there.
+  bool Place(std::string_view batch, bool is_of_several, bool within_limit,
+             std::span<PlacedRecord> placed, std::span<uint32_t> ends) const;
+  /// A record for which no shard has room: marks it as never to be seen.
+  void Forget(base::Arena::Position position) const noexcept {
+    RecordAt(position)->tag.store(Record::kAbandonedTag, std::memory_order_release);
+  }
   void Drop(Reservation* reservation) noexcept;
   void CollectRetired() noexcept;
   bool ExtendRuns() const;
-  void FreeCovered(size_t shard) const noexcept;
+  void FreeCovered(size_t lane) const noexcept;
   void MergeRuns(std::unique_lock<std::mutex>* lock, bool all) const;
 
   const std::shared_ptr<ChunkPool> pool_;
   base::ByteBudget budget_;
   base::RetireList retired_;
-  uint32_t shard_shift_;  // the shard is hash >> 1 >> shard_shift_
+  base::Arena records_;
+  uint32_t shard_shift_;                      // the shard is hash >> 1 >> shard_shift_
+  std::vector<std::unique_ptr<Lane>> lanes_;  // one a thread, then as many that threads share
   std::vector<std::unique_ptr<Shard>> shards_;
   std::atomic<RangeDelete*> range_deletes_{nullptr};
   std::atomic<bool> first_taken_{false};  // a batch has used the right to pass the budget
@@ -229,18 +263,31 @@ class Generation : public std::enable_shared_from_this<Generation> {
 template <class Assign>
 Generation::Placed Generation::Put(const RecordSource& source, uint64_t hash, const Assign& assign,
                                    bool* has_piled_up) {
-  constexpr uint32_t kPile = 2048;
+  constexpr uint32_t kPile = 16384;
   hash = MixKeyspace(hash, source.keyspace);
+  Shard& shard = ShardOf(hash);
+  shard.PrefetchToPut(hash);
   bool is_assigned = false;
-  const auto [position, count] =
-      ShardOf(hash).Put(source, hash, /*within_limit=*/true, [&](const Record* newest) {
-        const base::SequenceNumber sequence =
-            assign(newest == nullptr ? 0 : newest->tag.load(std::memory_order_relaxed));
-        is_assigned = sequence != 0;
-        return sequence;
-      });
-  if (position == 0) return Placed::kNoRoom;
-  if (count % kPile == 0) *has_piled_up = true;
+  {
+    const base::EpochGuard inside;
+    Lane& lane = LaneOf(inside.thread_number());
+    const std::lock_guard lock(lane);
+    const base::Arena::Position position = lane.Place(source, /*within_limit=*/true);
+    if (position == 0) return Placed::kNoRoom;
+    Record* const record = RecordAt(position);
+    Lane::Fill(record, source);
+    const bool has_room =
+        shard.Put(source, position, hash, /*within_limit=*/true, [&](const Record* newest) {
+          const base::SequenceNumber sequence =
+              assign(newest == nullptr ? 0 : newest->tag.load(std::memory_order_relaxed));
+          is_assigned = sequence != 0;
+          return sequence;
+        });
+    if (!has_room) Forget(position);
+    lane.Count(1);
+    if (!has_room) return Placed::kNoRoom;
+    if (lane.order_count() % kPile == 0) *has_piled_up = true;
+  }
   if (!first_taken_.load(std::memory_order_relaxed)) {
     first_taken_.store(true, std::memory_order_relaxed);
   }

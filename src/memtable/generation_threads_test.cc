@@ -250,9 +250,63 @@ TEST(MemTableThreads, AThousandShortLivedThreads) {
   EXPECT_EQ(ScanAll(*table, kThreads).size(), kThreads);
 }
 
-// Iterators are busy with what lies behind an unfinished record of the first shard, before they
-// come to the second one, whose records are sorted meanwhile, and the memory of whose order is
-// taken for new records.
+// More threads than have lanes of their own, with records one by one, in batches and abandoned,
+// under few shards and many.
+TEST(MemTableThreads, ThreadsWithLanesAndThreadsThatShareThemLoseNothing) {
+  constexpr uint64_t kThreads = 40;
+  constexpr SequenceNumber kRounds = 60;
+  constexpr SequenceNumber kRecordsInRound = 22;
+  constexpr SequenceNumber kRecords = kRounds * kRecordsInRound;
+  for (const uint32_t shards : {1, 2, 16, 64}) {
+    SCOPED_TRACE(Numbered("shards: ", shards));
+    const auto table = Generation::Create({.budget_bytes = 64 << 20, .shards = shards});
+    const auto write = [&](uint64_t thread) {
+      const std::string stem = Numbered("thread", thread) + "/";
+      SequenceNumber sequence = thread * kRecords;
+      for (SequenceNumber round = 0; round < kRounds; ++round) {
+        Put(*table, Numbered(stem, sequence), "alone", sequence + 1);
+        ++sequence;
+        WriteBatch lost;
+        lost.Put(Numbered(stem, sequence), "lost");
+        table->Abandon(MustReserve(*table, lost));
+        bool has_piled_up = false;
+        const std::string key = Numbered(stem, sequence);
+        const auto assign = [&](base::Tag) { return sequence + 1; };
+        ASSERT_EQ(
+            table->Put({.key = key, .value = "at once"}, base::Hash(key), assign, &has_piled_up),
+            Generation::Placed::kYes);
+        ++sequence;
+        WriteBatch batch;
+        for (uint64_t i = 0; i < 20; ++i) batch.Put(Numbered(stem, sequence + i), "together");
+        table->Insert(MustReserve(*table, batch), sequence + 1);
+        sequence += 20;
+        if (round % 16 == 0) table->SortTail();
+      }
+    };
+    std::vector<std::thread> threads;
+    for (uint64_t i = 0; i < kThreads; ++i) threads.emplace_back(write, i);
+    for (std::thread& thread : threads) thread.join();
+
+    EXPECT_EQ(table->record_count(), kThreads * kRecords);
+    const std::vector<std::string> all = ScanAll(*table, kThreads * kRecords);
+    ASSERT_EQ(all.size(), kThreads * kRecords);
+    for (const std::string& record : all) ASSERT_EQ(record.find("lost"), std::string::npos);
+    for (uint64_t thread = 0; thread < kThreads; ++thread) {
+      const SequenceNumber first = thread * kRecords;
+      const std::string stem = Numbered("thread", thread) + "/";
+      for (const auto& [number, value] : {std::pair{first, "alone"},
+                                          {first + 1, "at once"},
+                                          {first + kRecords - 1, "together"}}) {
+        EXPECT_EQ(GetAt(*table, Numbered(stem, number), kThreads * kRecords),
+                  std::to_string(number + 1) + "=" + value);
+      }
+    }
+  }
+}
+
+// Iterators are busy with what lies behind an unfinished record of one thread's lane, before they
+// come to another's, whose records are sorted meanwhile, and the memory of whose order is taken for
+// new records.
 TEST(MemTableThreads, OrderThatIsBeingGatheredIsNotGivenBack) {
   constexpr int kRecordsBehind = 40'000;
   constexpr int kRounds = 150;
@@ -260,29 +314,34 @@ TEST(MemTableThreads, OrderThatIsBeingGatheredIsNotGivenBack) {
   const auto table = Generation::Create({.budget_bytes = 32 << 20, .shards = 2});
   std::atomic<SequenceNumber> visible{0};
   SequenceNumber number = 0;
-  const auto next_key = [&number](uint64_t shard) {
-    for (;;) {
-      std::string key = Numbered("k", ++number);
-      if (base::Hash(key) >> 63 == shard) return key;
-    }
-  };
-  const auto reserve = [&](uint64_t shard) {
+  const auto reserve = [&] {
     WriteBatch batch;
-    batch.Put(next_key(shard), "v");
+    batch.Put(Numbered("k", ++number), "v");
     return MustReserve(*table, batch);
   };
-  const auto put = [&](uint64_t shard, int records) {
+  const auto put = [&](int records) {
     for (; records > 0; --records) {
       const SequenceNumber sequence = visible.load(std::memory_order_relaxed) + 1;
-      Put(*table, next_key(shard), "v", sequence);
+      Put(*table, Numbered("k", ++number), "v", sequence);
       visible.store(sequence, std::memory_order_release);
     }
   };
 
-  Generation::Reservation unfinished = reserve(0);
-  put(0, kRecordsBehind);
+  Generation::Reservation unfinished = reserve();
+  put(kRecordsBehind);
   std::atomic<bool> is_done{false};
   std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    for (int round = 0; round < kRounds; ++round) {
+      Generation::Reservation first_of_round = reserve();
+      put(kRecordsInRound);
+      const SequenceNumber sequence = visible.load(std::memory_order_relaxed) + 1;
+      table->Insert(std::move(first_of_round), sequence);
+      visible.store(sequence, std::memory_order_release);
+      table->SortTail();
+    }
+    is_done.store(true, std::memory_order_release);
+  });
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&] {
       while (!is_done.load(std::memory_order_acquire)) {
@@ -294,15 +353,6 @@ TEST(MemTableThreads, OrderThatIsBeingGatheredIsNotGivenBack) {
       }
     });
   }
-  for (int round = 0; round < kRounds; ++round) {
-    Generation::Reservation first_of_round = reserve(1);
-    put(1, kRecordsInRound);
-    const SequenceNumber sequence = visible.load(std::memory_order_relaxed) + 1;
-    table->Insert(std::move(first_of_round), sequence);
-    visible.store(sequence, std::memory_order_release);
-    table->SortTail();
-  }
-  is_done.store(true, std::memory_order_release);
   for (std::thread& thread : threads) thread.join();
   table->Abandon(std::move(unfinished));
   EXPECT_EQ(ScanAll(*table, base::kMaxSequence).size(), visible.load());

@@ -122,14 +122,14 @@ class HashIndex {
 
   bool Grow(size_t words_needed, bool within_limit) noexcept;
 
+  // The writer's, apart from what readers load.
+  size_t word_mask_ = 0;
+  size_t words_used_ = 0;
+  size_t words_used_max_ = 0;
   const std::shared_ptr<base::ChunkPool> pool_;
   base::ByteBudget* const budget_;
   base::RetireList* const retired_;
   std::atomic<uint64_t> table_{0};  // 0: nothing was ever stored
-  // The writer's.
-  size_t word_mask_ = 0;
-  size_t words_used_ = 0;
-  size_t words_used_max_ = 0;
 };
 
 }  // namespace basalt::memtable

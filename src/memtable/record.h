@@ -10,7 +10,7 @@
 
 namespace basalt::memtable {
 
-/// One version of a key, in one piece in its shard's arena:
+/// One version of a key, in one piece in its generation's arena:
 ///
 ///   offset size
 ///        0    8  tag: sequence << 8 | kind; 0: unfinished; kAbandonedTag: never to be seen

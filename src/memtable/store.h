@@ -47,7 +47,7 @@
 //
 // Locks, in this order: work_mutex_ (sorting and merging: one at a time, whoever comes), then
 // order_mutex_ (shared by batches, alone by Update's last step), then state_mutex_ (replacing the
-// state). No lock is taken by a lookup, and none but a shard's by a put of one record.
+// state). No lock is taken by a lookup, and none but a lane's and a shard's by a put of one record.
 //
 // A quarter of the budget is kept for merging: writers are refused it, so that there is always room
 // to make room, as long as live data and what snapshots hold leave any.
@@ -63,7 +63,7 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
 
  public:
   static constexpr uint64_t kGenerationMin = uint64_t{64} << 10;
-  /// The least that a shard takes: a chunk of records, one of order, its first index.
+  /// What a generation needs for each shard: its first index, a piece of records, one of order.
   static constexpr uint64_t kShardBytesMin = uint64_t{12} << 10;
 
   static Result<std::shared_ptr<StoreCore>> Create(const basalt::MemTableOptions& options);

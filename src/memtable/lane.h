@@ -1,0 +1,112 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/arena.h"
+#include "base/internal_key.h"
+#include "base/spin_lock.h"
+#include "memtable/record.h"
+
+namespace basalt::memtable {
+
+/// What sorting needs of a record: one entry a record, in order of arrival.
+struct OrderEntry {
+  uint64_t prefix;  ///< base::KeyPrefix(key)
+  base::Arena::Position position;
+  uint32_t keyspace;
+};
+static_assert(sizeof(OrderEntry) == 16);
+
+/// Where a thread, or some, lay down their records, one after the other: a place in the table's
+/// arena of records, and a column of order entries, in memory that no other lane writes to.
+class alignas(64) Lane {
+ public:
+  using Position = base::Arena::Position;
+  static constexpr size_t kShardsMax = 256;
+
+  /// `chunk_bytes_max`: of `records`. All of them outlive the lane. `is_shared`: by threads, of
+  /// which one at a time is let between lock and unlock; else these do nothing.
+  Lane(base::ChunkPool* pool, base::ByteBudget* budget, size_t chunk_bytes_max,
+       base::Arena* records, bool is_shared) noexcept;
+
+  void lock() noexcept {
+    if (is_shared_) lock_.lock();
+  }
+  void unlock() noexcept {
+    if (is_shared_) lock_.unlock();
+  }
+
+  // Locked:
+
+  /// Space for a record, whose header it writes, unfinished (tag 0), and for its order entry. 0:
+  /// the budget (if `within_limit`), memory or the positions are used up.
+  Position Place(const RecordSource& source, bool within_limit) noexcept;
+  /// Lets the order entries of `records` more records be seen.
+  void Count(uint32_t records) noexcept {
+    order_count_.store(order_count_.load(std::memory_order_relaxed) + records,
+                       std::memory_order_release);
+  }
+  /// So many more records of this shard have room in its index, on the lane's account.
+  uint8_t& room_in(size_t shard) noexcept { return room_in_[shard]; }
+
+  // Any thread:
+
+  /// Copies the rest of a record. Nobody reads it before it is finished.
+  static void Fill(Record* record, const RecordSource& source) noexcept;
+
+  /// Order entries there are; entries below that number never change.
+  uint32_t order_count() const noexcept { return order_count_.load(std::memory_order_acquire); }
+
+  /// Calls `visit(entry index, entry, record, tag)` for the order entries [begin, end), in order of
+  /// arrival, until it answers false. A tag that is not 0 was loaded with acquire. `begin`: not
+  /// below what FreeOrderBefore was called with.
+  template <class Visit>
+  void VisitOrder(uint32_t begin, uint32_t end, const Visit& visit) const;
+
+  /// The first `count` order entries are not visited any more: gives back what memory is theirs
+  /// alone. One thread at a time.
+  void FreeOrderBefore(uint32_t count) noexcept { order_.FreeBefore(OrderPosition(count)); }
+
+ private:
+  static constexpr uint32_t kOrderUnits = sizeof(OrderEntry) / base::Arena::kUnitBytes;
+  static Position OrderPosition(uint32_t i) noexcept {
+    return base::Arena::kFirstPosition + i * kOrderUnits;
+  }
+  const OrderEntry* OrderAt(uint32_t i) const noexcept {
+    return reinterpret_cast<const OrderEntry*>(order_.At(OrderPosition(i)));
+  }
+  const Record* RecordAt(Position position) const noexcept {
+    return reinterpret_cast<const Record*>(records_->At(position));
+  }
+
+  const bool is_shared_;
+  base::SpinLock lock_;
+  std::atomic<uint32_t> order_count_{0};
+  base::Arena::Cursor record_cursor_;
+  base::Arena::Cursor order_cursor_;
+  base::Arena* const records_;
+  base::Arena order_;  // a column
+  std::array<uint8_t, kShardsMax> room_in_{};
+};
+
+template <class Visit>
+void Lane::VisitOrder(uint32_t begin, uint32_t end, const Visit& visit) const {
+  constexpr size_t kPrefetchDistance = 16;
+  for (uint32_t i = begin; i < end;) {
+    const OrderEntry* const entries = OrderAt(i);
+    const size_t contiguous = order_.ContiguousUnits(OrderPosition(i)) / kOrderUnits;
+    const size_t count = contiguous < end - i ? contiguous : end - i;
+    for (size_t j = 0; j < count; ++j, ++i) {
+      if (j + kPrefetchDistance < count) {
+        __builtin_prefetch(RecordAt(entries[j + kPrefetchDistance].position));
+      }
+      const Record* const record = RecordAt(entries[j].position);
+      if (!visit(i, entries[j], record, record->tag.load(std::memory_order_acquire))) return;
+    }
+  }
+}
+
+}  // namespace basalt::memtable
