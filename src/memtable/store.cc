@@ -355,9 +355,10 @@ StoreCore::Attempt StoreCore::TryOne(const RecordSource& source, uint64_t hash,
   Generation* const active = seen->active.get();
   const auto assign = [&](base::Tag newest) -> base::SequenceNumber {
     if (condition != nullptr && !(*condition)(*active, newest)) return 0;
-    slot->Begin(last_sequence_.load(std::memory_order_relaxed));
+    slot->Begin();
     const base::SequenceNumber sequence =
         last_sequence_.fetch_add(1, std::memory_order_acq_rel) + 1;
+    slot->Took(sequence, sequence);
     return IsActive(active) ? sequence : 0;
   };
   attempt.placed = active->Put(source, hash, assign, &attempt.has_piled_up);
@@ -436,15 +437,17 @@ StoreCore::Inserted StoreCore::Insert(Generation& active, const WriteBatch& batc
     }
   }
 
-  slot->Begin(last_sequence_.load(std::memory_order_relaxed));
+  slot->Begin();
   const base::SequenceNumber first =
       last_sequence_.fetch_add(batch.count(), std::memory_order_acq_rel) + 1;
+  const base::SequenceNumber last = first + batch.count() - 1;
+  slot->Took(first, last);
   if (!IsActive(&active)) {
     slot->End();
     give_up();
     return Inserted::kNotActive;
   }
-  if (is_of_several) slot->SetRange(first, first + batch.count() - 1);
+  if (is_of_several) slot->SetRange(first, last);
   active.Insert(std::move(*reservation), first);
   for (const auto& [range, place] : ranges) active.Finish(range, first + place);
   slot->End();

@@ -17,9 +17,13 @@ class WriterSlots {
  public:
   class alignas(64) Slot {
    public:
-    /// Before sequences are taken; `last` is the greatest that has been.
-    void Begin(base::SequenceNumber last) noexcept {
-      lower_bound_.store(last + 1, std::memory_order_release);
+    /// Before sequences are taken. The bound is above what the thread took last: a look at what
+    /// everybody has taken would move that line between processors once more.
+    void Begin() noexcept { lower_bound_.store(last_taken_ + 1, std::memory_order_release); }
+    /// After that.
+    void Took(base::SequenceNumber first, base::SequenceNumber last) noexcept {
+      lower_bound_.store(first, std::memory_order_release);
+      last_taken_ = last;
     }
     /// The sequences of a batch.
     void SetRange(base::SequenceNumber first, base::SequenceNumber last) noexcept {
@@ -38,6 +42,7 @@ class WriterSlots {
     std::atomic<base::SequenceNumber> lower_bound_{0};  ///< 0: nothing is under way.
     std::atomic<base::SequenceNumber> range_first_{0};  ///< 0: no batch is.
     std::atomic<base::SequenceNumber> range_last_{0};
+    base::SequenceNumber last_taken_ = 0;  ///< The thread's own.
   };
 
   WriterSlots() = default;
