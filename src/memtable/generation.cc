@@ -149,21 +149,21 @@ Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) 
   const bool within_limit = !reservation.is_first_;
   const uint64_t hash = MixKeyspace(base::Hash(source.key), source.keyspace);
   Shard& shard = ShardOf(hash);
-  base::Arena::Position position = 0;
+  Lane::Placed placed;
   bool has_room = false;
   {
     const base::EpochGuard inside;
     Lane& lane = LaneOf(inside.thread_number());
     const std::lock_guard lock(lane);
-    position = lane.Place(source, within_limit);
-    if (position != 0) {
+    placed = lane.Place(source, within_limit);
+    if (placed.position != 0) {
       uint8_t& room = lane.room_in(ShardNumber(hash));
       if (room == 0 && shard.Reserve(kRoomAtOnce, within_limit)) room = kRoomAtOnce;
       has_room = room != 0;
       if (has_room) {
         --room;
       } else {
-        Forget(position);
+        Forget(placed.record);
       }
       lane.Count(1);
     }
@@ -173,8 +173,8 @@ Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) 
     return DoesNotFit(budget_, source.ByteSize(), 1);
   }
   shard.Prefetch(hash);
-  Lane::Fill(RecordAt(position), source);
-  reservation.only_ = {.hash = hash, .position = position, .index = 0};
+  Lane::Fill(placed.record, source);
+  reservation.only_ = {.hash = hash, .position = placed.position, .index = 0};
   reservation.count_ = 1;
   CollectRetired();
   return reservation;
@@ -188,7 +188,7 @@ size_t Generation::Place(std::span<const RecordSource> sources, bool within_limi
     Lane& lane = LaneOf(inside.thread_number());
     const std::lock_guard lock(lane);
     for (; count < sources.size(); ++count) {
-      positions[count] = lane.Place(sources[count], within_limit);
+      positions[count] = lane.Place(sources[count], within_limit).position;
       if (positions[count] == 0) break;
     }
     lane.Count(static_cast<uint32_t>(count));
@@ -255,7 +255,7 @@ Result<Generation::Reservation> Generation::Reserve(std::string_view batch, size
   if (reservation.several_ == nullptr || memory == nullptr ||
       !Place(batch, is_of_several, within_limit, placed, {ends.data(), shards_.size()})) {
     for (const PlacedRecord& record : placed) {
-      if (record.position != 0) Forget(record.position);
+      if (record.position != 0) Forget(RecordAt(record.position));
     }
     Drop(&reservation);
     return DoesNotFit(budget_, batch.size(), count);
@@ -278,7 +278,7 @@ Result<Generation::Reservation> Generation::Reserve(std::string_view batch, size
     return true;
   });
   if (!fits) {
-    for (const Shard::Taken& record : taken.subspan(reserved)) Forget(record.position);
+    for (const Shard::Taken& record : taken.subspan(reserved)) Forget(RecordAt(record.position));
     reservation.count_ = reserved;
     Drop(&reservation);
     return DoesNotFit(budget_, batch.size(), count);

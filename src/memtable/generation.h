@@ -131,9 +131,11 @@ class Generation : public std::enable_shared_from_this<Generation> {
   enum class Placed : uint8_t { kYes, kNoRoom, kNotAssigned };
   /// Reserve and Insert of one small record. `assign(tag)` is called under the lock of the key's
   /// shard, with the tag of the newest version that is here or 0, and gives the sequence; 0: the
-  /// record is not to be. `has_piled_up`: now and then set, when it is time to sort. Any thread.
+  /// record is not to be. `has_piled_up`: now and then set, when it is time to sort. Any thread,
+  /// inside an epoch, which gives its number.
   template <class Assign>
-  Placed Put(const RecordSource& source, uint64_t hash, const Assign& assign, bool* has_piled_up);
+  Placed Put(const RecordSource& source, uint64_t hash, uint32_t thread_number,
+             const Assign& assign, bool* has_piled_up);
   static constexpr size_t kSmallBytesMax = 2048;
 
   /// The newest version of `key` with a sequence <= `at`; false: none here. `hash` is
@@ -238,8 +240,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   bool Place(std::string_view batch, bool is_of_several, bool within_limit,
              std::span<PlacedRecord> placed, std::span<uint32_t> ends) const;
   /// A record for which no shard has room: marks it as never to be seen.
-  void Forget(base::Arena::Position position) const noexcept {
-    RecordAt(position)->tag.store(Record::kAbandonedTag, std::memory_order_release);
+  static void Forget(Record* record) noexcept {
+    record->tag.store(Record::kAbandonedTag, std::memory_order_release);
   }
   void Drop(Reservation* reservation) noexcept;
   void CollectRetired() noexcept;
@@ -261,7 +263,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
 };
 
 template <class Assign>
-Generation::Placed Generation::Put(const RecordSource& source, uint64_t hash, const Assign& assign,
+Generation::Placed Generation::Put(const RecordSource& source, uint64_t hash,
+                                   uint32_t thread_number, const Assign& assign,
                                    bool* has_piled_up) {
   constexpr uint32_t kPile = 16384;
   hash = MixKeyspace(hash, source.keyspace);
@@ -269,21 +272,20 @@ Generation::Placed Generation::Put(const RecordSource& source, uint64_t hash, co
   shard.PrefetchToPut(hash);
   bool is_assigned = false;
   {
-    const base::EpochGuard inside;
-    Lane& lane = LaneOf(inside.thread_number());
+    Lane& lane = LaneOf(thread_number);
     const std::lock_guard lock(lane);
-    const base::Arena::Position position = lane.Place(source, /*within_limit=*/true);
+    const auto [position, record] = lane.Place(source, /*within_limit=*/true);
     if (position == 0) return Placed::kNoRoom;
-    Record* const record = RecordAt(position);
     Lane::Fill(record, source);
+    const auto assign_tag = [&](const Record* newest) {
+      const base::SequenceNumber sequence =
+          assign(newest == nullptr ? 0 : newest->tag.load(std::memory_order_relaxed));
+      is_assigned = sequence != 0;
+      return sequence;
+    };
     const bool has_room =
-        shard.Put(source, position, hash, /*within_limit=*/true, [&](const Record* newest) {
-          const base::SequenceNumber sequence =
-              assign(newest == nullptr ? 0 : newest->tag.load(std::memory_order_relaxed));
-          is_assigned = sequence != 0;
-          return sequence;
-        });
-    if (!has_room) Forget(position);
+        shard.Put(source, record, position, hash, /*within_limit=*/true, assign_tag);
+    if (!has_room) Forget(record);
     lane.Count(1);
     if (!has_room) return Placed::kNoRoom;
     if (lane.order_count() % kPile == 0) *has_piled_up = true;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "basalt/write_batch.h"
+#include "base/epoch.h"
 #include "base/hash.h"
 #include "base/random.h"
 #include "memtable/generation.h"
@@ -260,6 +261,14 @@ TEST(MemTableThreads, ThreadsWithLanesAndThreadsThatShareThemLoseNothing) {
   for (const uint32_t shards : {1, 2, 16, 64}) {
     SCOPED_TRACE(Numbered("shards: ", shards));
     const auto table = Generation::Create({.budget_bytes = 64 << 20, .shards = shards});
+    const auto put_at_once = [&](const std::string& key, SequenceNumber sequence) {
+      const base::EpochGuard inside;
+      bool has_piled_up = false;
+      const auto assign = [&](base::Tag) { return sequence; };
+      ASSERT_EQ(table->Put({.key = key, .value = "at once"}, base::Hash(key),
+                           inside.thread_number(), assign, &has_piled_up),
+                Generation::Placed::kYes);
+    };
     const auto write = [&](uint64_t thread) {
       const std::string stem = Numbered("thread", thread) + "/";
       SequenceNumber sequence = thread * kRecords;
@@ -269,12 +278,7 @@ TEST(MemTableThreads, ThreadsWithLanesAndThreadsThatShareThemLoseNothing) {
         WriteBatch lost;
         lost.Put(Numbered(stem, sequence), "lost");
         table->Abandon(MustReserve(*table, lost));
-        bool has_piled_up = false;
-        const std::string key = Numbered(stem, sequence);
-        const auto assign = [&](base::Tag) { return sequence + 1; };
-        ASSERT_EQ(
-            table->Put({.key = key, .value = "at once"}, base::Hash(key), assign, &has_piled_up),
-            Generation::Placed::kYes);
+        put_at_once(Numbered(stem, sequence), sequence + 1);
         ++sequence;
         WriteBatch batch;
         for (uint64_t i = 0; i < 20; ++i) batch.Put(Numbered(stem, sequence + i), "together");

@@ -38,14 +38,14 @@ Lane::Lane(base::ChunkPool* pool, base::ByteBudget* budget, size_t chunk_bytes_m
       records_(records),
       order_(pool, budget, OrderChunkBytesMax(chunk_bytes_max)) {}
 
-Lane::Position Lane::Place(const RecordSource& source, bool within_limit) noexcept {
-  if (!order_.PrepareBlock(&order_cursor_, within_limit)) return 0;
+Lane::Placed Lane::Place(const RecordSource& source, bool within_limit) noexcept {
+  if (!order_.PrepareBlock(&order_cursor_, within_limit)) return {};
   const size_t bytes = source.ByteSize();
   const Position position = records_->Allocate(&record_cursor_, bytes, within_limit);
-  if (position == 0) return 0;
+  if (position == 0) return {};
   char* const place = records_->At(position);
   FetchAhead(place, bytes);
-  new (place)
+  auto* const record = new (place)
       Record{.tag = 0,
              .previous = 0,
              .value_size = static_cast<uint32_t>(source.value.size()),
@@ -58,7 +58,7 @@ Lane::Position Lane::Place(const RecordSource& source, bool within_limit) noexce
   char* const order_place = order_.At(order);
   base::PrefetchToWrite(order_place + kLineBytes);
   new (order_place) OrderEntry{base::KeyPrefix(source.key), position, source.keyspace};
-  return position;
+  return {position, record};
 }
 
 void Lane::Fill(Record* record, const RecordSource& source) noexcept {

@@ -41,13 +41,13 @@ class alignas(64) Shard {
   void Finish(std::span<const Taken> records, base::SequenceNumber first) noexcept;
   /// Marks records for which there is room as never to be seen.
   void Abandon(std::span<const Taken> records) noexcept;
-  /// Reserve and Finish under one hold of the lock, of the record that was made of `source`.
+  /// Reserve and Finish under one hold of the lock, of the record at `position`, made of `source`.
   /// `assign(newest)` is called under the lock, with the newest version that is there or null, and
   /// gives the sequence; 0: the record is not to be. False: as for Reserve; the record is
   /// unfinished as before.
   template <class Assign>
-  bool Put(const RecordSource& source, Position position, uint64_t hash, bool within_limit,
-           const Assign& assign) noexcept;
+  bool Put(const RecordSource& source, Record* record, Position position, uint64_t hash,
+           bool within_limit, const Assign& assign) noexcept;
 
   /// The newest version with a sequence <= `at` that `check`, if there is one, does not hide; null:
   /// none. Inside an epoch; the record itself lives as long as the table.
@@ -87,9 +87,8 @@ class alignas(64) Shard {
 };
 
 template <class Assign>
-bool Shard::Put(const RecordSource& source, Position position, uint64_t hash, bool within_limit,
-                const Assign& assign) noexcept {
-  Record* const record = RecordAt(position);
+bool Shard::Put(const RecordSource& source, Record* record, Position position, uint64_t hash,
+                bool within_limit, const Assign& assign) noexcept {
   const std::lock_guard lock(lock_);
   if (!index_.Prepare(pending_ + 1, within_limit)) return false;
   HashIndex::Word* const word = WordOf(source.keyspace, source.key, hash);

@@ -361,7 +361,7 @@ StoreCore::Attempt StoreCore::TryOne(const RecordSource& source, uint64_t hash,
     slot->Took(sequence, sequence);
     return IsActive(active) ? sequence : 0;
   };
-  attempt.placed = active->Put(source, hash, assign, &attempt.has_piled_up);
+  attempt.placed = active->Put(source, hash, inside.thread_number(), assign, &attempt.has_piled_up);
   slot->End();
   if (attempt.placed == Generation::Placed::kNoRoom) attempt.full = seen->active;
   return attempt;

@@ -258,7 +258,11 @@ class Appender {
       }
       bool has_piled_up = false;
       const auto assign = [number = sequence](base::Tag) { return number; };
-      if (out_->Put(source, hash, assign, &has_piled_up) != Generation::Placed::kYes) return false;
+      const base::EpochGuard inside;
+      if (out_->Put(source, hash, inside.thread_number(), assign, &has_piled_up) !=
+          Generation::Placed::kYes) {
+        return false;
+      }
     }
     pending_.clear();
     return true;
