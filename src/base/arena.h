@@ -27,9 +27,9 @@
 // memory by two loads from a directory that never moves: no lock, and both loads nearly always hit
 // the cache. Position 0 lies in no slot. Who writes has a cursor, which bumps through pieces of
 // chunks, each twice as long as the last one: several can write at once, each to lines of its own,
-// and hold no more than they have filled once more. A block larger than half the next slot, or
-// above 64 KiB, gets memory of its own size, and one of the positions from 0xF0000000 on, which are
-// numbers in a second directory.
+// and what one holds in reserve is no more than what it has written. A block larger than half the
+// next slot, or above 64 KiB, gets memory of its own size, and one of the positions from 0xF0000000
+// on, which are numbers in a second directory.
 //
 // An arena with one cursor, whose blocks are all of one size, a power of two up to 4 KiB, is a
 // column: it has no gaps, so that block i lies i times that size behind kFirstPosition. Its first

@@ -45,8 +45,8 @@ class alignas(64) Lane {
     Position position = 0;
     Record* record = nullptr;
   };
-  /// Space for a record, whose header it writes, unfinished (tag 0), and for its order entry. 0:
-  /// the budget (if `within_limit`), memory or the positions are used up.
+  /// Space for a record, whose header it writes, unfinished (tag 0), and for its order entry.
+  /// Position 0: the budget (if `within_limit`), memory or the positions are used up.
   Placed Place(const RecordSource& source, bool within_limit) noexcept;
   /// Lets the order entries of `records` more records be seen.
   void Count(uint32_t records) noexcept {
