@@ -266,7 +266,7 @@ template <class Assign>
 Generation::Placed Generation::Put(const RecordSource& source, uint64_t hash,
                                    uint32_t thread_number, const Assign& assign,
                                    bool* has_piled_up) {
-  constexpr uint32_t kPile = 16384;
+  constexpr uint32_t kPile = 32768;
   hash = MixKeyspace(hash, source.keyspace);
   Shard& shard = ShardOf(hash);
   shard.PrefetchToPut(hash);
