@@ -150,25 +150,19 @@ Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) 
   const uint64_t hash = MixKeyspace(base::Hash(source.key), source.keyspace);
   Shard& shard = ShardOf(hash);
   Lane::Placed placed;
-  bool has_room = false;
   {
     const base::EpochGuard inside;
     Lane& lane = LaneOf(inside.thread_number());
     const std::lock_guard lock(lane);
-    placed = lane.Place(source, within_limit);
+    uint8_t& room = lane.room_in(ShardNumber(hash));
+    if (room == 0 && shard.Reserve(kRoomAtOnce, within_limit)) room = kRoomAtOnce;
+    if (room != 0) placed = lane.Place(source, within_limit);
     if (placed.position != 0) {
-      uint8_t& room = lane.room_in(ShardNumber(hash));
-      if (room == 0 && shard.Reserve(kRoomAtOnce, within_limit)) room = kRoomAtOnce;
-      has_room = room != 0;
-      if (has_room) {
-        --room;
-      } else {
-        Forget(placed.record);
-      }
-      lane.Count(1);
+      --room;
+      lane.ShowOrder();
     }
   }
-  if (!has_room) {
+  if (placed.position == 0) {
     Drop(&reservation);
     return DoesNotFit(budget_, source.ByteSize(), 1);
   }
@@ -191,14 +185,14 @@ size_t Generation::Place(std::span<const RecordSource> sources, bool within_limi
       positions[count] = lane.Place(sources[count], within_limit).position;
       if (positions[count] == 0) break;
     }
-    lane.Count(static_cast<uint32_t>(count));
+    lane.ShowOrder();
   }
   for (size_t i = 0; i < count; ++i) Lane::Fill(RecordAt(positions[i]), sources[i]);
   return count;
 }
 
 bool Generation::Place(std::string_view batch, bool is_of_several, bool within_limit,
-                       std::span<PlacedRecord> placed, std::span<uint32_t> ends) const {
+                       std::span<Shard::Taken> placed, std::span<uint32_t> ends) const {
   constexpr size_t kAtOnce = 32;
   std::array<RecordSource, kAtOnce> sources;
   std::array<base::Arena::Position, kAtOnce> positions;
@@ -210,7 +204,7 @@ bool Generation::Place(std::string_view batch, bool is_of_several, bool within_l
     for (; count < kAtOnce && index < placed.size(); ++index) {
       BASALT_CHECK(cursor.Next());
       const uint64_t hash = MixKeyspace(base::Hash(cursor.key()), cursor.keyspace());
-      placed[index].hash = hash;
+      placed[index] = {.hash = hash, .position = 0, .index = static_cast<uint32_t>(index)};
       if (cursor.kind() == RecordKind::kDeleteRange) continue;
       ++ends[ShardNumber(hash)];
       ShardOf(hash).Prefetch(hash);
@@ -248,13 +242,13 @@ Result<Generation::Reservation> Generation::Reserve(std::string_view batch, size
     return DoesNotFit(budget_, batch.size(), count);
   }
   reservation.several_.reset(new (std::nothrow) Shard::Taken[count]);
-  const std::unique_ptr<PlacedRecord[]> memory(new (std::nothrow) PlacedRecord[count]());
-  const std::span<PlacedRecord> placed(memory.get(), memory == nullptr ? 0 : count);
+  const std::unique_ptr<Shard::Taken[]> memory(new (std::nothrow) Shard::Taken[count]());
+  const std::span<Shard::Taken> placed(memory.get(), memory == nullptr ? 0 : count);
   std::array<uint32_t, kShardsMax> ends;  // how many a shard has, then where they end
   std::fill_n(ends.begin(), shards_.size(), 0);
   if (reservation.several_ == nullptr || memory == nullptr ||
       !Place(batch, is_of_several, within_limit, placed, {ends.data(), shards_.size()})) {
-    for (const PlacedRecord& record : placed) {
+    for (const Shard::Taken& record : placed) {
       if (record.position != 0) Forget(RecordAt(record.position));
     }
     Drop(&reservation);
@@ -266,10 +260,8 @@ Result<Generation::Reservation> Generation::Reserve(std::string_view batch, size
   std::inclusive_scan(ends.begin(), ends_end, ends.begin());
   reservation.count_ = ends[shards_.size() - 1];
   const std::span<Shard::Taken> taken = reservation.records();
-  for (size_t index = count; index-- > 0;) {
-    const auto [hash, position] = placed[index];
-    if (position == 0) continue;
-    taken[--ends[ShardNumber(hash)]] = {hash, position, static_cast<uint32_t>(index)};
+  for (size_t i = count; i-- > 0;) {
+    if (placed[i].position != 0) taken[--ends[ShardNumber(placed[i].hash)]] = placed[i];
   }
   size_t reserved = 0;
   const bool fits = ForEachShard(taken, [&](Shard& shard, std::span<Shard::Taken> its) {

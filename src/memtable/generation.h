@@ -57,6 +57,8 @@
 //   - Order entries below a watermark are read by nobody, but by iterators that are gathering what
 //     lies beyond an older one: while there are such, no memory of order entries is given back.
 //   - Space in index and order is reserved with the record, so that Insert cannot fail.
+//   - A lane without a lock belongs to the one thread that has its number, while that is inside an
+//     epoch: numbers are handed on like the epochs' slots.
 //
 // Locks. A shared lane's one-word lock: Reserve (without the copying) and Put. Then a shard's:
 // Reserve (for some records at once), Insert (without the tag), Put. The arena's mutex for a new
@@ -208,11 +210,6 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
  private:
   struct Runs;
-  /// A record of a batch, as it was laid down.
-  struct PlacedRecord {
-    uint64_t hash;
-    base::Arena::Position position;  // 0: a range delete, which is no record
-  };
 
   // Equal keys of different keyspaces go different ways.
   static uint64_t MixKeyspace(uint64_t hash, uint32_t keyspace) noexcept {
@@ -235,10 +232,11 @@ class Generation : public std::enable_shared_from_this<Generation> {
   /// Copies records into the calling thread's lane. Gives how many found room.
   size_t Place(std::span<const RecordSource> sources, bool within_limit,
                base::Arena::Position* positions) const;
-  /// The same with the records of a batch: `placed` gets one entry each, `ends` how many each shard
-  /// has. False: as for Reserve; those with positions are there.
+  /// The same with the records of a batch: `placed` gets one entry each, with position 0 for range
+  /// deletes, which are no records, and `ends` how many each shard has. False: as for Reserve;
+  /// those with positions are there.
   bool Place(std::string_view batch, bool is_of_several, bool within_limit,
-             std::span<PlacedRecord> placed, std::span<uint32_t> ends) const;
+             std::span<Shard::Taken> placed, std::span<uint32_t> ends) const;
   /// A record for which no shard has room: marks it as never to be seen.
   static void Forget(Record* record) noexcept {
     record->tag.store(Record::kAbandonedTag, std::memory_order_release);
@@ -286,7 +284,7 @@ Generation::Placed Generation::Put(const RecordSource& source, uint64_t hash,
     const bool has_room =
         shard.Put(source, record, position, hash, /*within_limit=*/true, assign_tag);
     if (!has_room) Forget(record);
-    lane.Count(1);
+    lane.ShowOrder();
     if (!has_room) return Placed::kNoRoom;
     if (lane.order_count() % kPile == 0) *has_piled_up = true;
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "basalt/write_batch.h"
+#include "base/epoch.h"
 #include "base/hash.h"
 #include "base/random.h"
 #include "memtable/generation_test_support.h"
@@ -290,6 +291,42 @@ TEST(Generation, ABatchRefusedHalfWayLeavesNothingToSee) {
   for (uint64_t i = 0; i < 30; ++i) batch.Put(Numbered("k", i), std::string(3'000, 'v'));
   EXPECT_FALSE(table->Reserve(batch.bytes(), batch.count()));
   EXPECT_EQ(ScanAll(*table, base::kMaxSequence), (std::vector<std::string>{"first@1=v"}));
+}
+
+// Whether the records' memory is used up first or the index's.
+TEST(Generation, WhatIsRefusedKeepsNothingFromBeingSorted) {
+  const auto put = [](Generation& table, const std::string& key, SequenceNumber sequence) {
+    const base::EpochGuard inside;
+    bool has_piled_up = false;
+    const auto assign = [sequence](base::Tag) { return sequence; };
+    return table.Put({.key = key, .value = {}}, base::Hash(key), inside.thread_number(), assign,
+                     &has_piled_up) == Generation::Placed::kYes;
+  };
+  const auto insert = [](Generation& table, const std::string& key, SequenceNumber sequence,
+                         size_t count) {
+    WriteBatch batch;
+    for (size_t i = 0; i < count; ++i) batch.Put(Numbered(key + "/", i), "");
+    auto reservation = table.Reserve(batch.bytes(), batch.count());
+    if (reservation) table.Insert(std::move(*reservation), sequence);
+    return reservation.has_value();
+  };
+  for (uint64_t budget = 64 << 10; budget <= 256 << 10; budget += 4 << 10) {
+    for (const size_t batch_size : {0, 1, 50}) {
+      SCOPED_TRACE(Numbered("budget ", budget) + Numbered(", batches of ", batch_size));
+      const auto table = Generation::Create({.budget_bytes = budget, .shards = 2});
+      SequenceNumber sequence = 1;
+      const auto write = [&] {
+        const std::string key = Numbered("key", sequence);
+        return batch_size == 0 ? put(*table, key, sequence)
+                               : insert(*table, key, sequence, batch_size);
+      };
+      while (write()) sequence += std::max<size_t>(batch_size, 1);
+      ASSERT_EQ(table->record_count(), sequence - 1);
+      table->SortAll();
+      EXPECT_EQ(table->unsorted_count(), 0u);
+      EXPECT_EQ(table->sorted_count(), sequence - 1);
+    }
+  }
 }
 
 TEST(Generation, AnEmptyTableAcceptsABatchAboveItsBudget) {

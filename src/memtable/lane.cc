@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/check.h"
 #include "base/coding.h"
 #include "base/prefetch.h"
 
@@ -55,6 +56,7 @@ Lane::Placed Lane::Place(const RecordSource& source, bool within_limit) noexcept
                                            (source.is_of_several ? Record::kFlagBatch : 0) |
                                            (source.keyspace != 0 ? Record::kFlagKeyspace : 0))};
   const Position order = order_.Allocate(&order_cursor_, sizeof(OrderEntry), within_limit);
+  BASALT_CHECK(order == OrderPosition(placed_count_++));
   char* const order_place = order_.At(order);
   base::PrefetchToWrite(order_place + kLineBytes);
   new (order_place) OrderEntry{base::KeyPrefix(source.key), position, source.keyspace};

@@ -41,18 +41,16 @@ class alignas(64) Lane {
 
   // Locked:
 
+  /// Position 0: none.
   struct Placed {
     Position position = 0;
     Record* record = nullptr;
   };
   /// Space for a record, whose header it writes, unfinished (tag 0), and for its order entry.
-  /// Position 0: the budget (if `within_limit`), memory or the positions are used up.
+  /// None: the budget (if `within_limit`), memory or the positions are used up.
   Placed Place(const RecordSource& source, bool within_limit) noexcept;
-  /// Lets the order entries of `records` more records be seen.
-  void Count(uint32_t records) noexcept {
-    order_count_.store(order_count_.load(std::memory_order_relaxed) + records,
-                       std::memory_order_release);
-  }
+  /// Lets the order entries of what has been placed be seen.
+  void ShowOrder() noexcept { order_count_.store(placed_count_, std::memory_order_release); }
   /// So many more records of this shard have room in its index, on the lane's account.
   uint8_t& room_in(size_t shard) noexcept { return room_in_[shard]; }
 
@@ -89,6 +87,7 @@ class alignas(64) Lane {
   const bool is_shared_;
   base::SpinLock lock_;
   std::atomic<uint32_t> order_count_{0};
+  uint32_t placed_count_ = 0;
   base::Arena::Cursor record_cursor_;
   base::Arena::Cursor order_cursor_;
   base::Arena* const records_;

@@ -27,7 +27,7 @@ class alignas(64) Shard {
   Shard(std::shared_ptr<base::ChunkPool> pool, base::ByteBudget* budget, base::RetireList* retired,
         const base::Arena* records);
 
-  /// A record of a batch, by its place in that.
+  /// A record that was laid down, by its place in its batch.
   struct Taken {
     uint64_t hash;
     Position position;
