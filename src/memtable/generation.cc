@@ -526,6 +526,13 @@ uint64_t Generation::unsorted_count() const noexcept {
   return count - covered;
 }
 
+std::vector<uint32_t> Generation::LaneCounts() const {
+  std::vector<uint32_t> counts;
+  counts.reserve(lanes_.size());
+  for (const auto& lane : lanes_) counts.push_back(lane->order_count());
+  return counts;
+}
+
 uint64_t Generation::sorted_count() const noexcept { return runs_->set.entry_count(); }
 
 uint64_t Generation::run_count() const noexcept { return runs_->set.run_count(); }

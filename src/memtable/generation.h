@@ -186,6 +186,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void SortAll() const;
   /// Records that no run covers yet. Any thread; reads a word of each lane.
   uint64_t unsorted_count() const noexcept;
+  /// How many records each lane has taken.
+  std::vector<uint32_t> LaneCounts() const;
   /// Records in runs.
   uint64_t sorted_count() const noexcept;
   /// Of all keyspaces.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/batch_cursor.h"
@@ -109,7 +110,8 @@ Result<std::shared_ptr<StoreCore>> StoreCore::Create(const basalt::MemTableOptio
   }
 }
 
-StoreCore::StoreCore(Private, const basalt::MemTableOptions& options) : options_(options) {
+StoreCore::StoreCore(Private, const basalt::MemTableOptions& options)
+    : options_(options), sort_delay_(std::thread::hardware_concurrency()) {
   state_.store(new State{.active = NewGeneration(options_.generation_bytes), .sealed = {}},
                std::memory_order_release);
   // What one generation gives back the next one takes: fresh pages cost more than a record.
@@ -303,6 +305,9 @@ std::unique_ptr<Iterator> StoreCore::NewIterator(const ScanOptions& options) con
       ranges.push_back({range->begin, range->end, sequence});
     }
   };
+  if (!was_iterated_.load(std::memory_order_relaxed)) {
+    was_iterated_.store(true, std::memory_order_relaxed);
+  }
   add(seen.active);
   for (const auto& generation : seen.sealed) add(generation);
   return base::NewVisibleIterator(

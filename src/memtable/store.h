@@ -17,6 +17,7 @@
 #include "base/internal_key.h"
 #include "base/range_cover.h"
 #include "memtable/generation.h"
+#include "memtable/sort_delay.h"
 #include "memtable/writer_slots.h"
 
 // An ordered store of generations: what stands behind basalt::MemTable.
@@ -48,6 +49,9 @@
 // Locks, in this order: work_mutex_ (sorting and merging: one at a time, whoever comes), then
 // order_mutex_ (shared by batches, alone by Update's last step), then state_mutex_ (replacing the
 // state). No lock is taken by a lookup, and none but a lane's and a shard's by a put of one record.
+//
+// What is new is sorted in the background, unless every processor is taken by writers and nobody
+// iterates (sort_delay.h).
 //
 // A quarter of the budget is kept for merging: writers are refused it, so that there is always room
 // to make room, as long as live data and what snapshots hold leave any.
@@ -85,10 +89,9 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   Result<Snapshot> TakeSnapshot() const;
 
   Status Seal();
-  /// Sorts and merges what is due, on the calling thread.
-  void Work();
-  /// The same, as far as memory allows. False: not to the end.
-  bool WorkIfMemoryAllows() noexcept;
+  /// Sorts everything and merges what is due, on the calling thread, as far as memory allows.
+  /// False: not to the end.
+  bool WorkIfMemoryAllows() noexcept { return WorkIfMemoryAllows(Sorting::kNow); }
   Status Compact();
   MemTableStats GetStats() const;
 
@@ -164,9 +167,16 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   bool SealUnderLock(uint64_t bytes_wanted, bool uses_reserve = false);
   void Publish(State next);
 
+  /// Whether the active generation may stay unsorted for now (SortDelay).
+  enum class Sorting : uint8_t { kNow, kMayWait };
   void ScheduleWork();
+  void RunScheduledWork() noexcept;
+  bool WorkIfMemoryAllows(Sorting sorting) noexcept;
+  void Work(Sorting sorting);
   // Under work_mutex_.
-  void SortUnderLock();
+  void SortUnderLock(Sorting sorting = Sorting::kNow);
+  /// Else looks again some milliseconds later.
+  bool IsSortDueUnderLock(const Generation& active);
   /// False: there is nothing to merge.
   bool CompactSomeUnderLock();
   /// Whether it made some room.
@@ -190,12 +200,17 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   mutable std::mutex snapshots_mutex_;
   mutable std::multiset<base::SequenceNumber> snapshots_;
 
+  // Under work_mutex_.
+  SortDelay sort_delay_;
+  bool will_look_again_ = false;  ///< At whether sorting is due.
   /// Of the last merge for room that gave none; under work_mutex_.
   uint64_t futile_seals_ = UINT64_MAX;
   uint64_t futile_snapshots_ = 0;
 
   std::atomic<bool> is_let_go_{false};
   std::atomic<bool> wants_room_{false};
+  /// An iterator has come since the background looked.
+  mutable std::atomic<bool> was_iterated_{false};
   std::atomic<uint64_t> written_batches_{0};
   mutable std::atomic<uint64_t> snapshot_changes_{0};
   std::atomic<bool> is_work_scheduled_{false};

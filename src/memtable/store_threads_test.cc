@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -710,6 +711,29 @@ TEST(MemTableThreads, UpdatesAndPutsAndBatchesAgreeOnOneOrder) {
 }
 
 // Lifetimes
+
+TEST(MemTableThreads, WhatWaitsWhileEveryProcessorWritesIsSortedAfterwards) {
+  constexpr uint64_t kPile = 32768;  // so many more in a lane ask for the background
+  constexpr uint64_t kRecords = kPile + kPile / 2;
+  const uint64_t writers = std::max(1U, std::thread::hardware_concurrency());
+  const auto table = MemTable::Create({.memory_budget = (1 + writers) * 64 * kMiB,
+                                       .generation_bytes = (1 + writers) * 16 * kMiB})
+                         .value();
+  RunTogether(writers, [&](uint64_t writer) {
+    for (uint64_t i = 0; i < kRecords; ++i) {
+      ASSERT_TRUE(table->Put(Numbered("key", writer * kRecords + i), "value").ok());
+    }
+  });
+  const auto unsorted = [&] {
+    const MemTableStats stats = table->GetStats();
+    return stats.records - stats.sorted_records;
+  };
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (unsorted() >= writers * kPile && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_LT(unsorted(), writers * kPile);
+}
 
 TEST(MemTableThreads, HandlesMayEndOnAnyThreadBeforeTheirIterators) {
   for (uint64_t round = 0; round < 100; ++round) {

@@ -21,6 +21,8 @@ namespace {
 constexpr uint64_t kReserveShare = 4;
 /// So many neighbours of like size are merged.
 constexpr size_t kFanIn = 4;
+/// Where sorting waits for a processor.
+constexpr std::chrono::milliseconds kLookAgainAfter{5};
 
 uint64_t MicrosSince(std::chrono::steady_clock::time_point start) {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
@@ -127,25 +129,26 @@ void StoreCore::ScheduleWork() {
     is_work_scheduled_.store(false, std::memory_order_release);
     return;
   }
-  (*pool)->Schedule([core = shared_from_this()] {
-    core->is_work_scheduled_.store(false, std::memory_order_release);
-    if (core->is_let_go_.load(std::memory_order_relaxed)) return;
-    core->WorkIfMemoryAllows();
-  });
+  (*pool)->Schedule([core = shared_from_this()] { core->RunScheduledWork(); });
 }
 
-void StoreCore::Work() {
+void StoreCore::RunScheduledWork() noexcept {
+  is_work_scheduled_.store(false, std::memory_order_release);
+  if (!is_let_go_.load(std::memory_order_relaxed)) WorkIfMemoryAllows(Sorting::kMayWait);
+}
+
+void StoreCore::Work(Sorting sorting) {
   const std::lock_guard work(work_mutex_);
-  SortUnderLock();
+  SortUnderLock(sorting);
   if (!options_.compaction) return;
   if (wants_room_.exchange(false, std::memory_order_relaxed)) CompactForRoomUnderLock();
   while (!is_let_go_.load(std::memory_order_relaxed) && CompactSomeUnderLock()) {
   }
 }
 
-bool StoreCore::WorkIfMemoryAllows() noexcept {
+bool StoreCore::WorkIfMemoryAllows(Sorting sorting) noexcept {
   try {
-    Work();
+    Work(sorting);
     return true;
   } catch (const std::bad_alloc&) {
     // Nothing has changed: iterators sort for themselves, and the next write that piles up asks
@@ -154,9 +157,32 @@ bool StoreCore::WorkIfMemoryAllows() noexcept {
   }
 }
 
-void StoreCore::SortUnderLock() {
+bool StoreCore::IsSortDueUnderLock(const Generation& active) {
+  if (will_look_again_) return false;
+  const bool is_due = sort_delay_.IsSortDue({.generation = seals_.load(std::memory_order_relaxed),
+                                             .lane_counts = active.LaneCounts(),
+                                             .unsorted = active.unsorted_count(),
+                                             .was_iterated = was_iterated_.exchange(false)});
+  if (is_due) return true;
+  const Result<base::ThreadPool*> pool = base::ThreadPool::Shared(1);
+  if (!pool) return true;
+  // The store may go meanwhile.
+  (*pool)->ScheduleAfter(kLookAgainAfter, [weak = weak_from_this()] {
+    const std::shared_ptr<StoreCore> core = weak.lock();
+    if (core == nullptr) return;
+    {
+      const std::lock_guard work(core->work_mutex_);
+      core->will_look_again_ = false;
+    }
+    core->RunScheduledWork();
+  });
+  will_look_again_ = true;
+  return false;
+}
+
+void StoreCore::SortUnderLock(Sorting sorting) {
   const State seen = CopyState();
-  seen.active->SortTail();
+  if (sorting == Sorting::kNow || IsSortDueUnderLock(*seen.active)) seen.active->SortTail();
   for (const auto& generation : seen.sealed) {
     if (generation->unsorted_count() != 0 || generation->run_count() > 1) generation->SortAll();
   }
