@@ -26,7 +26,7 @@ Shard::Shard(std::shared_ptr<base::ChunkPool> pool, base::ByteBudget* budget,
 HashIndex::Word* Shard::WordOf(uint32_t keyspace, std::string_view key, uint64_t hash) noexcept {
   return index_.FindOrPlace(static_cast<uint32_t>(hash), [&](Position other) {
     const Record* const stored = RecordAt(other);
-    return stored->keyspace() == keyspace && stored->key() == key;
+    return stored->keyspace() == keyspace && base::SameBytes(stored->key(), key);
   });
 }
 
@@ -107,7 +107,7 @@ const Record* Shard::Find(uint32_t keyspace, std::string_view key, uint64_t hash
   const Position newest = index_.Find(static_cast<uint32_t>(hash), [&](Position position) {
     record = RecordAt(position);
     FetchBehind(record);
-    return record->keyspace() == keyspace && record->key() == key;
+    return record->keyspace() == keyspace && base::SameBytes(record->key(), key);
   });
   if (newest == 0) return nullptr;
   const auto is_hidden = [&] {

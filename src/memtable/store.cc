@@ -8,8 +8,8 @@
 
 #include "base/batch_cursor.h"
 #include "base/check.h"
-#include "base/hash.h"
 #include "base/merging_iterator.h"
+#include "base/short_hash.h"
 #include "base/visible_iterator.h"
 
 namespace basalt::memtable {
@@ -196,7 +196,7 @@ Result<MaybeValue> StoreCore::Get(std::string_view key, const ReadOptions& optio
   if (options.snapshot != nullptr) {
     BASALT_ASSIGN_OR_RETURN(at, SequenceOf(*options.snapshot));
   }
-  const uint64_t hash = base::Hash(key);
+  const uint64_t hash = base::HashShort(key);
   const base::EpochGuard inside;
   const Found found = Find(*state(), static_cast<uint32_t>(options.keyspace), key, hash, at);
   if (!found) return MaybeValue();
@@ -238,7 +238,7 @@ Status StoreCore::MultiGet(std::span<const std::string_view> keys,
   for (size_t first = 0; first < keys.size(); first += kGroup) {
     const size_t count = std::min(kGroup, keys.size() - first);
     for (size_t i = 0; i < count; ++i) {
-      hashes[i] = base::Hash(keys[first + i]);
+      hashes[i] = base::HashShort(keys[first + i]);
       seen->active->Prefetch(keyspace, hashes[i]);
       for (const auto& generation : seen->sealed) generation->Prefetch(keyspace, hashes[i]);
     }
@@ -253,7 +253,7 @@ Status StoreCore::MultiGet(std::span<const std::string_view> keys,
       // to `at` is under way.
       const Record* const newest = candidates[i];
       const bool is_it = newest != nullptr && !has_ranges && newest->keyspace() == keyspace &&
-                         newest->key() == keys[first + i];
+                         base::SameBytes(newest->key(), keys[first + i]);
       const base::Tag tag = is_it ? newest->tag.load(std::memory_order_acquire) : 0;
       const bool is_put =
           is_it && base::TagSequence(tag) <= at && base::TagKind(tag) == RecordKind::kPut;
@@ -339,7 +339,7 @@ Status StoreCore::Write(const RecordSource& source) {
     }
     return Write(batch);
   }
-  const uint64_t hash = base::Hash(source.key);
+  const uint64_t hash = base::HashShort(source.key);
   for (;;) {
     const Attempt attempt = TryOne(source, hash, nullptr);
     if (attempt.has_piled_up) ScheduleWork();
@@ -460,7 +460,7 @@ StoreCore::Inserted StoreCore::Insert(Generation& active, const WriteBatch& batc
 }
 
 Status StoreCore::Update(std::string_view key, const UpdateFunction& fn, uint32_t keyspace) {
-  const uint64_t hash = base::Hash(key);
+  const uint64_t hash = base::HashShort(key);
   for (;;) {
     std::shared_ptr<Generation> active;
     const RangeDelete* ranges = nullptr;
