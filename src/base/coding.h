@@ -42,7 +42,7 @@ inline uint64_t KeyPrefix(std::string_view key, size_t offset = 0) noexcept {
 }
 
 /// Equality without a call for keys of usual length.
-inline bool SameBytes(std::string_view a, std::string_view b) noexcept {
+[[gnu::always_inline]] inline bool SameBytes(std::string_view a, std::string_view b) noexcept {
   if (a.size() != b.size()) return false;
   const auto difference = [&]<class Number>(size_t at, Number) {
     return Load<Number>(a.data() + at) ^ Load<Number>(b.data() + at);

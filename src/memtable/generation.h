@@ -156,8 +156,12 @@ class Generation : public std::enable_shared_from_this<Generation> {
   Value ValueOf(const Record& record) const;
   /// Starts to load the line where a lookup begins.
   void Prefetch(uint32_t keyspace, uint64_t hash) const noexcept;
-  /// The record that a lookup will look at first, which it starts to load; null: none has this
-  /// hash. Inside an epoch.
+  /// The record that a lookup in keyspace 0 will look at first; null: no key has this hash. Inside
+  /// an epoch.
+  [[gnu::always_inline]] const Record* First(uint64_t hash) const noexcept {
+    return ShardOf(hash).First(hash);
+  }
+  /// The same in any keyspace, and starts to load it.
   const Record* Candidate(uint32_t keyspace, uint64_t hash) const noexcept {
     hash = MixKeyspace(hash, keyspace);
     return ShardOf(hash).Candidate(hash);

@@ -50,6 +50,26 @@ struct Record {
     return (flags & kFlagKeyspace) != 0 ? base::Load<uint32_t>(body()) : 0;
   }
 
+  /// Starts to load the lines behind the first one: where the value lies is known only when that
+  /// has come. (Dropped by g++ as without effect, unless inlined.)
+  [[gnu::always_inline]] void FetchBehind() const noexcept {
+    constexpr size_t kLineBytes = 64;
+    const char* const first = reinterpret_cast<const char*>(this);
+    __builtin_prefetch(first + kLineBytes);
+    __builtin_prefetch(first + 2 * kLineBytes);
+  }
+
+  /// Whether it is a put of this key in keyspace 0 without a time: then nothing stands before the
+  /// key.
+  bool IsPlainPutOf(std::string_view its_key) const noexcept {
+    return (flags & ~kFlagBatch) == 0 && kind == static_cast<uint8_t>(RecordKind::kPut) &&
+           key_size == its_key.size() && base::SameBytes({body(), its_key.size()}, its_key);
+  }
+  /// Of such a one.
+  std::string_view PlainValue(size_t its_key_size) const noexcept {
+    return {body() + its_key_size, value_size};
+  }
+
   std::string_view key() const noexcept { return {body() + key_offset(), key_size}; }
   std::string_view value() const noexcept { return {body() + key_offset() + key_size, value_size}; }
   /// As in base::RecordIterator.

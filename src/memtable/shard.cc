@@ -9,14 +9,6 @@ namespace {
 
 constexpr size_t kLineBytes = 64;
 
-// The lines of a record behind its first one: where its value lies is known only when that has
-// come.
-[[gnu::always_inline]] inline void FetchBehind(const Record* record) {
-  const char* const first = reinterpret_cast<const char*>(record);
-  __builtin_prefetch(first + kLineBytes);
-  __builtin_prefetch(first + 2 * kLineBytes);
-}
-
 }  // namespace
 
 Shard::Shard(std::shared_ptr<base::ChunkPool> pool, base::ByteBudget* budget,
@@ -91,14 +83,13 @@ void Shard::Abandon(std::span<const Taken> records) noexcept {
 }
 
 const Record* Shard::Candidate(uint64_t hash) const noexcept {
-  const Position position = index_.Find(static_cast<uint32_t>(hash), [](Position) { return true; });
-  if (position == 0) return nullptr;
-  const char* const record = records_->At(position);
+  const Record* const record = First(hash);
+  if (record == nullptr) return nullptr;
   // To the second cache, which can have several times as many lines on their way as the first.
   for (size_t line = 0; line < 3 * kLineBytes; line += kLineBytes) {
-    __builtin_prefetch(record + line, /*rw=*/0, /*locality=*/2);
+    __builtin_prefetch(reinterpret_cast<const char*>(record) + line, /*rw=*/0, /*locality=*/2);
   }
-  return reinterpret_cast<const Record*>(record);
+  return record;
 }
 
 const Record* Shard::Find(uint32_t keyspace, std::string_view key, uint64_t hash,
@@ -106,7 +97,7 @@ const Record* Shard::Find(uint32_t keyspace, std::string_view key, uint64_t hash
   const Record* record = nullptr;
   const Position newest = index_.Find(static_cast<uint32_t>(hash), [&](Position position) {
     record = RecordAt(position);
-    FetchBehind(record);
+    record->FetchBehind();
     return record->keyspace() == keyspace && base::SameBytes(record->key(), key);
   });
   if (newest == 0) return nullptr;

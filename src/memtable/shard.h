@@ -59,7 +59,13 @@ class alignas(64) Shard {
     base::PrefetchToWrite(this);
     Prefetch(hash);
   }
-  /// The record that a lookup will look at first, or null; starts to load it. Inside an epoch.
+  /// The record that a lookup will look at first; null: no key has this hash. Inside an epoch.
+  [[gnu::always_inline]] const Record* First(uint64_t hash) const noexcept {
+    const Position position =
+        index_.Find(static_cast<uint32_t>(hash), [](Position) { return true; });
+    return position == 0 ? nullptr : RecordAt(position);
+  }
+  /// The same, and starts to load it.
   const Record* Candidate(uint64_t hash) const noexcept;
 
   uint64_t finished_count() const noexcept {

@@ -191,12 +191,49 @@ Result<base::SequenceNumber> StoreCore::SequenceOf(const Snapshot& snapshot) con
   return state->sequence();
 }
 
+namespace {
+
+/// Becomes a Value in the place where that is wanted.
+struct ShortValue {
+  std::string_view bytes;
+  // NOLINTNEXTLINE(google-explicit-constructor): that is what it is for
+  [[gnu::always_inline]] operator Value() const noexcept {
+    if (bytes.size() > Value::kInlineBytes) __builtin_unreachable();
+    return Value::Copy(bytes);
+  }
+};
+
+}  // namespace
+
+// Most lookups are told by the first record that they meet, in some 150 instructions: a processor
+// then has the next one's memory on its way before this one's has come.
 Result<MaybeValue> StoreCore::Get(std::string_view key, const ReadOptions& options) const {
+  const uint64_t hash = base::HashShort(key);
+  if (options.snapshot == nullptr && options.keyspace == KeyspaceId::kDefault) {
+    const base::QuickEpochGuard inside;
+    if (inside) [[likely]] {
+      const State& seen = *state();
+      if (seen.sealed.empty() && seen.active->range_deletes() == nullptr) {
+        const Record* const first = seen.active->First(hash);
+        if (first == nullptr) return MaybeValue();
+        first->FetchBehind();
+        if (first->IsPlainPutOf(key) && first->value_size <= Value::kInlineBytes &&
+            IsSettled(*first)) [[likely]] {
+          return Result<MaybeValue>(std::in_place, std::in_place,
+                                    ShortValue{first->PlainValue(key.size())});
+        }
+      }
+    }
+  }
+  return GetSlowly(key, hash, options);
+}
+
+Result<MaybeValue> StoreCore::GetSlowly(std::string_view key, uint64_t hash,
+                                        const ReadOptions& options) const {
   base::SequenceNumber at = base::kMaxSequence;
   if (options.snapshot != nullptr) {
     BASALT_ASSIGN_OR_RETURN(at, SequenceOf(*options.snapshot));
   }
-  const uint64_t hash = base::HashShort(key);
   const base::EpochGuard inside;
   const Found found = Find(*state(), static_cast<uint32_t>(options.keyspace), key, hash, at);
   if (!found) return MaybeValue();

@@ -135,6 +135,14 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   }
   Found Find(const State& state, uint32_t keyspace, std::string_view key, uint64_t hash,
              base::SequenceNumber at) const;
+  /// Whether it is known without a look that all of the record's batch can be seen.
+  bool IsSettled(const Record& record) const noexcept {
+    return (record.flags & Record::kFlagBatch) == 0 ||
+           base::TagSequence(record.tag.load(std::memory_order_acquire)) < slots_.SettledBelow();
+  }
+  /// Get of what one look does not tell.
+  [[gnu::noinline]] Result<MaybeValue> GetSlowly(std::string_view key, uint64_t hash,
+                                                 const ReadOptions& options) const;
   static base::SequenceNumber RangeSequence(const Generation& generation, uint32_t keyspace,
                                             std::string_view key, base::SequenceNumber at,
                                             BatchCheck* check);
