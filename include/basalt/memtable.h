@@ -74,8 +74,9 @@ struct MemTableStats {
 ///     auto it = table->NewIterator();
 ///     for (it->SeekToFirst(); it->Valid(); it->Next()) Use(it->key(), it->value());
 ///
-/// Records lie in append-only generations with a hash index each; a background sorts what is new
-/// and merges what is sealed. Versions are ordered by sequence number: the newest write wins,
+/// Records lie in append-only generations with a hash index each; a background sorts what is new,
+/// but for the newest million while writers take every processor and nobody iterates, and merges
+/// what is sealed. Versions are ordered by sequence number: the newest write wins,
 /// whoever wrote it. Nothing is on disk. There is no expiry: a batch with a `ttl` is Unsupported.
 /// Every keyspace exists. Durability levels are accepted and mean nothing.
 ///
