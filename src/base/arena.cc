@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/coding.h"
+#include "base/thread_pool.h"
 
 namespace basalt::base {
 namespace {
@@ -26,6 +27,13 @@ char* MapAligned(size_t bytes) noexcept {
   if (after != 0) munmap(aligned + bytes, after);
   madvise(aligned, bytes, MADV_HUGEPAGE);  // a hint: whatever it answers, the memory is there
   return aligned;
+}
+
+// Has the kernel give memory for every page.
+void Touch(char* begin, size_t bytes) noexcept {
+  constexpr size_t kPageBytes = 4096;
+  if (madvise(begin, bytes, MADV_POPULATE_WRITE) == 0) return;
+  for (size_t at = 0; at < bytes; at += kPageBytes) static_cast<volatile char*>(begin)[at] = 0;
 }
 
 void UnmapSlab(char* slab) noexcept {
@@ -122,6 +130,41 @@ void ChunkPool::Give(char* block, size_t bytes) noexcept {
   GiveOrder(block, OrderOf(bytes));
 }
 
+void ChunkPool::MakeReady() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_making_ready_ || free_slabs_ != 0 || kept_bytes_max_ < kSlabBytes) return;
+    is_making_ready_ = true;
+  }
+  bool is_scheduled = false;
+  try {
+    if (const Result<ThreadPool*> threads = ThreadPool::Shared(1)) {
+      (*threads)->Schedule([weak = weak_from_this()] {
+        if (const std::shared_ptr<ChunkPool> pool = weak.lock()) pool->AddReadySlab();
+      });
+      is_scheduled = true;
+    }
+  } catch (const std::bad_alloc&) {
+    is_scheduled = false;  // whoever takes the slab touches it
+  }
+  if (is_scheduled) return;
+  const std::lock_guard lock(mutex_);
+  is_making_ready_ = false;
+}
+
+void ChunkPool::AddReadySlab() noexcept {
+  char* const base = MapAligned(kSlabBytes);
+  if (base != nullptr) Touch(base, kSlabBytes);
+  const std::lock_guard lock(mutex_);
+  is_making_ready_ = false;
+  if (base == nullptr) return;
+  if ((free_slabs_ + 1) * kSlabBytes <= kept_bytes_max_) {
+    AddSlab(base);
+  } else {
+    UnmapSlab(base);
+  }
+}
+
 void ChunkPool::KeepMore(int64_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   kept_bytes_max_ += static_cast<size_t>(bytes);  // Modulo 2^64: also downwards.
@@ -188,7 +231,10 @@ void ChunkPool::GiveOrder(char* given, size_t order) {
 
 ChunkPool::Slab* ChunkPool::MapSlab() {
   char* const base = MapAligned(kSlabBytes);
-  if (base == nullptr) return nullptr;
+  return base == nullptr ? nullptr : AddSlab(base);
+}
+
+ChunkPool::Slab* ChunkPool::AddSlab(char* base) {
   try {
     auto slab = std::make_unique<Slab>();
     slab->base = base;
@@ -349,6 +395,7 @@ bool Arena::StartChunk(bool within_limit) noexcept {
   }
   chunks_.At(slot).store(chunk, std::memory_order_relaxed);
   ++slots_used_;
+  if (bytes == ChunkPool::kSlabBytes) pool_->MakeReady();
   chunk_.next_ = SlotFirstPage(slot) * kUnitsInPage;
   chunk_.units_left_ = static_cast<uint32_t>(bytes / kUnitBytes);
   return true;

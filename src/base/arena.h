@@ -38,7 +38,7 @@
 namespace basalt::base {
 
 /// Recycles blocks of memory. Thread-safe.
-class ChunkPool {
+class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
  public:
   static constexpr size_t kBlockBytesMin = size_t{4} << 10;
   static constexpr size_t kSlabBytes = size_t{2} << 20;
@@ -59,6 +59,10 @@ class ChunkPool {
   /// Gives back what Take gave, with the same `bytes`.
   void Give(char* block, size_t bytes) noexcept;
 
+  /// When no slab is left that is wholly free: has the process's background map one and touch its
+  /// pages, for a caller that will soon take one more. Of a pool that a shared_ptr owns.
+  void MakeReady() noexcept;
+
   /// Raises (or lowers) the bound on what is kept: by those who will want again what they give.
   void KeepMore(int64_t bytes) noexcept;
 
@@ -75,7 +79,10 @@ class ChunkPool {
 
   char* TakeOrder(size_t order);
   void GiveOrder(char* block, size_t order);
+  void AddReadySlab() noexcept;
   Slab* MapSlab();
+  /// Null, and unmapped: no memory for what describes it.
+  Slab* AddSlab(char* base);
   void List(Slab* slab);
   void Unlist(Slab* slab);
 
@@ -85,6 +92,7 @@ class ChunkPool {
   size_t kept_bytes_max_;
   std::array<Slab*, kOrders> lists_{};
   size_t free_slabs_ = 0;
+  bool is_making_ready_ = false;
 };
 
 /// Bytes charged against one limit. Thread-safe; one relaxed atomic.

@@ -1,11 +1,14 @@
 #include "base/arena.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -109,6 +112,48 @@ TEST(ChunkPool, ThreadsTakeAndGiveAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(pool.kept_bytes(), pool.slab_bytes());
+}
+
+/// Waits for the background.
+bool ComesToKeep(const ChunkPool& pool, size_t bytes) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (pool.kept_bytes() != bytes && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return pool.kept_bytes() == bytes;
+}
+
+TEST(ChunkPool, ASlabThatIsMadeReadyHasItsPages) {
+  constexpr size_t kPageBytes = 4096;
+  const auto pool = std::make_shared<ChunkPool>();
+  char* const first = pool->Take(ChunkPool::kSlabBytes);
+  pool->MakeReady();
+  pool->MakeReady();
+  ASSERT_TRUE(ComesToKeep(*pool, ChunkPool::kSlabBytes));
+  char* const ready = pool->Take(ChunkPool::kSlabBytes);
+  EXPECT_EQ(pool->slab_bytes(), 2 * ChunkPool::kSlabBytes);
+  std::vector<unsigned char> pages(ChunkPool::kSlabBytes / kPageBytes);
+  ASSERT_EQ(mincore(ready, ChunkPool::kSlabBytes, pages.data()), 0);
+  EXPECT_TRUE(std::ranges::all_of(pages, [](unsigned char page) { return (page & 1) != 0; }));
+  pool->Give(first, ChunkPool::kSlabBytes);
+  pool->Give(ready, ChunkPool::kSlabBytes);
+}
+
+TEST(ChunkPool, MayGoWhileASlabIsMadeReady) {
+  for (int i = 0; i < 100; ++i) std::make_shared<ChunkPool>()->MakeReady();
+}
+
+TEST(Arena, OneThatGrowsBySlabsHasTheNextMadeReady) {
+  constexpr size_t kRecordBytes = 1000;
+  const auto pool = std::make_shared<ChunkPool>();
+  ByteBudget budget(kNoLimit);
+  Arena arena(pool.get(), &budget, ChunkPool::kSlabBytes);
+  Arena::Cursor cursor;
+  for (size_t bytes = 0; bytes < 3 * ChunkPool::kSlabBytes; bytes += kRecordBytes) {
+    ASSERT_NE(arena.Allocate(&cursor, kRecordBytes, /*within_limit=*/true), 0u);
+  }
+  EXPECT_TRUE(ComesToKeep(*pool, ChunkPool::kSlabBytes));
+  EXPECT_LT(budget.used_bytes(), pool->slab_bytes());  // what is ready costs nothing until taken
 }
 
 /// Of a column.

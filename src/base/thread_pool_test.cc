@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <memory>
 #include <thread>
@@ -115,14 +116,29 @@ TEST(ThreadPool, ZeroThreadsMeansOne) {
   EXPECT_EQ(ThreadPool::Create(0).value()->thread_count(), 1u);
 }
 
-TEST(ThreadPool, TheSharedPoolIsMadeOnceAndKeepsItsSize) {
-  ThreadPool* first = ThreadPool::Shared(2).value();
-  EXPECT_EQ(first->thread_count(), 2u);
-  EXPECT_EQ(ThreadPool::Shared(7).value(), first);
-  EXPECT_EQ(first->thread_count(), 2u);
+/// What `holds` says in a child of this process, where no shared pool has been made yet.
+bool HoldsInForkedChild(const std::function<bool()>& holds) {
+  // A thread that starts or allocates may hold locks of a sanitizer's runtime, which the child
+  // would wait for: ours is let come to rest.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const pid_t child = fork();
+  if (child == 0) _exit(holds() ? 0 : 1);
+  int status = 0;
+  return waitpid(child, &status, 0) == child && status == 0;
+}
+
+bool SharedPoolRunsAJob(size_t threads) {
   std::promise<void> ran;
-  first->Schedule([&ran] { ran.set_value(); });
-  ran.get_future().wait();
+  ThreadPool::Shared(threads).value()->Schedule([&ran] { ran.set_value(); });
+  return ran.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready;
+}
+
+TEST(ThreadPool, TheSharedPoolIsMadeOnceAndKeepsItsSize) {
+  EXPECT_TRUE(HoldsInForkedChild([] {
+    const ThreadPool* const first = ThreadPool::Shared(2).value();
+    return first->thread_count() == 2 && ThreadPool::Shared(7).value() == first &&
+           first->thread_count() == 2 && SharedPoolRunsAJob(7);
+  }));
 }
 
 TEST(ThreadPool, JobsOfLowPriorityAreNicerThanOthers) {
@@ -139,20 +155,8 @@ TEST(ThreadPool, JobsOfLowPriorityAreNicerThanOthers) {
 }
 
 TEST(ThreadPool, AForkedChildHasASharedPoolOfItsOwn) {
-  const auto runs_a_job = [] {
-    std::promise<void> ran;
-    ThreadPool::Shared(1).value()->Schedule([&ran] { ran.set_value(); });
-    return ran.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready;
-  };
-  ASSERT_TRUE(runs_a_job());
-  // A thread that starts or allocates may hold locks of a sanitizer's runtime, which the child
-  // would wait for: ours is let come to rest.
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  const pid_t child = fork();
-  if (child == 0) _exit(runs_a_job() ? 0 : 1);
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  ASSERT_TRUE(SharedPoolRunsAJob(1));
+  EXPECT_TRUE(HoldsInForkedChild([] { return SharedPoolRunsAJob(1); }));
 }
 
 using std::chrono::milliseconds;

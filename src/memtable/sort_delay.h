@@ -16,8 +16,8 @@ namespace basalt::memtable {
 /// to sort for themselves. Not thread-safe.
 class SortDelay {
  public:
-  /// An iterator sorts so many in some 30 ms.
-  static constexpr uint64_t kUnsortedMax = uint64_t{1} << 20;
+  /// An iterator sorts so many in some 15 ms.
+  static constexpr uint64_t kUnsortedMax = uint64_t{1} << 19;
 
   /// `processors` 0: unknown, and it never waits.
   explicit SortDelay(uint32_t processors) noexcept : processors_(processors) {}
