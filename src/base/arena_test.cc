@@ -139,6 +139,7 @@ TEST(ChunkPool, ASlabThatIsMadeReadyHasItsPages) {
   pool->Give(ready, ChunkPool::kSlabBytes);
 }
 
+// A job that touched a pool that is gone would be seen by the sanitizers.
 TEST(ChunkPool, MayGoWhileASlabIsMadeReady) {
   for (int i = 0; i < 100; ++i) std::make_shared<ChunkPool>()->MakeReady();
 }

@@ -12,8 +12,8 @@ namespace basalt::memtable {
 /// with a lock that the others need. Sorted later and at once, records are merged less often, so
 /// that waiting costs nothing but the time of the next iterator, if one comes meanwhile.
 ///
-/// It never waits with more than kUnsortedMax records, nor where iterators come, which would have
-/// to sort for themselves. Not thread-safe.
+/// It does not go on waiting with kUnsortedMax records or more, nor where iterators come, which
+/// would have to sort for themselves. Not thread-safe.
 class SortDelay {
  public:
   /// An iterator sorts so many in some 15 ms.

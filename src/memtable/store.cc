@@ -205,8 +205,8 @@ struct ShortValue {
 
 }  // namespace
 
-// Most lookups are told by the first record that they meet, in some 150 instructions: a processor
-// then has the next one's memory on its way before this one's has come.
+// Most lookups are told by the first record that they meet, in some 250 instructions, of which a
+// processor's window holds more than of the general way's 430.
 Result<MaybeValue> StoreCore::Get(std::string_view key, const ReadOptions& options) const {
   const uint64_t hash = base::HashShort(key);
   if (options.snapshot == nullptr && options.keyspace == KeyspaceId::kDefault) {

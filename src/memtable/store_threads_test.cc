@@ -710,8 +710,6 @@ TEST(MemTableThreads, UpdatesAndPutsAndBatchesAgreeOnOneOrder) {
   EXPECT_TRUE(std::ranges::adjacent_find(all) == all.end()) << "one value was taken twice";
 }
 
-// Lifetimes
-
 TEST(MemTableThreads, WhatWaitsWhileEveryProcessorWritesIsSortedAfterwards) {
   constexpr uint64_t kPile = 32768;  // so many more in a lane ask for the background
   constexpr uint64_t kRecords = kPile + kPile / 2;
@@ -734,6 +732,8 @@ TEST(MemTableThreads, WhatWaitsWhileEveryProcessorWritesIsSortedAfterwards) {
   }
   EXPECT_LT(unsorted(), writers * kPile);
 }
+
+// Lifetimes
 
 TEST(MemTableThreads, HandlesMayEndOnAnyThreadBeforeTheirIterators) {
   for (uint64_t round = 0; round < 100; ++round) {
