@@ -190,6 +190,18 @@ TEST_P(FileSystemContract, WritesThroughMemoryAreWritesLikeOthers) {
   EXPECT_TRUE(ReadWholeFile(fs_, Path("a"), 8 << 20).value() == expected);
 }
 
+TEST_P(FileSystemContract, WritesThroughMemoryLeaveWhatLiesBeforeThem) {
+  const std::string before(5000, 'a');
+  Create("a", before);
+  const auto file = fs_->Open(Path("a"), OpenMode::kReadWrite).value();
+  file->WriteThroughMemory(8192);
+  ASSERT_TRUE(file->WriteAt(before.size(), "b").ok());
+  ASSERT_TRUE(file->WriteAt(before.size() + 1, std::string(100'000, 'c')).ok());
+  ASSERT_TRUE(file->WriteAt(before.size() + 100'001, "d").ok());
+  EXPECT_EQ(ReadWholeFile(fs_, Path("a"), 8 << 20).value().substr(0, before.size() + 100'002),
+            before + "b" + std::string(100'000, 'c') + "d");
+}
+
 TEST_P(FileSystemContract, AllocationExtendsWithZerosAndNeverShrinks) {
   const auto file = Create("a", "hello");
   ASSERT_TRUE(file->Allocate(8).ok());
