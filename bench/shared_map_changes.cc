@@ -9,9 +9,11 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <thread>
 
 #include "base/random.h"
+#include "bench/shared_map_floor.h"
 #include "bench/shared_map_measure.h"
 
 // Reads of a map that changes.
@@ -114,9 +116,9 @@ struct Rates {
   double processor = 0;  // Reads a second of the reader's processor time.
 };
 
-using ReadSome = double (*)(SharedMapSubject*, SharedMapRequests);
+using ReadSome = std::function<void(SharedMapRequests)>;
 
-Rates ReadFor(double seconds, ReadSome read, SharedMapSubject* map, SharedMapRequests requests) {
+Rates ReadFor(double seconds, const ReadSome& read, SharedMapRequests requests) {
   constexpr size_t kReadsAtOnce = 6'400;
   uint64_t reads = 0;
   size_t next = 0;
@@ -125,7 +127,7 @@ Rates ReadFor(double seconds, ReadSome read, SharedMapSubject* map, SharedMapReq
   double passed = 0;
   while (passed < seconds) {
     if (next + kReadsAtOnce > requests.size()) next = 0;
-    read(map, requests.subspan(next, kReadsAtOnce));
+    read(requests.subspan(next, kReadsAtOnce));
     next += kReadsAtOnce;
     reads += kReadsAtOnce;
     passed = SecondsSince(start);
@@ -182,20 +184,25 @@ SharedMapFigures MeasureBesideWriter(const SharedMapPlan& plan, const std::strin
   const WriterProcess writer(records, directory);
   map.Open(directory);
   ReadAll(&map, plan.keys);
+  const SharedMapFloor floor(records, directory + "/floor");
 
   const std::vector<RecordKey> requests = RandomHits(plan.keys, plan.operations, plan.seed);
   SharedMapFigures figures;
-  const std::pair<const char*, ReadSome> kinds[] = {{"get", IndependentNs}, {"batch", BatchNs}};
-  std::array<Rates, 2> quiet;
+  base::Random seeds(plan.seed);
+  const std::pair<const char*, ReadSome> kinds[] = {
+      {"get", [&](SharedMapRequests some) { IndependentNs(&map, some); }},
+      {"batch", [&](SharedMapRequests some) { BatchNs(&map, some); }},
+      {"floor", [&](SharedMapRequests some) { floor.BatchNs(some.size(), seeds.Next()); }}};
+  std::array<Rates, std::size(kinds)> quiet;
   for (size_t i = 0; i < quiet.size(); ++i) {
-    quiet[i] = ReadFor(plan.slice_seconds, kinds[i].second, &map, requests);
+    quiet[i] = ReadFor(plan.slice_seconds, kinds[i].second, requests);
   }
   for (size_t i = 0; i < quiet.size(); ++i) {
     const uint64_t puts_before = writer.puts();
     const uint64_t folds_before = writer.folds();
     const Clock::time_point start = Clock::now();
     writer.Start();
-    const Rates beside = ReadFor(plan.slice_seconds, kinds[i].second, &map, requests);
+    const Rates beside = ReadFor(plan.slice_seconds, kinds[i].second, requests);
     const double seconds = SecondsSince(start);
     const auto puts = static_cast<double>(writer.puts() - puts_before);
     writer.Stop();

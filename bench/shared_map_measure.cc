@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "base/histogram.h"
@@ -119,17 +120,18 @@ void AddReads(SharedMapSubject* subject, const SharedMapPlan& plan, const Shared
   for (int pass = 0; pass < plan.passes; ++pass) {
     for (Kind& kind : kinds) kind.least = std::min(kind.least, kind.measure(seeds.Next()));
   }
-  double floor_ns = 0;
-  double floor_with_keys_ns = 0;
+  std::map<std::string_view, double> least;
   for (const Kind& kind : kinds) {
-    const std::string_view metric = kind.metric;
     figures->push_back({"read", kind.metric, "ns", kind.least});
-    if (metric == "floor") floor_ns = kind.least;
-    if (metric == "floor_with_keys") floor_with_keys_ns = kind.least;
-    if (metric != "dependent" || floor == nullptr) continue;
-    figures->push_back({"read", "over_floor", "x", kind.least / floor_ns});
-    figures->push_back({"read", "over_floor_with_keys", "x", kind.least / floor_with_keys_ns});
+    least[kind.metric] = kind.least;
   }
+  if (floor == nullptr) return;
+  const auto add_ratio = [&](const char* metric, const char* of, const char* over) {
+    figures->push_back({"read", metric, "x", least[of] / least[over]});
+  };
+  add_ratio("over_floor", "dependent", "floor");
+  add_ratio("over_floor_with_keys", "dependent", "floor_with_keys");
+  add_ratio("batch_over_floor", "batch", "floor_batch");
 }
 
 void AddBuild(double seconds, const SharedMapRecords& records, SharedMapFigures* figures) {

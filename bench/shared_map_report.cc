@@ -136,11 +136,12 @@ std::string SharedMapReport::FloorLines(uint64_t keys) const {
     };
     if (cell("floor", 1) == "-") continue;
     lines += Format(
-        "beside %s: floor %s, with keys %s (a dependent get is %s of that), of a batch %s; a key "
-        "%s; huge pages of the floor's file %s %%\n",
+        "beside %s: floor %s, with keys %s (a dependent get is %s of that), of a batch %s (ours is "
+        "%s of that); a key %s; huge pages of the floor's file %s %%\n",
         subject.c_str(), cell("floor", 1).c_str(), cell("floor_with_keys", 1).c_str(),
         cell("over_floor_with_keys", 2).c_str(), cell("floor_batch", 1).c_str(),
-        cell("key", 1).c_str(), Cell(keys, subject, "space", "floor_huge", 0).c_str());
+        cell("batch_over_floor", 2).c_str(), cell("key", 1).c_str(),
+        Cell(keys, subject, "space", "floor_huge", 0).c_str());
   }
   return lines;
 }
@@ -186,7 +187,8 @@ std::string SharedMapReport::ChangesTable(uint64_t keys) const {
 
 std::string SharedMapReport::WriterTable(uint64_t keys) const {
   std::string lines;
-  for (const char* const benchmark : {"beside_writer_get", "beside_writer_batch"}) {
+  for (const char* const benchmark :
+       {"beside_writer_get", "beside_writer_batch", "beside_writer_floor"}) {
     for (const std::string& subject : Subjects(keys, benchmark)) {
       const auto cell = [&](const char* metric) {
         return Cell(keys, subject, benchmark, metric, 0);

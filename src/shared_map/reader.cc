@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <new>
 #include <type_traits>
 
@@ -7,11 +8,10 @@
 #include "base/short_hash.h"
 #include "shared_map/reader_state.h"
 
-// Get and MultiGet. A batch goes in groups, and a group in steps, each of which asks for the memory
-// that the next one reads: hashes; slots; records, or index words and then the changes that may
-// stand for them; then the answers. Memory is asked for in bursts: taking the steps of each key in
-// turn, a fixed number of keys apart, was slower. A prefetch of a page whose address has to be
-// translated anew holds up what comes after it, so that few instructions should stand between two.
+// Get and MultiGet. Each key of a batch takes steps, each of which asks for the memory that the
+// next one reads: its hash; its slot, or its words in the indexes of changes; its record, or the
+// change that may stand for it; the answer. Between two steps of a key stand steps of others, so
+// that the processor computes while memory is on its way.
 
 namespace basalt {
 
@@ -46,10 +46,15 @@ struct Underway {
   const BaseFile* base;  // Null: no base has the key.
   PerfectHash::Asked asked;
   uint64_t slot;
+  bool may_be_changed;
+  Generation::Candidate candidate;  // The change that may decide, if may_be_changed.
 };
 
-/// How many keys go through the steps together: their records fit the second-level cache.
-constexpr size_t kGroup = 64;
+// How many keys after it has set out a key takes its other steps. Seeds of the function are in a
+// cache mostly; records come from memory, which takes as long as 4 to 8 keys.
+constexpr size_t kLocate = 4;
+constexpr size_t kFetch = 10;
+constexpr size_t kAnswer = 20;
 
 template <bool kChanges>
 [[gnu::always_inline]] inline void SetOut(const Generation& from, std::string_view key,
@@ -60,15 +65,32 @@ template <bool kChanges>
   if (underway->base != nullptr) underway->asked = underway->base->AskForSlot(underway->hash);
 }
 
-[[gnu::always_inline]] inline void FindSlot(std::string_view key, Underway* underway) {
+template <bool kChanges>
+[[gnu::always_inline]] inline void Locate(const Generation& from, std::string_view key,
+                                          Underway* underway) {
+  if constexpr (kChanges) {
+    underway->may_be_changed = from.MayBeChanged(underway->hash);
+    if (underway->may_be_changed) from.PrefetchWords(underway->hash);
+  }
   const BaseFile* const base = underway->base;
   if (base == nullptr) return;
   underway->slot = base->Slot(underway->asked, key);
   base->PrefetchStart(underway->slot);
 }
 
-[[gnu::always_inline]] inline void FetchRecord(const Underway& underway) {
-  if (underway.base != nullptr) underway.base->PrefetchRecord(underway.slot);
+template <bool kChanges>
+[[gnu::always_inline]] inline void Fetch(const Generation& from, Underway* underway) {
+  if constexpr (kChanges) {
+    if (underway->may_be_changed) {
+      underway->candidate = from.CandidateOf(underway->hash);
+      if (underway->candidate.set != nullptr) {
+        underway->candidate.set->PrefetchChange(underway->candidate.location);
+        return;
+      }
+      underway->may_be_changed = false;
+    }
+  }
+  if (underway->base != nullptr) underway->base->PrefetchRecord(underway->slot);
 }
 
 [[gnu::always_inline]] inline Found AnswerOfBase(const Underway& underway, std::string_view key,
@@ -77,13 +99,11 @@ template <bool kChanges>
   return underway.base->FindAt(underway.slot, key, value);
 }
 
-/// Of a key that may have a change. `candidate`: the change that may decide about it.
-[[gnu::always_inline]] inline Found AnswerOfChanged(const Generation& from,
-                                                    const Underway& underway,
-                                                    const Generation::Candidate& candidate,
-                                                    std::string_view key, uint64_t limit,
-                                                    std::string_view* value) {
-  if (candidate.set == nullptr) return AnswerOfBase(underway, key, value);
+/// Of a key that has a candidate.
+[[gnu::always_inline]] inline Found AnswerOfChanges(const Generation& from,
+                                                    const Underway& underway, std::string_view key,
+                                                    uint64_t limit, std::string_view* value) {
+  const Generation::Candidate& candidate = underway.candidate;
   Change change;
   const bool is_it = limit == ChangeSet::kNoLimit &&
                      candidate.set->At(candidate.location, &change) &&
@@ -95,30 +115,6 @@ template <bool kChanges>
   *value = change.record.value();
   return change.is_put() ? Found::kPresent : Found::kAbsent;
 }
-
-/// The keys of a group by whether they may have a change, which cannot be predicted: so they are
-/// sorted without a branch, and each kind goes its way by itself.
-class Sorted {
- public:
-  Sorted(const Generation& from, std::span<const Underway> group) noexcept : size_(group.size()) {
-    size_t unchanged = group.size();
-    for (size_t i = 0; i < group.size(); ++i) {
-      const bool may_be = from.MayBeChanged(group[i].hash);
-      order_[may_be ? changed_ : unchanged - 1] = static_cast<uint8_t>(i);
-      changed_ += may_be ? 1 : 0;
-      unchanged -= may_be ? 0 : 1;
-    }
-  }
-  std::span<const uint8_t> changed() const noexcept { return std::span(order_).first(changed_); }
-  std::span<const uint8_t> unchanged() const noexcept {
-    return std::span(order_).subspan(changed_, size_ - changed_);
-  }
-
- private:
-  const size_t size_;
-  size_t changed_ = 0;
-  std::array<uint8_t, kGroup> order_;
-};
 
 }  // namespace
 
@@ -133,39 +129,29 @@ class Sorted {
 }
 
 template <bool kChanges>
-void ReaderState::GetGroup(std::span<const std::string_view> keys,
-                           std::span<Result<std::optional<SharedMap::View>>> results) {
+void ReaderState::GetMany(std::span<const std::string_view> keys,
+                          std::span<Result<std::optional<SharedMap::View>>> results) {
   const Generation& from = *generation;
-  std::array<Underway, kGroup> group;  // NOLINT(cppcoreguidelines-pro-type-member-init)
-  const std::span<Underway> all = std::span(group).first(keys.size());
-  const auto answer_of_base = [&](size_t i) __attribute__((always_inline)) {
-    std::string_view value;
-    const Found found = AnswerOfBase(all[i], keys[i], &value);
-    Answer(found, keys[i], value, &results[i]);
-  };
-  for (size_t i = 0; i < all.size(); ++i) SetOut<kChanges>(from, keys[i], &all[i]);
-  for (size_t i = 0; i < all.size(); ++i) FindSlot(keys[i], &all[i]);
-  if constexpr (!kChanges) {
-    for (const Underway& underway : all) FetchRecord(underway);
-    for (size_t i = 0; i < all.size(); ++i) answer_of_base(i);
-  } else {
-    const Sorted sorted(from, all);
-    for (const uint8_t i : sorted.changed()) from.PrefetchWords(all[i].hash);
-    for (const uint8_t i : sorted.unchanged()) FetchRecord(all[i]);
-    std::array<Generation::Candidate, kGroup> candidates;
-    for (const uint8_t i : sorted.changed()) {
-      candidates[i] = from.CandidateOf(all[i].hash);
-      if (candidates[i].set != nullptr) {
-        candidates[i].set->PrefetchChange(candidates[i].location);
-      } else {
-        FetchRecord(all[i]);
-      }
-    }
-    for (const uint8_t i : sorted.unchanged()) answer_of_base(i);
-    for (const uint8_t i : sorted.changed()) {
+  constexpr size_t kRing = std::bit_ceil(kAnswer + 1);
+  std::array<Underway, kRing> ring;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+  const auto at = [&](size_t i)
+                      __attribute__((always_inline)) -> Underway& { return ring[i % kRing]; };
+  const size_t count = keys.size();
+  for (size_t i = 0; i < count + kAnswer; ++i) {
+    // What lies before the first key is, without a sign, behind the last one.
+    const size_t located = i - kLocate;
+    const size_t fetched = i - kFetch;
+    const size_t answered = i - kAnswer;
+    if (i < count) SetOut<kChanges>(from, keys[i], &at(i));
+    if (located < count) Locate<kChanges>(from, keys[located], &at(located));
+    if (fetched < count) Fetch<kChanges>(from, &at(fetched));
+    if (answered < count) {
+      const std::string_view key = keys[answered];
       std::string_view value;
-      const Found found = AnswerOfChanged(from, all[i], candidates[i], keys[i], limit, &value);
-      Answer(found, keys[i], value, &results[i]);
+      const Found found = kChanges && at(answered).may_be_changed
+                              ? AnswerOfChanges(from, at(answered), key, limit, &value)
+                              : AnswerOfBase(at(answered), key, &value);
+      Answer(found, key, value, &results[answered]);
     }
   }
 }
@@ -212,15 +198,10 @@ Status SharedMap::Reader::MultiGet(std::span<const std::string_view> keys,
     }
   }
   BASALT_RETURN_IF_ERROR(state_->Follow());
-  while (!keys.empty()) {
-    const size_t count = std::min(keys.size(), shared_map::kGroup);
-    if (state_->generation->MayHaveChanges()) {
-      state_->GetGroup<true>(keys.first(count), results.first(count));
-    } else {
-      state_->GetGroup<false>(keys.first(count), results.first(count));
-    }
-    keys = keys.subspan(count);
-    results = results.subspan(count);
+  if (state_->generation->MayHaveChanges()) {
+    state_->GetMany<true>(keys, results);
+  } else {
+    state_->GetMany<false>(keys, results);
   }
   return Status();
 }

@@ -34,8 +34,8 @@ struct ReaderState {
   Result<std::optional<SharedMap::View>> Get(std::string_view key);
   /// `results` are without a value and without an error. `kChanges`: there may be changes.
   template <bool kChanges>
-  void GetGroup(std::span<const std::string_view> keys,
-                std::span<Result<std::optional<SharedMap::View>>> results);
+  void GetMany(std::span<const std::string_view> keys,
+               std::span<Result<std::optional<SharedMap::View>>> results);
   /// What was found of a key into its result, which is without a value and without an error.
   void Answer(Found found, std::string_view key, std::string_view value,
               Result<std::optional<SharedMap::View>>* result);
