@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
@@ -75,16 +76,25 @@ class WriteWindow {
   /// written to them bring them into the page cache in large pieces, where the file system has
   /// such, and then they are mapped: a quarter of what it costs to have each made by the fault that
   /// maps it. Should a call fail, faults will do.
+  ///
+  /// A piece is synced as a whole, so that pieces are as small as what is written between syncs.
   void MakeReady(int descriptor, uint64_t offset, size_t bytes) noexcept {
     constexpr uint64_t kAheadMax = uint64_t{256} << 10;
     const uint64_t end = offset + bytes;
     if (end <= ready_end_) return;
-    const uint64_t ahead = std::clamp(end - begin_, kPageBytes, kAheadMax);
+    if (const uint64_t syncs = syncs_.load(std::memory_order_relaxed); syncs != syncs_seen_) {
+      syncs_seen_ = syncs;
+      synced_end_ = offset;
+    }
+    const uint64_t ahead = std::clamp(end - synced_end_, kPageBytes, kAheadMax);
     const uint64_t to = std::min(begin_ + size_, (end + ahead) / kPageBytes * kPageBytes);
     WriteZeros(descriptor, std::max(offset, ready_end_), to);
     madvise(At(ready_end_), to - ready_end_, MADV_POPULATE_WRITE);
     ready_end_ = to;
   }
+
+  /// By any thread.
+  void CountSync() noexcept { syncs_.fetch_add(1, std::memory_order_relaxed); }
 
   /// Moves to a stretch that begins with the page of `offset`, holds `bytes` from there, and is
   /// `chunk_bytes` long if possible. False: the space cannot be had; nothing is mapped then.
@@ -103,6 +113,7 @@ class WriteWindow {
     begin_ = begin;
     size_ = size;
     ready_end_ = begin;
+    synced_end_ = std::max(synced_end_, begin);
     return true;
   }
 
@@ -135,6 +146,9 @@ class WriteWindow {
   uint64_t begin_ = 0;
   uint64_t size_ = 0;
   uint64_t ready_end_ = 0;
+  uint64_t synced_end_ = 0;  // Where the first pages were made, or the first ones since a sync.
+  uint64_t syncs_seen_ = 0;
+  std::atomic<uint64_t> syncs_{0};
 };
 
 class PosixFile final : public File {
@@ -206,7 +220,10 @@ class PosixFile final : public File {
     return 0;
   }
 
-  int DoSync() override { return ErrorOf(fdatasync(descriptor_)); }
+  int DoSync() override {
+    window_.CountSync();
+    return ErrorOf(fdatasync(descriptor_));
+  }
 
   int DoTruncate(uint64_t size) override {
     return ErrorOf(ftruncate(descriptor_, static_cast<off_t>(size)));
