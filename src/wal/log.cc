@@ -362,6 +362,7 @@ Status Log::Close() {
 Status Log::CloseOnce(Lock& lock) {
   while (front_ != nullptr || writing_.load(std::memory_order_relaxed)) WaitForProgress(lock);
   BASALT_RETURN_IF_ERROR(SyncLocked(lock, last_lsn()));
+  if (!lock.owns_lock()) lock.lock();
   if (current_ == nullptr && start_.closed_cleanly) return {};
   Group* const group = OpenGroup(Group::StagedBytes(0));
   group->Append({.lsn = last_lsn(), .durable_lsn = last_lsn(), .type = LogRecordType::kClose});

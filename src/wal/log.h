@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -182,11 +183,13 @@ class Log {
   void WaitForProgress(Lock& lock);
   void ReleaseLocked(Group* group);
   Status CloseOnce(Lock& lock);
+  /// May give the lock back.
   Status SyncLocked(Lock& lock, Lsn lsn);
   /// The last LSN of the files that block a sync of `lsn` until tables hold it; 0: none. Lowers
   /// `target` below the first blocked file behind `lsn`.
   Lsn BlockedThrough(Lsn lsn, Lsn* target) const;
   Status FlushBlocked(Lock& lock, Lsn blocked);
+  void GatherSharers(Lock& lock);
   Status LeadSyncRound(Lock& lock, Lsn target);
   void RaiseFlushed(Lsn lsn);
   void DropUselessHandles(Lsn flushed);
@@ -228,6 +231,11 @@ class Log {
   std::shared_ptr<LogFile> current_;  ///< The last one that records went to; null before the first.
   std::shared_ptr<SyncRound> round_;  ///< The syncs under way; null: none.
   std::condition_variable round_done_;
+  uint64_t rounds_ = 0;                   ///< Begun.
+  std::atomic<uint32_t> syncing_{0};      ///< Threads in Sync.
+  uint32_t sharers_ = 0;                  ///< Threads in Sync when the last round ended.
+  uint32_t gathered_ = 0;                 ///< Threads that have come to begin the next one.
+  std::chrono::nanoseconds patience_{0};  ///< How long they wait for the others.
 
   bool closed_ = false;
   Status close_status_;

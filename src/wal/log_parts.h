@@ -98,11 +98,11 @@ struct Log::LogFile {
   }
 };
 
-/// One round of syncs, shared by those who wait for it.
+/// One round of syncs, shared by those who wait for it. `done` publishes the rest.
 struct Log::SyncRound {
   Lsn target = 0;  ///< Everything up to here is durable when the round ends well.
-  bool done = false;
   Status status;
+  std::atomic<int> done{0};
 };
 
 }  // namespace basalt::wal

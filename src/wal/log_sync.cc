@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 
 #include "base/check.h"
 #include "wal/log.h"
@@ -7,6 +8,25 @@
 // Syncs, and what they allow: forgetting and removing files.
 
 namespace basalt::wal {
+namespace {
+
+constexpr std::chrono::milliseconds kPatienceMax{1};
+
+/// Counts a thread while it is in a function.
+class Counted {
+ public:
+  explicit Counted(std::atomic<uint32_t>* count) noexcept : count_(count) {
+    count_->fetch_add(1, std::memory_order_relaxed);
+  }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  ~Counted() { count_->fetch_sub(1, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint32_t>* const count_;
+};
+
+}  // namespace
 
 Status Log::Sync(Lsn lsn) {
   Lock lock(mutex_);
@@ -14,6 +34,8 @@ Status Log::Sync(Lsn lsn) {
 }
 
 Status Log::SyncLocked(Lock& lock, Lsn lsn) {
+  const Counted counted(&syncing_);
+  bool has_gathered = false;
   for (;;) {
     lsn = std::min(lsn, last_lsn());  // Those above failed to be written.
     if (lsn <= durable_lsn()) return {};
@@ -24,12 +46,18 @@ Status Log::SyncLocked(Lock& lock, Lsn lsn) {
     Lsn target = written_lsn_;
     if (const Lsn blocked = BlockedThrough(lsn, &target); blocked > 0) {
       BASALT_RETURN_IF_ERROR(FlushBlocked(lock, blocked));
+    } else if (round_ == nullptr && !has_gathered && ++gathered_ < sharers_) {
+      has_gathered = true;
+      GatherSharers(lock);
     } else if (round_ == nullptr) {
       BASALT_RETURN_IF_ERROR(LeadSyncRound(lock, target));
     } else {
+      // Without the lock, which all who wait would take when the round ends, one by one.
       const std::shared_ptr<SyncRound> round = round_;
-      while (!round->done) round_done_.wait(lock);
-      if (lsn <= round->target && !round->status.ok()) return round->status;
+      lock.unlock();
+      round->done.wait(0, std::memory_order_acquire);
+      if (lsn <= round->target) return round->status;
+      lock.lock();
     }
   }
 }
@@ -63,6 +91,14 @@ Status Log::FlushBlocked(Lock& lock, Lsn blocked) {
   return status;
 }
 
+// Who shared the last round is about to come with its next record: whoever began a round at once
+// would sync its own record alone, and the others half as often. The last one to come leads; should
+// one stay away, who has waited long enough does.
+void Log::GatherSharers(Lock& lock) {
+  const uint64_t rounds = rounds_;
+  round_done_.wait_for(lock, patience_, [&] { return rounds_ != rounds; });
+}
+
 Status Log::LeadSyncRound(Lock& lock, Lsn target) {
   struct Unsynced {
     std::shared_ptr<LogFile> file;
@@ -80,8 +116,11 @@ Status Log::LeadSyncRound(Lock& lock, Lsn target) {
   std::vector<std::shared_ptr<io::File>> handles;  // SetFlushed may drop the files' own.
   for (const Unsynced& each : unsynced) handles.push_back(each.file->handle);
   round_ = round;
+  ++rounds_;
+  gathered_ = 0;
   lock.unlock();
 
+  const auto start = std::chrono::steady_clock::now();
   Status status;
   size_t synced = 0;
   for (; synced < handles.size() && status.ok(); ++synced) status = handles[synced]->Sync();
@@ -89,8 +128,11 @@ Status Log::LeadSyncRound(Lock& lock, Lsn target) {
   const bool file_failed = !status.ok();
   if (status.ok() && sync_directory) status = fs_->SyncDirectory(directory_);
   handles.clear();
+  const std::chrono::nanoseconds duration = std::chrono::steady_clock::now() - start;
 
   lock.lock();
+  sharers_ = syncing_.load(std::memory_order_relaxed);
+  patience_ = std::min<std::chrono::nanoseconds>(duration / 4, kPatienceMax);
   syncs_.fetch_add(1, std::memory_order_relaxed);
   for (size_t i = 0; i < synced; ++i) unsynced[i].file->synced_end = unsynced[i].end;
   for (size_t i = 0; i < unsynced.size(); ++i) {
@@ -111,7 +153,8 @@ Status Log::LeadSyncRound(Lock& lock, Lsn target) {
   }
   DropUselessHandles(0);
   round->status = status;
-  round->done = true;
+  round->done.store(1, std::memory_order_release);
+  round->done.notify_all();
   round_ = nullptr;
   round_done_.notify_all();
   return status;
