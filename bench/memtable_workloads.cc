@@ -90,13 +90,17 @@ CacheRequests RequestsFor(const CacheRequests& puts, size_t count, uint32_t put_
   return requests;
 }
 
-/// A subject's store, open for as long as this lives.
+/// A subject's store, open for as long as this lives. What it leaves behind in malloc is tidied up
+/// at its end, and not by who first asks for a larger block: half a million small ones take 0.3 s.
 class OpenStore {
  public:
   OpenStore(MemTableSubject* subject, const StorePlan& plan) : subject_(subject) {
     subject_->Open(plan);
   }
-  ~OpenStore() { subject_->Close(); }
+  ~OpenStore() {
+    subject_->Close();
+    malloc_trim(0);
+  }
   OpenStore(const OpenStore&) = delete;
   OpenStore& operator=(const OpenStore&) = delete;
 
