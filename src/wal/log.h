@@ -20,10 +20,10 @@
 //
 //   Stage (any thread)       Wait: one leads                     Sync: one leads
 //   ------------------       ------------------------------      -----------------------------
-//   write the record, if     take the front group; without       without the lock: sync every
-//   that is a copy into      the lock: frame its records, one    unsynced file, oldest first,
-//   memory; else copy it     write() at the file's end; with     then the directory
-//   into the staging         it: publish, wake its waiters
+//   write the record, if     take the front group; without       wait a little for who shared
+//   that is a copy into      the lock: frame its records, one    the last round; without the
+//   memory; else copy it     write() at the file's end; with     lock: sync every unsynced file,
+//   into the staging         it: publish, wake its waiters       oldest first, then the directory
 //   group; next LSN
 //
 // Where a write() is a copy into mapped memory (io::File::WriteThroughMemory), a record is framed
