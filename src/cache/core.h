@@ -106,6 +106,9 @@ struct HandedOut {
   }
 };
 
+/// Of everything that finds no memory. Made ahead, because then there may be none for it.
+const Status& NoMemory();
+
 /// What Cache and TypedCache stand on: entries with keys of bytes, and values of bytes or objects.
 ///
 /// Lives until the handle that Create gave and all orphaned entries with pins are gone.
