@@ -112,8 +112,8 @@ class WriteWindow {
     address_ = static_cast<char*>(address);
     begin_ = begin;
     size_ = size;
+    if (ready_end_ == 0) synced_end_ = begin;
     ready_end_ = begin;
-    synced_end_ = std::max(synced_end_, begin);
     return true;
   }
 
@@ -145,8 +145,8 @@ class WriteWindow {
   char* address_ = nullptr;
   uint64_t begin_ = 0;
   uint64_t size_ = 0;
-  uint64_t ready_end_ = 0;
-  uint64_t synced_end_ = 0;  // Where the first pages were made, or the first ones since a sync.
+  uint64_t ready_end_ = 0;   // 0: no page was ever made ready.
+  uint64_t synced_end_ = 0;  // Where pages were first made ready, or first since a sync.
   uint64_t syncs_seen_ = 0;
   std::atomic<uint64_t> syncs_{0};
 };
