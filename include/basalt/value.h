@@ -73,32 +73,49 @@ class Value {
   }
   Value(Pin* pin, size_t size) noexcept : size_(size), pin_(pin) {}
   static Value CopyToHeap(std::string_view bytes);
-  /// memcpy without a call, by two loads that may overlap.
+  /// memcpy without a call, which fills the last eight bytes up with zeros. Where it stores does not
+  /// depend on the size: that is often still on its way from memory, and until a processor knows
+  /// where a store goes it holds back much of what loads after it. And whoever reads a word of the
+  /// copy finds it in one store, so that it is forwarded to them.
   [[gnu::always_inline]] static void CopyShort(char* to, const char* from, size_t size) noexcept {
-    if (size < 4) {
-      if (size >= 2) CopyEnds<uint16_t>(to, from, size);
-      if (size == 1) *to = *from;
-    } else if (size < 8) {
-      CopyEnds<uint32_t>(to, from, size);
-    } else if (size <= 16) {
-      CopyEnds<uint64_t>(to, from, size);
-    } else {
-      for (; size > 32; size -= 16, from += 16, to += 16) {
-        CopyEnds<SixteenBytes>(to, from, 16);
-      }
-      CopyEnds<SixteenBytes>(to, from, size);
+    if (size < 8) {
+      Store(to, ShortWord(from, size));
+      return;
     }
+    const uint64_t last = Load<uint64_t>(from + size - 8);
+    for (; size > 16; size -= 16, from += 16, to += 16) {
+      Store(to, Load<SixteenBytes>(from));
+      asm("" : "+r"(to));  // Or it is computed from the size after all.
+    }
+    if (size > 8) {
+      Store(to, Load<uint64_t>(from));
+      to += 8;
+      size -= 8;
+    }
+    Store(to, last >> (64 - 8 * size));
+  }
+  /// Less than 8 bytes and zeros.
+  static uint64_t ShortWord(const char* from, size_t size) noexcept {
+    if (size >= 4) {
+      const uint64_t last = Load<uint32_t>(from + size - 4);
+      return Load<uint32_t>(from) | last << (8 * size - 32);
+    }
+    if (size >= 2) {
+      const uint64_t last = Load<uint16_t>(from + size - 2);
+      return Load<uint16_t>(from) | last << (8 * size - 16);
+    }
+    return size == 0 ? 0 : Load<uint8_t>(from);
   }
   using SixteenBytes [[gnu::vector_size(16)]] = char;
-  /// `size` is that of a Word or up to twice as much.
   template <class Word>
-  static void CopyEnds(char* to, const char* from, size_t size) noexcept {
-    Word first;
-    Word last;
-    __builtin_memcpy(&first, from, sizeof first);
-    __builtin_memcpy(&last, from + size - sizeof last, sizeof last);
-    __builtin_memcpy(to, &first, sizeof first);
-    __builtin_memcpy(to + size - sizeof last, &last, sizeof last);
+  static Word Load(const char* from) noexcept {
+    Word word;
+    __builtin_memcpy(&word, from, sizeof word);
+    return word;
+  }
+  template <class Word>
+  static void Store(char* to, Word word) noexcept {
+    __builtin_memcpy(to, &word, sizeof word);
   }
   void Reset() noexcept {
     if (pin_ != nullptr) pin_->release(pin_);
