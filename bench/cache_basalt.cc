@@ -12,7 +12,7 @@ void Check(const Status& status, std::string_view what) {
   if (!status.ok()) Fail(what, status.ToString());
 }
 
-class BasaltCache final : public CacheSubject {
+class BasaltCache final : public DirectSubject<BasaltCache> {
  public:
   std::string name() const override { return "basalt"; }
   std::string description() const override { return "default options but the capacity"; }

@@ -49,23 +49,21 @@ struct CrewResult {
   }
 };
 
-/// One thread's part of a crew's work. `operation(span of CrewPlan::group requests)` gives how many
-/// of them it found.
-template <class Operation>
+/// One thread's part of a crew's work. `serve(span of some times CrewPlan::group requests)` gives
+/// how many of them it found.
+template <class Serve>
 class alignas(64) CrewMember {
  public:
-  void Run(std::span<const CacheRequest> part, const CrewPlan& plan, const Operation& operation) {
-    uint32_t until_sample = 1;
-    for (size_t i = 0; i + plan.group <= part.size(); i += plan.group) {
-      const std::span<const CacheRequest> group = part.subspan(i, plan.group);
-      if (--until_sample > 0) {
-        hits_ += operation(group);
-        continue;
-      }
-      until_sample = plan.sample_every;
+  void Run(std::span<const CacheRequest> part, const CrewPlan& plan, const Serve& serve) {
+    const size_t untimed = (plan.sample_every - 1) * plan.group;
+    while (!part.empty()) {
       const uint64_t before = TicksBefore();
-      hits_ += operation(group);
+      hits_ += serve(part.first(plan.group));
       samples_ticks_.Record(TicksAfter() - before);
+      part = part.subspan(plan.group);
+      const size_t count = std::min(untimed, part.size());
+      if (count > 0) hits_ += serve(part.first(count));
+      part = part.subspan(count);
     }
   }
   void AddTo(CrewResult* result) const {
@@ -78,12 +76,12 @@ class alignas(64) CrewMember {
   base::Histogram samples_ticks_;
 };
 
-template <class Operation>
-CrewResult RunCrew(std::span<const CacheRequest> requests, const CrewPlan& plan,
-                   const Operation& operation) {
+template <class Serve>
+CrewResult RunCrewByRuns(std::span<const CacheRequest> requests, const CrewPlan& plan,
+                         const Serve& serve) {
   const auto threads = static_cast<size_t>(plan.threads);
   const size_t share = requests.size() / threads / plan.group * plan.group;
-  std::vector<CrewMember<Operation>> members(threads);
+  std::vector<CrewMember<Serve>> members(threads);
   std::latch ready(plan.threads);
   std::latch released(1);
   std::vector<std::thread> workers;
@@ -91,7 +89,7 @@ CrewResult RunCrew(std::span<const CacheRequest> requests, const CrewPlan& plan,
     workers.emplace_back([&, i] {
       ready.count_down();
       released.wait();
-      members[i].Run(requests.subspan(i * share, share), plan, operation);
+      members[i].Run(requests.subspan(i * share, share), plan, serve);
     });
   }
 
@@ -104,8 +102,19 @@ CrewResult RunCrew(std::span<const CacheRequest> requests, const CrewPlan& plan,
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result.cpu_seconds = CpuSeconds() - cpu_before;
   result.requests = share * threads;
-  for (const CrewMember<Operation>& member : members) member.AddTo(&result);
+  for (const CrewMember<Serve>& member : members) member.AddTo(&result);
   return result;
+}
+
+/// The same with `operation(span of CrewPlan::group requests)`.
+template <class Operation>
+CrewResult RunCrew(std::span<const CacheRequest> requests, const CrewPlan& plan,
+                   const Operation& operation) {
+  return RunCrewByRuns(requests, plan, [&](std::span<const CacheRequest> run) {
+    uint64_t hits = 0;
+    for (; !run.empty(); run = run.subspan(plan.group)) hits += operation(run.first(plan.group));
+    return hits;
+  });
 }
 
 }  // namespace basalt::bench

@@ -7,7 +7,7 @@
 namespace basalt::bench {
 namespace {
 
-class CuckooMap final : public CacheSubject {
+class CuckooMap final : public DirectSubject<CuckooMap> {
  public:
   std::string name() const override { return "libcuckoo"; }
   std::string description() const override { return "cuckoohash_map<std::string, std::string>"; }

@@ -38,7 +38,8 @@ void FreeBlock(const rocksdb::Slice&, void* block) { std::free(block); }
 rocksdb::Slice ToSlice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
 
 /// What both have in common; they differ in how they take keys.
-class RocksDbCache : public CacheSubject {
+template <class Subject>
+class RocksDbCache : public DirectSubject<Subject> {
  public:
   bool evicts() const override { return true; }
 
@@ -59,7 +60,7 @@ class RocksDbCache : public CacheSubject {
   bool Lookup(std::string_view key) {
     rocksdb::Cache::Handle* const handle = cache_->Lookup(ToSlice(key));
     if (handle == nullptr) return false;
-    Touch(ValueIn(cache_->Value(handle)));
+    CacheSubject::Touch(ValueIn(cache_->Value(handle)));
     cache_->Release(handle);
     return true;
   }
@@ -67,13 +68,13 @@ class RocksDbCache : public CacheSubject {
     char* const block = MakeBlock(value);
     const rocksdb::Status status =
         cache_->Insert(ToSlice(key), block, malloc_usable_size(block), FreeBlock);
-    if (!status.ok()) Fail("put into " + name(), status.ToString());
+    if (!status.ok()) Fail("put into " + this->name(), status.ToString());
   }
 
   std::shared_ptr<rocksdb::Cache> cache_;
 };
 
-class LruCache final : public RocksDbCache {
+class LruCache final : public RocksDbCache<LruCache> {
  public:
   std::string name() const override { return "lru"; }
   std::string description() const override {
@@ -91,7 +92,7 @@ class LruCache final : public RocksDbCache {
 
 /// Its keys are of 16 bytes, its table does not grow, and inserting a key that is there changes
 /// nothing: what overwrites erases first.
-class HyperClockCache final : public RocksDbCache {
+class HyperClockCache final : public RocksDbCache<HyperClockCache> {
  public:
   std::string name() const override { return "hyperclock"; }
   std::string description() const override {

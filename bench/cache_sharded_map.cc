@@ -115,7 +115,7 @@ class alignas(64) Shard {
   uint64_t capacity_bytes_ = 0;
 };
 
-class ShardedMap final : public CacheSubject {
+class ShardedMap final : public DirectSubject<ShardedMap> {
  public:
   std::string name() const override { return "sharded_map"; }
   std::string description() const override {

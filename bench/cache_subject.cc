@@ -6,7 +6,7 @@ namespace basalt::bench {
 namespace {
 
 /// Does nothing: its figures are what the harness costs the others.
-class NoopCache final : public CacheSubject {
+class NoopCache final : public DirectSubject<NoopCache> {
  public:
   std::string name() const override { return "noop"; }
   std::string description() const override { return "does nothing: the cost of the harness"; }

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "bench/cache_requests.h"
 #include "bench/text.h"
@@ -62,6 +63,10 @@ class CacheSubject {
   virtual void Put(const CacheKey& key, std::string_view value) = 0;
   /// After a get that missed. What finds no room is not kept.
   virtual void Fill(const CacheKey& key, std::string_view value) { Put(key, value); }
+  /// Gets, and puts of `value`, as the requests say; how many gets found their key.
+  virtual uint64_t Serve(std::span<const CacheRequest> requests, std::string_view value) = 0;
+  /// Gets, and a Fill after each that missed; how many found their key.
+  virtual uint64_t ServeThrough(std::span<const CacheRequest> requests, std::string_view value) = 0;
   virtual void PutExpiring(const CacheKey& key, std::string_view value,
                            std::chrono::milliseconds ttl);
   /// Looks up kBatch keys at once; how many are present.
@@ -81,6 +86,40 @@ class CacheSubject {
   static void Touch(std::string_view value) noexcept {
     if (value.empty()) return;
     asm volatile("" : : "r"(value.front()), "r"(value.back()));
+  }
+};
+
+/// What a subject derives from: loops whose calls of it are direct, as a program's are.
+template <class Subject>
+class DirectSubject : public CacheSubject {
+ public:
+  uint64_t Serve(std::span<const CacheRequest> requests, std::string_view value) final {
+    uint64_t hits = 0;
+    for (const CacheRequest& request : requests) {
+      if (request.is_put) {
+        self()->Put(request.key, value);
+      } else {
+        hits += self()->Get(request.key) ? 1 : 0;
+      }
+    }
+    return hits;
+  }
+  uint64_t ServeThrough(std::span<const CacheRequest> requests, std::string_view value) final {
+    uint64_t hits = 0;
+    for (const CacheRequest& request : requests) {
+      if (self()->Get(request.key)) {
+        ++hits;
+      } else {
+        self()->Fill(request.key, value);
+      }
+    }
+    return hits;
+  }
+
+ private:
+  Subject* self() noexcept {
+    static_assert(std::is_final_v<Subject>, "or its calls would be virtual");
+    return static_cast<Subject*>(this);
   }
 };
 

@@ -15,7 +15,7 @@ struct HashCompare {
   bool equal(std::string_view a, std::string_view b) const { return a == b; }
 };
 
-class TbbMap final : public CacheSubject {
+class TbbMap final : public DirectSubject<TbbMap> {
  public:
   std::string name() const override { return "tbb"; }
   std::string description() const override {

@@ -82,25 +82,18 @@ void ExpectHits(const std::string& what, uint64_t found, uint64_t put) {
 
 /// Gets and puts as the requests say.
 CrewResult Serve(CacheSubject* subject, const CacheRequests& requests, int threads) {
-  return RunCrew(requests, {.threads = threads},
-                 [subject](std::span<const CacheRequest> group) -> uint64_t {
-                   const CacheRequest& request = group.front();
-                   if (!request.is_put) return subject->Get(request.key) ? 1 : 0;
-                   subject->Put(request.key, kValue);
-                   return 0;
-                 });
+  return RunCrewByRuns(
+      requests, {.threads = threads},
+      [subject](std::span<const CacheRequest> run) { return subject->Serve(run, kValue); });
 }
 
 /// Gets, and a put after each that misses.
 CrewResult ServeThrough(CacheSubject* subject, std::span<const CacheRequest> requests,
                         std::string_view value, int threads) {
-  return RunCrew(requests, {.threads = threads},
-                 [subject, value](std::span<const CacheRequest> group) -> uint64_t {
-                   const CacheRequest& request = group.front();
-                   if (subject->Get(request.key)) return 1;
-                   subject->Fill(request.key, value);
-                   return 0;
-                 });
+  return RunCrewByRuns(requests, {.threads = threads},
+                       [subject, value](std::span<const CacheRequest> run) {
+                         return subject->ServeThrough(run, value);
+                       });
 }
 
 /// The part of the requests from `warm_up` on that an exact LRU of so many entries would hit,
