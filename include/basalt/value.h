@@ -73,10 +73,10 @@ class Value {
   }
   Value(Pin* pin, size_t size) noexcept : size_(size), pin_(pin) {}
   static Value CopyToHeap(std::string_view bytes);
-  /// memcpy without a call, which fills the last eight bytes up with zeros. Where it stores does not
-  /// depend on the size: that is often still on its way from memory, and until a processor knows
-  /// where a store goes it holds back much of what loads after it. And whoever reads a word of the
-  /// copy finds it in one store, so that it is forwarded to them.
+  /// memcpy without a call, which fills the last eight bytes up with zeros. Where it stores does
+  /// not depend on the size: that is often still on its way from memory, and until a processor
+  /// knows where a store goes it holds back much of what loads after it. And whoever reads a word
+  /// of the copy finds it in one store, so that it is forwarded to them.
   [[gnu::always_inline]] static void CopyShort(char* to, const char* from, size_t size) noexcept {
     if (size < 8) {
       Store(to, ShortWord(from, size));

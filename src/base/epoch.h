@@ -405,7 +405,16 @@ class QuickEpochGuard {
   /// Of the thread's slot; not when empty.
   uint32_t thread_number() const noexcept { return slot_->number(); }
 
+  /// Leaves leaving to Resume, in a function that is called next: so nothing is left to be done
+  /// after its call.
+  void Suspend() noexcept { slot_ = nullptr; }
+  static QuickEpochGuard Resume() noexcept {
+    return QuickEpochGuard(internal::thread_epoch_slot.quick_slot);
+  }
+
  private:
+  explicit QuickEpochGuard(EpochDomain::Slot* slot) noexcept : slot_(slot) {}
+
   EpochDomain::Slot* slot_;
 };
 

@@ -72,8 +72,8 @@ Result<bool> Cache::Replace(std::string_view key, std::string_view value,
 
 cache::CacheCore& cache::CoreOf(const Cache& cache) noexcept { return *cache.core_; }
 
-MaybeValue Cache::Get(std::string_view key) { return core_->Get(key, true); }
-MaybeValue Cache::Peek(std::string_view key) const { return core_->Get(key, false); }
+MaybeValue Cache::Get(std::string_view key) { return core_->Get<true>(key); }
+MaybeValue Cache::Peek(std::string_view key) const { return core_->Get<false>(key); }
 
 Status Cache::MultiGet(std::span<const std::string_view> keys, std::span<MaybeValue> values) {
   return core_->MultiGet(keys, values);

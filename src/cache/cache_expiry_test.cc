@@ -42,7 +42,7 @@ TEST(CacheExpiry, EveryKindOfReadAndWriteSeesIt) {
     cache.AdvanceMillis(5);
   };
   put_and_pass();
-  EXPECT_FALSE(cache->Get("key", false));
+  EXPECT_FALSE(cache->Get<false>("key"));
   put_and_pass();
   ASSERT_TRUE(cache->MultiGet(keys, values).ok());
   EXPECT_FALSE(values[0]);
@@ -87,7 +87,7 @@ TEST(CacheExpiry, TouchExtendsShortensSetsAndRemovesIt) {
   EXPECT_TRUE(cache.Touch("shortened", 500));
   EXPECT_TRUE(cache.Touch("removed", 0));
   EXPECT_TRUE(cache.Touch("set", 700));
-  const auto alive = [&](std::string_view key) { return cache->Get(key, false).has_value(); };
+  const auto alive = [&](std::string_view key) { return cache->Get<false>(key).has_value(); };
   cache.AdvanceMillis(499);
   EXPECT_TRUE(alive("shortened"));
   cache.AdvanceMillis(1);
@@ -232,7 +232,7 @@ TEST(CacheExpiry, ExpiredEntriesMakeRoomInAFullCache) {
   EXPECT_GT(cache->GetStats().expired, 1000u);
   int lost = 0;
   for (int i = 0; i < 1000; ++i) {
-    if (!cache->Get("new" + std::to_string(i), false)) ++lost;
+    if (!cache->Get<false>("new" + std::to_string(i))) ++lost;
   }
   EXPECT_LT(lost, 50) << "what is alive goes only where its buckets are full";
 }

@@ -133,7 +133,7 @@ class ModelRun {
     return value->ToString();
   }
   bool IsThere() {
-    const bool is_there = cache_->Get(key_, false).has_value();
+    const bool is_there = cache_->Get<false>(key_).has_value();
     if (!is_there && !setting_.is_ample) model_.Erase(key_);
     return is_there;
   }
@@ -163,9 +163,11 @@ class ModelRun {
           << "step " << step_;
     }
     if (*put) model_.Put(key_, value, DeadlineOf(ttl_ms));
-    Agree(Text(cache_->Get(key_, false)));
+    Agree(Text(cache_->Get<false>(key_)));
   }
-  void Get(bool counts) { Agree(Text(cache_->Get(key_, counts))); }
+  void Get(bool counts) {
+    Agree(Text(counts ? cache_->Get<true>(key_) : cache_->Get<false>(key_)));
+  }
   void MultiGet() {
     std::vector<std::string> keys;
     for (uint64_t i = random_.Below(40); i > 0; --i) {
@@ -216,7 +218,7 @@ class ModelRun {
     const Model::Item* const before = Expected();
     if (kind == 1) model_.Erase(key_);
     if (kind > 1) model_.Put(key_, value, before == nullptr ? 0 : before->deadline_ms);
-    Agree(Text(cache_->Get(key_, false)));
+    Agree(Text(cache_->Get<false>(key_)));
   }
   void Clear() {
     cache_->Clear();

@@ -22,7 +22,7 @@ const Status& NoMemory() {
 namespace {
 
 constexpr uint64_t kCapacityMin = uint64_t{64} << 10;
-constexpr uint32_t kShardsMax = 128;
+constexpr uint32_t kShardsMax = uint32_t{1} << Index::kShardBitsMax;
 constexpr uint32_t kShardsDerivedMax = 64;
 constexpr uint64_t kShardBytes = uint64_t{2} << 20;
 /// What is evicted is free only some time later; so much of it may be on its way.
@@ -92,11 +92,10 @@ CacheCore::CacheCore(CacheOptions options, void (*destroy)(void*) noexcept, io::
               .notifies = static_cast<bool>(options_.on_remove),
               .destroy = destroy,
               .hash_seed = base::RandomSeed(),
-              .shard_bits = std::countr_zero(shards),
               .retired_bytes_max =
                   std::max<uint64_t>(options_.capacity_bytes / shards / 8, uint64_t{16} << 10),
               .headroom_bytes = options_.capacity_bytes / kHeadroomShare},
-      shard_shift_(63 - common_.shard_bits) {}
+      shard_mask_(shards - 1) {}
 
 CacheCore::~CacheCore() = default;
 
@@ -192,24 +191,56 @@ struct ValueOf {
 
 }  // namespace
 
-// Apart from Get, which would else save more registers.
-MaybeValue CacheCore::GetShort(std::string_view key, bool counts) noexcept {
-  return GetQuickly<4, 8>(key, counts);
+template <bool kCounts>
+MaybeValue CacheCore::GetOther(std::string_view key) noexcept {
+  if (key.size() >= 4 && key.size() <= 8) return GetQuickly<kCounts, 4, 8>(key);
+  return GetSlowly<kCounts>(key);
+}
+
+template <bool kCounts>
+MaybeValue CacheCore::GetAtGlance(std::string_view key, uint64_t word,
+                                  std::atomic<uint8_t>* frequency) noexcept {
+  {
+    const auto guard = base::QuickEpochGuard::Resume();
+    HandedOut out;
+    if (HandOut(word, key, &out)) {
+      if (kCounts) CountHit(guard.thread_number(), frequency);
+      return MaybeValue(std::in_place, out);
+    }
+  }
+  return GetSlowly<kCounts>(key);
 }
 
 // Returned as it is made: an optional that is filled later is set to zeros first.
-MaybeValue CacheCore::GetSlowly(std::string_view key, bool counts) noexcept {
+template <bool kCounts>
+MaybeValue CacheCore::GetSlowly(std::string_view key) noexcept {
   const uint64_t hash = HashOf(key);
   Shard& shard = ShardOf(hash);
   try {
     const base::EpochGuard guard;
-    const Index::Found found = FindAlive(shard, hash, key, counts);
-    if (counts) Count(guard.thread_number(), found ? 1 : 0, found ? 0 : 1);
+    const Index::Found found = FindAlive(shard, hash, key, kCounts);
+    if (kCounts) Count(guard.thread_number(), found ? 1 : 0, found ? 0 : 1);
     if (!found) return std::nullopt;
     return MaybeValue(std::in_place, ValueOf{shard, found.entry()});
   } catch (const std::bad_alloc&) {
     return std::nullopt;  // A cache may always miss.
   }
+}
+
+// Get is inline in cache.cc, and calls these.
+template MaybeValue CacheCore::GetOther<true>(std::string_view) noexcept;
+template MaybeValue CacheCore::GetOther<false>(std::string_view) noexcept;
+template MaybeValue CacheCore::GetAtGlance<true>(std::string_view, uint64_t,
+                                                 std::atomic<uint8_t>*) noexcept;
+template MaybeValue CacheCore::GetAtGlance<false>(std::string_view, uint64_t,
+                                                  std::atomic<uint8_t>*) noexcept;
+template MaybeValue CacheCore::GetSlowly<true>(std::string_view) noexcept;
+template MaybeValue CacheCore::GetSlowly<false>(std::string_view) noexcept;
+
+void CacheCore::CountHitLate(std::atomic<uint8_t>* frequency) noexcept {
+  Lookups& common = lookups_.back();
+  Index::Raise(frequency, &common.nowhere);
+  common.hits.fetch_add(1, std::memory_order_relaxed);
 }
 
 Entry* CacheCore::FindCounted(uint64_t hash, std::string_view key, uint32_t thread) noexcept {
@@ -257,7 +288,7 @@ Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<May
       size_t away_count = 0;
       for (size_t i = 0; i < count; ++i) {
         glances[i] = Index::GlanceAt(*homes[i], hashes[i]);
-        __builtin_prefetch(glances[i].candidate, 0, 2);
+        __builtin_prefetch(glances[i].candidate(), 0, 2);
         if (!glances[i].may_be_away()) continue;
         __builtin_prefetch(Index::BuddyOf(homes[i]), 0, 2);
         away[away_count++] = static_cast<uint8_t>(i);
@@ -265,15 +296,16 @@ Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<May
       // Of few keys, but a group has some: one that waited alone would cost as much as all others.
       for (const uint8_t i : std::span(away).first(away_count)) {
         glances[i] = Index::GlanceAway(*homes[i], hashes[i]);
-        __builtin_prefetch(glances[i].candidate, 0, 2);
+        __builtin_prefetch(glances[i].candidate(), 0, 2);
       }
+      std::atomic<uint8_t>* const nowhere = Nowhere(guard.thread_number());
       uint64_t hits = 0;
       for (size_t i = 0; i < count; ++i) {
         const uint64_t hash = hashes[i];
         MaybeValue& value = values[first + i];
         HandedOut out;
-        if (HandOut(glances[i], keys[first + i], hash, &out)) [[likely]] {
-          Index::Raise(glances[i].frequency);
+        if (HandOut(glances[i].word, keys[first + i], &out)) [[likely]] {
+          Index::Raise(glances[i].frequency, nowhere);
           value.emplace(out);
           ++hits;
         } else if (glances[i].is_absent) {

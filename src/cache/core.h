@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -130,8 +131,11 @@ class CacheCore {
   void DropReference() noexcept;
 
   // Reads.
-  /// Inline in its two callers: the way of a hit, a hundred and some instructions, calls nothing.
-  MaybeValue Get(std::string_view key, bool counts) noexcept;
+  /// Inline in its two callers. How long hits take is a matter of how far the processor sees ahead
+  /// from the cache misses of one to those of the next: so the way of the most frequent one is some
+  /// hundred instructions that call nothing, and all else stands elsewhere.
+  template <bool kCounts>
+  MaybeValue Get(std::string_view key) noexcept;
   Status MultiGet(std::span<const std::string_view> keys, std::span<MaybeValue> values);
   /// Calls `visit(Shard*, Entry*)` inside an epoch; it must not throw. See visit.h.
   template <class Visitor>
@@ -177,9 +181,14 @@ class CacheCore {
   struct alignas(64) Lookups {
     std::atomic<uint64_t> hits{0};
     std::atomic<uint64_t> misses{0};
+    std::atomic<uint8_t> nowhere{0};  ///< See Index::Raise.
   };
   /// Threads with a smaller number have one for themselves.
   static constexpr size_t kOwnLookups = 63;
+  /// No one else writes it: a locked instruction is not needed.
+  static void AddToOwn(std::atomic<uint64_t>* counter, uint64_t count) noexcept {
+    counter->store(counter->load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+  }
 
   CacheCore(CacheOptions options, void (*destroy)(void*) noexcept, io::Clock* clock,
             uint32_t shards);
@@ -187,25 +196,43 @@ class CacheCore {
   [[gnu::always_inline]] uint64_t HashOf(std::string_view key) const noexcept {
     return base::HashShort(key, common_.hash_seed);
   }
-  Shard& ShardOf(uint64_t hash) noexcept { return shards_[(hash >> 1) >> shard_shift_]; }
+  Shard& ShardOf(uint64_t hash) noexcept { return shards_[Index::ShardBits(hash) & shard_mask_]; }
   std::span<Shard> shards() noexcept { return {shards_.get(), shards_.get_deleter().count}; }
   /// Get of a key of such a size.
-  template <size_t kKeyBytesMin, size_t kKeyBytesMax>
-  MaybeValue GetQuickly(std::string_view key, bool counts) noexcept;
-  MaybeValue GetShort(std::string_view key, bool counts) noexcept;
+  template <bool kCounts, size_t kKeyBytesMin, size_t kKeyBytesMax>
+  MaybeValue GetQuickly(std::string_view key) noexcept;
+  /// Get of a key of any other size.
+  template <bool kCounts>
+  MaybeValue GetOther(std::string_view key) noexcept;
+  /// The rest of Get after a glance at a slot with the key's tag, inside a suspended guard: of an
+  /// entry that expires or can be pinned, or that is another key's.
+  template <bool kCounts>
+  MaybeValue GetAtGlance(std::string_view key, uint64_t word,
+                         std::atomic<uint8_t>* frequency) noexcept;
   /// Get of what is not in its home bucket, of a longer key, or where the epoch has to be entered
   /// with care.
-  MaybeValue GetSlowly(std::string_view key, bool counts) noexcept;
-  /// Whether the entry is the key's, is alive, and can be handed out at once: a large value could
-  /// be pinned, and is. Inside an epoch.
-  bool HandOut(const Index::Glance& glance, std::string_view key, uint64_t hash,
-               HandedOut* out) noexcept;
+  template <bool kCounts>
+  MaybeValue GetSlowly(std::string_view key) noexcept;
+  /// Whether the slot's entry is the key's, is alive, and can be handed out at once: a large value
+  /// could be pinned, and is. Inside an epoch.
+  bool HandOut(uint64_t word, std::string_view key, HandedOut* out) noexcept;
   /// Of an entry with a deadline. False too: it was unlinked meanwhile.
   bool IsAlive(const Entry& entry) const noexcept;
   /// MultiGet of one of them, where a glance does not do. Inside an epoch.
   bool FindValue(std::string_view key, uint64_t hash, MaybeValue* value);
-  /// Inside the epoch of a guard, whose thread_number this is.
+  // Inside the epoch of a guard, whose thread_number this is.
   void Count(uint32_t thread, uint64_t hits, uint64_t misses) noexcept;
+  /// One hit, of which the slot is told too.
+  void CountHit(uint32_t thread, std::atomic<uint8_t>* frequency) noexcept;
+  void CountHitLate(std::atomic<uint8_t>* frequency) noexcept;
+  /// Null: the thread has come late and has none for itself.
+  Lookups* OwnLookups(uint32_t thread) noexcept {
+    return thread < kOwnLookups ? &lookups_[thread] : nullptr;
+  }
+  /// For Index::Raise: in a line that is about to be written anyway.
+  std::atomic<uint8_t>* Nowhere(uint32_t thread) noexcept {
+    return &lookups_[std::min<size_t>(thread, kOwnLookups)].nowhere;
+  }
   /// The entry of a key, where a glance does not do; null: it has none. Counts. Inside the epoch of
   /// a guard, whose thread_number this is.
   Entry* FindCounted(uint64_t hash, std::string_view key, uint32_t thread) noexcept;
@@ -240,7 +267,7 @@ class CacheCore {
   MemoryBudget budget_;
   const ExpiryClock clock_;
   Common common_;
-  const int shard_shift_;  ///< 63 - shard_bits.
+  const uint32_t shard_mask_;  ///< Of as many shards less one.
   std::unique_ptr<Shard[], FreeShards> shards_;
   std::atomic<uint64_t> references_{1};
   std::atomic<uint64_t> reserved_bytes_{0};
@@ -250,15 +277,15 @@ class CacheCore {
   std::array<Lookups, kOwnLookups + 1> lookups_;
 };
 
-[[gnu::always_inline]] inline bool CacheCore::HandOut(const Index::Glance& glance,
-                                                      std::string_view key, uint64_t hash,
+[[gnu::always_inline]] inline bool CacheCore::HandOut(uint64_t word, std::string_view key,
                                                       HandedOut* out) noexcept {
-  Entry* const entry = glance.candidate;
-  if (entry == nullptr || entry->key_bytes != key.size()) return false;
-  if ((glance.word & Word::kExpires) != 0 && !IsAlive(*entry)) return false;
+  if (!Word::IsLive(word)) return false;
+  Entry* const entry = Index::EntryOf(word);
+  if (entry->key_bytes != key.size()) return false;
+  if ((word & Word::kExpires) != 0 && !IsAlive(*entry)) return false;
   if (entry->has_pin_part()) {
     if (!SameBytes({entry->KeyAt(true), key.size()}, key)) return false;
-    if (!ShardOf(hash).TryPin(entry)) return false;
+    if (!entry->pin_part()->shard->TryPin(entry)) return false;
     *out = {.pin = entry->pin_part(), .bytes = nullptr, .size = entry->value_bytes};
   } else {
     if (!SameBytes({entry->KeyAt(false), key.size()}, key)) return false;
@@ -274,53 +301,63 @@ class CacheCore {
     lookups_.back().misses.fetch_add(misses, std::memory_order_relaxed);
     return;
   }
-  // No one else writes them: a locked instruction is not needed.
   Lookups& own = lookups_[thread];
-  const auto add = [](std::atomic<uint64_t>& counter, uint64_t count) {
-    counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
-  };
-  if (hits != 0) add(own.hits, hits);
-  if (misses != 0) add(own.misses, misses);
+  if (hits != 0) AddToOwn(&own.hits, hits);
+  if (misses != 0) AddToOwn(&own.misses, misses);
 }
 
-template <size_t kKeyBytesMin, size_t kKeyBytesMax>
-[[gnu::always_inline]] inline MaybeValue CacheCore::GetQuickly(std::string_view key,
-                                                               bool counts) noexcept {
+[[gnu::always_inline]] inline void CacheCore::CountHit(uint32_t thread,
+                                                       std::atomic<uint8_t>* frequency) noexcept {
+  Lookups* const own = OwnLookups(thread);
+  if (own == nullptr) [[unlikely]]
+    return CountHitLate(frequency);
+  Index::Raise(frequency, &own->nowhere);
+  AddToOwn(&own->hits, 1);
+}
+
+template <bool kCounts, size_t kKeyBytesMin, size_t kKeyBytesMax>
+[[gnu::always_inline]] inline MaybeValue CacheCore::GetQuickly(std::string_view key) noexcept {
   if (key.size() < kKeyBytesMin || key.size() > kKeyBytesMax) __builtin_unreachable();
-  {
-    const base::QuickEpochGuard guard;
-    if (guard) [[likely]] {
-      const uint64_t hash = HashOf(key);
-      const Index::Glance glance = Index::GlanceAt(ShardOf(hash).index().Home(hash), hash);
-      if (glance.is_absent) {
-        if (counts) Count(guard.thread_number(), 0, 1);
-        return std::nullopt;
-      }
-      HandedOut out;
-      if (HandOut(glance, key, hash, &out)) [[likely]] {
-        if (counts) {
-          Index::Raise(glance.frequency);
-          Count(guard.thread_number(), 1, 0);
-        }
-        return MaybeValue(std::in_place, out);
-      }
-    }
+  base::QuickEpochGuard guard;
+  if (!guard) [[unlikely]]
+    return GetSlowly<kCounts>(key);
+  const uint64_t hash = HashOf(key);
+  const Index::Glance glance = Index::GlanceAt(ShardOf(hash).index().Home(hash), hash);
+  if (glance.is_absent) {
+    if (kCounts) Count(guard.thread_number(), 0, 1);
+    return std::nullopt;
   }
-  return GetSlowly(key, counts);
+  Lookups* const own = OwnLookups(guard.thread_number());
+  if (own == nullptr || !Word::IsLiveForGood(glance.word)) [[unlikely]] {
+    guard.Suspend();
+    return GetAtGlance<kCounts>(key, glance.word, glance.frequency);
+  }
+  // Before it is known that the entry is the key's, which takes a cache miss: a store behind that
+  // would hold back the lookups that follow, and hits take half as long again. One of ten thousand
+  // raises another key, which has the same tag.
+  if (kCounts) Index::Raise(glance.frequency, &own->nowhere);
+  const Entry* const entry = Index::EntryOf(glance.word);
+  if (entry->key_bytes != key.size() || entry->has_pin_part() ||
+      !SameBytes({entry->KeyAt(false), key.size()}, key)) [[unlikely]] {
+    guard.Suspend();
+    return GetAtGlance<kCounts>(key, glance.word, &own->nowhere);
+  }
+  if (kCounts) AddToOwn(&own->hits, 1);
+  return MaybeValue(std::in_place, HandedOut{.pin = nullptr,
+                                             .bytes = entry->ValueAt(key.size(), false),
+                                             .size = entry->value_bytes});
 }
 
-[[gnu::always_inline]] inline MaybeValue CacheCore::Get(std::string_view key,
-                                                        bool counts) noexcept {
+template <bool kCounts>
+[[gnu::always_inline]] inline MaybeValue CacheCore::Get(std::string_view key) noexcept {
   // Where hash and comparison are a few instructions without a branch.
-  if (key.size() > 8 && key.size() <= 16) [[likely]] {
-    return GetQuickly<9, 16>(key, counts);
-  }
-  if (key.size() >= 4 && key.size() <= 8) return GetShort(key, counts);
-  return GetSlowly(key, counts);
+  if (key.size() > 8 && key.size() <= 16) [[likely]]
+    return GetQuickly<kCounts, 9, 16>(key);
+  return GetOther<kCounts>(key);
 }
 
 inline bool CacheCore::IsAt(const Index::Glance& glance, std::string_view key) const noexcept {
-  const Entry* const entry = glance.candidate;
+  const Entry* const entry = glance.candidate();
   return entry != nullptr && entry->key_bytes == key.size() && SameBytes(entry->key(), key) &&
          ((glance.word & Word::kExpires) == 0 || IsAlive(*entry));
 }
@@ -338,9 +375,8 @@ bool CacheCore::Visit(std::string_view key, const Visitor& visit) noexcept {
         return false;
       }
       if (IsAt(glance, key)) [[likely]] {
-        Index::Raise(glance.frequency);
-        Count(guard.thread_number(), 1, 0);
-        visit(&shard, glance.candidate);
+        CountHit(guard.thread_number(), glance.frequency);
+        visit(&shard, glance.candidate());
         return true;
       }
     }
@@ -350,9 +386,8 @@ bool CacheCore::Visit(std::string_view key, const Visitor& visit) noexcept {
     // Most often inside another guard: what lies in its home bucket is found as quickly.
     const Index::Glance glance = Index::GlanceAt(shard.index().Home(hash), hash);
     if (IsAt(glance, key)) [[likely]] {
-      Index::Raise(glance.frequency);
-      Count(guard.thread_number(), 1, 0);
-      visit(&shard, glance.candidate);
+      CountHit(guard.thread_number(), glance.frequency);
+      visit(&shard, glance.candidate());
       return true;
     }
     Entry* const entry = FindCounted(hash, key, guard.thread_number());

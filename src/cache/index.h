@@ -24,13 +24,13 @@
 
 // The index of one shard: an extendible hash table of tagged pointers, read without locks.
 //
-//   directory   2^depth words [segment pointer | its local depth in the low 7 bits]
+//   directory   2^depth words [segment pointer | its local depth in the low 7 bits], depth from 1
 //   segment     64 buckets, 4 KiB, the unit of growth
 //   bucket      64 bytes, one cache line: 8 bytes of counts and 7 slots
 //   counts      away | a frequency for each slot, 0 to 3
 //   slot        tag 16 | pointer 48, of which the low 3 bits are flags
 //
-//   hash        [shard][directory ....................][........ tag][bucket 6]
+//   hash        [directory .......... 28][7][shard 7][......... tag 16][bucket 6]
 //
 // A key's home is one bucket; when that is full it lies in the bucket's buddy, its neighbour in the
 // same 128 bytes. The first count is of the home's keys that are away, so that a lookup looks at
@@ -71,6 +71,9 @@ struct Word {
   static constexpr int kGhostShift = 3;
 
   static constexpr bool IsLive(uint64_t word) noexcept { return (word & kLive) != 0; }
+  static constexpr bool IsLiveForGood(uint64_t word) noexcept {
+    return (word & (kLive | kExpires)) == kLive;
+  }
   static constexpr bool IsGhost(uint64_t word) noexcept {
     return !IsLive(word) && (word & kPointerMask) != 0;
   }
@@ -117,13 +120,12 @@ class BasicIndex {
   /// A place in the order of hashes: the buckets of one segment after another. Stays right when
   /// segments split.
   struct Cursor {
-    uint64_t hash = 0;  ///< Of the segment, without the shard's bits.
+    uint64_t hash = 0;  ///< Of the segment: its first bits, then zeros.
     uint32_t bucket = 0;
   };
 
-  /// `shard_bits`: how many of a hash's high bits are the same for all keys here.
-  BasicIndex(EpochDomain* epochs, MemoryBudget* budget, uint64_t hash_seed, int shard_bits) noexcept
-      : hash_seed_(hash_seed), shard_bits_(shard_bits), budget_(budget), retired_(epochs) {}
+  BasicIndex(EpochDomain* epochs, MemoryBudget* budget, uint64_t hash_seed) noexcept
+      : hash_seed_(hash_seed), budget_(budget), retired_(epochs) {}
   ~BasicIndex();
   BasicIndex(const BasicIndex&) = delete;
   BasicIndex& operator=(const BasicIndex&) = delete;
@@ -132,6 +134,9 @@ class BasicIndex {
   bool Start() noexcept;
 
   uint64_t HashOf(std::string_view key) const noexcept { return base::HashShort(key, hash_seed_); }
+  /// The bits of a hash that an index does not look at, so that they can tell a key's shard.
+  static constexpr int kShardBitsMax = 7;
+  static constexpr uint64_t ShardBits(uint64_t hash) noexcept { return hash >> kShardShift; }
 
   // Of readers, inside an epoch, or under the lock.
 
@@ -148,10 +153,11 @@ class BasicIndex {
   /// What one look at a key's home tells, without a look at an entry. Arrays of them begin with
   /// whatever is there.
   struct Glance {
-    Entry* candidate;  ///< The first with the key's tag, or null.
+    uint64_t word;  ///< Of the first slot with the key's tag; 0: none has it.
     Atomic<uint8_t>* frequency;
-    uint64_t word;
     bool is_absent;  ///< There is no such key. Neither this nor a candidate: Find knows.
+    /// May be the key's entry; null: there is none.
+    Entry* candidate() const noexcept { return Word::IsLive(word) ? EntryOf(word) : nullptr; }
     /// Whether GlanceAway may tell more.
     bool may_be_away() const noexcept { return frequency == nullptr && !is_absent; }
   };
@@ -159,13 +165,10 @@ class BasicIndex {
     const SlotSet slots = SlotsWithTag(home, hash);
     if (slots.empty()) {
       const bool is_absent = home.away.load(std::memory_order_acquire) == 0;
-      return {.candidate = nullptr, .frequency = nullptr, .word = 0, .is_absent = is_absent};
+      return {.word = 0, .frequency = nullptr, .is_absent = is_absent};
     }
-    const size_t i = slots.First();
-    const uint64_t word = home.slots[i].load(std::memory_order_acquire);
-    return {.candidate = Word::IsLive(word) ? EntryOf(word) : nullptr,
-            .frequency = const_cast<Atomic<uint8_t>*>(&home.frequencies[i]),
-            .word = word,
+    return {.word = slots.FirstOf(home)->load(std::memory_order_acquire),
+            .frequency = slots.FrequencyOfFirst(home),
             .is_absent = false};
   }
   /// The same of the home's neighbour, after a glance at the home that left it open.
@@ -185,12 +188,16 @@ class BasicIndex {
   static void SetFrequency(AtomicWord* slot, uint8_t frequency) noexcept {
     FrequencyOf(slot).store(frequency, std::memory_order_relaxed);
   }
-  static void RaiseFrequency(const Found& found) noexcept { Raise(&FrequencyOf(found.slot)); }
-  static void Raise(Atomic<uint8_t>* frequency) noexcept {
-    // Nobody can foretell whether it is at its most: a store elsewhere instead of a branch.
+  static void RaiseFrequency(const Found& found) noexcept {
     Atomic<uint8_t> nowhere{0};
+    Raise(&FrequencyOf(found.slot), &nowhere);
+  }
+  /// At its most, its line is not written. Nobody can foretell that: a store to `nowhere` instead
+  /// of a branch.
+  static void Raise(Atomic<uint8_t>* frequency, Atomic<uint8_t>* nowhere) noexcept {
     const uint8_t present = frequency->load(std::memory_order_relaxed);
-    Atomic<uint8_t>* const raised = present < kFrequencyMax ? frequency : &nowhere;
+    Atomic<uint8_t>* const raised =
+        __builtin_expect_with_probability(present < kFrequencyMax, 1, 0.5) ? frequency : nowhere;
     raised->store(static_cast<uint8_t>(present + 1), std::memory_order_relaxed);
   }
 
@@ -212,13 +219,12 @@ class BasicIndex {
   /// Whether the segment of this hash is due for a split when the shard holds `entries`: each is at
   /// a number of its own between `split_at` and twice that, as expected from its depth.
   bool IsCrowded(uint64_t hash, uint64_t entries, uint64_t split_at) const noexcept {
-    const uint64_t directory_hash = DirectoryHash(hash);
-    const int depth = static_cast<int>(
-        DirectoryWord(directory_hash).load(std::memory_order_acquire) & kLocalDepthMask);
+    const int depth =
+        static_cast<int>(DirectoryWord(hash).load(std::memory_order_acquire) & kLocalDepthMask);
     const uint64_t expected = entries >> depth;
     if (expected < split_at) return false;
     // The bits of the segment's place, mixed.
-    const uint64_t mixed = (Place(directory_hash, depth) * 0x9E3779B97F4A7C15) >> 32;
+    const uint64_t mixed = (Place(hash, depth) * 0x9E3779B97F4A7C15) >> 32;
     return expected >= split_at + (split_at * (mixed & 0xFFFF) >> 16);
   }
   /// Divides the segment of this hash. False: no memory, or too few live slots to be worth it
@@ -228,7 +234,7 @@ class BasicIndex {
   std::pair<Bucket*, Bucket*> BucketsOf(uint64_t hash) noexcept;
 
   Bucket* At(const Cursor& cursor) const noexcept {
-    return &SegmentAt(cursor.hash)->buckets[cursor.bucket];
+    return &SegmentOf(cursor.hash)->buckets[cursor.bucket];
   }
   /// Goes to the next bucket; false: it began again at the first.
   bool Advance(Cursor* cursor) const noexcept;
@@ -248,16 +254,20 @@ class BasicIndex {
 
  private:
   static constexpr int kDepthMax = 28;
+  static constexpr int kShardShift = 22;
+  static_assert(kShardShift == std::countr_zero(kBuckets) + 64 - Word::kTagShift);
+  static_assert(kShardShift + kShardBitsMax <= 64 - kDepthMax);
   static constexpr uint64_t kLocalDepthMask = 127;
 
   /// 2^depth words. Known by one word, so that a lookup does not wait for the depth: the pointer,
-  /// and in the low bits that its alignment leaves 63 - depth, by which a lookup shifts.
+  /// and in the low bits that its alignment leaves 64 - depth, by which a lookup shifts. A depth of
+  /// 0 would shift by more than the machine can: the first segment has two words.
   struct Directory {
     explicit Directory(uint64_t packed) noexcept
         : words(reinterpret_cast<AtomicWord*>(packed & ~kShiftMask)),
           shift(static_cast<int>(packed & kShiftMask)) {}
-    Directory(AtomicWord* its_words, int depth) noexcept : words(its_words), shift(63 - depth) {}
-    int depth() const noexcept { return 63 - shift; }
+    Directory(AtomicWord* its_words, int depth) noexcept : words(its_words), shift(64 - depth) {}
+    int depth() const noexcept { return 64 - shift; }
     uint64_t packed() const noexcept {
       return reinterpret_cast<uint64_t>(words) | static_cast<uint64_t>(shift);
     }
@@ -276,25 +286,34 @@ class BasicIndex {
   static Segment* SegmentIn(uint64_t word) noexcept {
     return reinterpret_cast<Segment*>(word & ~kLocalDepthMask);
   }
-  uint64_t DirectoryHash(uint64_t hash) const noexcept { return hash << shard_bits_; }
-  static size_t Place(uint64_t directory_hash, int depth) noexcept {
-    return (directory_hash >> 1) >> (63 - depth);
-  }
-  AtomicWord& DirectoryWord(uint64_t directory_hash) const noexcept {
+  /// The first bits of a hash.
+  static size_t Place(uint64_t hash, int depth) noexcept { return (hash >> 1) >> (63 - depth); }
+  AtomicWord& DirectoryWord(uint64_t hash) const noexcept {
     const Directory present = directory();
-    return present.words[(directory_hash >> 1) >> present.shift];
+    return present.words[hash >> present.shift];
   }
-  Segment* SegmentAt(uint64_t directory_hash) const noexcept {
-    return SegmentIn(DirectoryWord(directory_hash).load(std::memory_order_acquire));
+  Segment* SegmentOf(uint64_t hash) const noexcept {
+    return SegmentIn(DirectoryWord(hash).load(std::memory_order_acquire));
   }
-  Segment* SegmentOf(uint64_t hash) const noexcept { return SegmentAt(DirectoryHash(hash)); }
 
   /// Some of a bucket's slots.
   struct SlotSet {
     uint32_t bits = 0;  ///< Bit 2 * i + 2: slot i.
     bool empty() const noexcept { return bits == 0; }
-    size_t First() const noexcept { return static_cast<uint32_t>(std::countr_zero(bits)) / 2 - 1; }
     void RemoveFirst() noexcept { bits &= bits - 1; }
+    // The number of its bit is twice that of its word, and of its count, in the bucket.
+    AtomicWord* FirstOf(const Bucket& bucket) const noexcept {
+      return reinterpret_cast<AtomicWord*>(AddressOf(bucket) + sizeof(AtomicWord) / 2 * FirstBit());
+    }
+    Atomic<uint8_t>* FrequencyOfFirst(const Bucket& bucket) const noexcept {
+      return reinterpret_cast<Atomic<uint8_t>*>(AddressOf(bucket) + FirstBit() / 2);
+    }
+
+   private:
+    static uintptr_t AddressOf(const Bucket& bucket) noexcept {
+      return reinterpret_cast<uintptr_t>(&bucket);
+    }
+    uintptr_t FirstBit() const noexcept { return static_cast<uint32_t>(std::countr_zero(bits)); }
   };
   /// Those with this hash's tag, live or not.
   static SlotSet SlotsWithTag(const Bucket& bucket, uint64_t hash) noexcept;
@@ -346,7 +365,6 @@ class BasicIndex {
   // What readers need stands in one cache line, apart from what writers change.
   alignas(64) AtomicWord directory_{0};
   const uint64_t hash_seed_;
-  const int shard_bits_;
   MemoryBudget* const budget_;
   alignas(64) base::BasicRetireList<Atomic> retired_;
   uint64_t bytes_ = 0;
@@ -357,7 +375,7 @@ BasicIndex<Atomic, Entry>::~BasicIndex() {
   if (directory_.load(std::memory_order_acquire) == 0) return;
   Cursor cursor;
   for (bool more = true; more;) {
-    Segment* const segment = SegmentAt(cursor.hash);
+    Segment* const segment = SegmentOf(cursor.hash);
     more = AdvanceSegment(&cursor);
     FreeSegment(segment);
   }
@@ -367,15 +385,18 @@ BasicIndex<Atomic, Entry>::~BasicIndex() {
 
 template <template <class> class Atomic, class Entry>
 bool BasicIndex<Atomic, Entry>::Start() noexcept {
-  AtomicWord* const words = NewDirectory(0);
+  constexpr int kDepth = 1;
+  AtomicWord* const words = NewDirectory(kDepth);
   Segment* const segment = words == nullptr ? nullptr : NewSegment();
   if (segment == nullptr) {
-    if (words != nullptr) FreeDirectory(Directory(words, 0).handle());
+    if (words != nullptr) FreeDirectory(Directory(words, kDepth).handle());
     return false;
   }
-  words[0].store(reinterpret_cast<uint64_t>(segment), std::memory_order_seq_cst);
-  directory_.store(Directory(words, 0).packed(), std::memory_order_seq_cst);
-  bytes_ = sizeof(Segment) + DirectoryBytes(0);
+  for (size_t i = 0; i < size_t{1} << kDepth; ++i) {
+    words[i].store(reinterpret_cast<uint64_t>(segment), std::memory_order_seq_cst);
+  }
+  directory_.store(Directory(words, kDepth).packed(), std::memory_order_seq_cst);
+  bytes_ = sizeof(Segment) + DirectoryBytes(kDepth);
   budget_->Charge(bytes_);
   return true;
 }
@@ -416,12 +437,12 @@ template <template <class> class Atomic, class Entry>
                                                                     std::string_view key) noexcept
     -> Found {
   for (SlotSet slots = SlotsWithTag(bucket, hash); !slots.empty(); slots.RemoveFirst()) {
-    const AtomicWord& slot = bucket.slots[slots.First()];
-    const uint64_t word = slot.load(std::memory_order_acquire);
+    AtomicWord* const slot = slots.FirstOf(bucket);
+    const uint64_t word = slot->load(std::memory_order_acquire);
     // A ghost, or empty by now. Another entry is told by its key.
     if (!Word::IsLive(word)) continue;
     Entry* const entry = EntryOf(word);
-    if (SameBytes(entry->key(), key)) return {const_cast<AtomicWord*>(&slot), word};
+    if (SameBytes(entry->key(), key)) return {slot, word};
   }
   return {};
 }
@@ -571,7 +592,7 @@ void BasicIndex<Atomic, Entry>::Distribute(const Segment& from, int bit, Segment
     for (size_t s = 0; s < kSlots; ++s) {
       const uint64_t word = from.buckets[b].slots[s].load(std::memory_order_acquire);
       if (Word::IsLive(word)) {
-        const uint64_t hash = DirectoryHash(HashOf(EntryOf(word)->key()));
+        const uint64_t hash = HashOf(EntryOf(word)->key());
         Segment* const to = ((hash >> (63 - bit)) & 1) == 0 ? zero : one;
         to->buckets[b].slots[s].store(word, std::memory_order_relaxed);
         SetFrequency(&to->buckets[b].slots[s], Frequency(&from.buckets[b].slots[s]));
@@ -587,8 +608,7 @@ void BasicIndex<Atomic, Entry>::Distribute(const Segment& from, int bit, Segment
 
 template <template <class> class Atomic, class Entry>
 bool BasicIndex<Atomic, Entry>::Split(uint64_t hash, size_t live_min) noexcept {
-  const uint64_t directory_hash = DirectoryHash(hash);
-  const uint64_t word = DirectoryWord(directory_hash).load(std::memory_order_acquire);
+  const uint64_t word = DirectoryWord(hash).load(std::memory_order_acquire);
   Segment* const old = SegmentIn(word);
   const int local_depth = static_cast<int>(word & kLocalDepthMask);
   if (CountLive(*old) < live_min || local_depth == kDepthMax) return false;
@@ -605,7 +625,7 @@ bool BasicIndex<Atomic, Entry>::Split(uint64_t hash, size_t live_min) noexcept {
   Distribute(*old, local_depth, zero, one);
   const Directory present = directory();
   const int below = present.depth() - local_depth;  // 1 at least
-  const size_t first = Place(directory_hash, local_depth) << below;
+  const size_t first = Place(hash, local_depth) << below;
   const size_t half = size_t{1} << (below - 1);
   for (size_t i = 0; i < 2 * half; ++i) {
     const auto segment = reinterpret_cast<uint64_t>(i < half ? zero : one);

@@ -45,7 +45,7 @@ void ReleasePin(Value::Pin* pin) noexcept {
 }  // namespace
 
 Shard::Shard(const Common& common)
-    : index_(base::ProcessEpochs(), common.budget, common.hash_seed, common.shard_bits),
+    : index_(base::ProcessEpochs(), common.budget, common.hash_seed),
       common_(common),
       slabs_(common.budget),
       retired_(base::ProcessEpochs()),

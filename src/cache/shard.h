@@ -53,7 +53,6 @@ struct Common {
   /// object's weight. Null: a cache of bytes.
   void (*destroy)(void* object) noexcept;
   uint64_t hash_seed;
-  int shard_bits;
   uint64_t retired_bytes_max;  ///< A shard's, beyond which it evicts no more.
   uint64_t headroom_bytes;     ///< Of the whole budget, kept free for entries with own memory.
 };

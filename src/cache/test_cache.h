@@ -51,7 +51,7 @@ class SimCache {
   Status Put(std::string_view key, std::string_view value, int64_t ttl_ms) {
     return core_->PutBytes(key, value, Millis(ttl_ms), Condition::kAlways).status();
   }
-  std::string Get(std::string_view key) { return TextOf(core_->Get(key, true)); }
+  std::string Get(std::string_view key) { return TextOf(core_->Get<true>(key)); }
   bool Touch(std::string_view key, int64_t ttl_ms) { return core_->Touch(key, Millis(ttl_ms)); }
   CacheCore* operator->() const noexcept { return core_.get(); }
 

@@ -257,7 +257,7 @@ class World {
 
   Domain domain;
   MemoryBudget budget{uint64_t{1} << 40};
-  TestIndex index{&domain, &budget, kSeed, 0};
+  TestIndex index{&domain, &budget, kSeed};
   BasicRetireQueue<MortalAtomic, Item> retired{&domain};
   base::BasicSpinLock<MortalAtomic> lock;
   base::Random random;
