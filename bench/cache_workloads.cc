@@ -367,18 +367,22 @@ void CacheWorkloads::MeasureSweep(CacheSubject* subject) {
 void CacheWorkloads::MeasureTtl(bool with_ttl, int threads, CacheSubject* subject) {
   const OpenCache open(subject, SmallEntries());
   const auto serve = [&](const char* benchmark, std::span<const CacheRequest> requests) {
-    const CrewResult result = RunCrew(
-        requests, {.threads = threads}, [&](std::span<const CacheRequest> group) -> uint64_t {
-          const CacheRequest& request = group.front();
-          if (!request.is_put) return subject->Get(request.key) ? 1 : 0;
-          if (with_ttl) {
-            subject->PutExpiring(
-                request.key, kValue,
-                std::chrono::milliseconds(ttls_ms_[request.number % kTimesToLive]));
-          } else {
-            subject->Put(request.key, kValue);
+    const auto put = [&](const CacheRequest& request) {
+      if (!with_ttl) return subject->Put(request.key, kValue);
+      const uint32_t ttl_ms = ttls_ms_[request.number % kTimesToLive];
+      subject->PutExpiring(request.key, kValue, std::chrono::milliseconds(ttl_ms));
+    };
+    const CrewResult result =
+        RunCrewByRuns(requests, {.threads = threads}, [&](std::span<const CacheRequest> run) {
+          uint64_t hits = 0;
+          while (!run.empty()) {
+            const auto next_put = std::ranges::find_if(run, &CacheRequest::is_put);
+            const auto gets = static_cast<size_t>(next_put - run.begin());
+            hits += subject->Serve(run.first(gets), kValue);
+            if (gets < run.size()) put(run[gets]);
+            run = run.subspan(std::min(gets + 1, run.size()));
           }
-          return 0;
+          return hits;
         });
     AddSpeed(Format("%s_%s", with_ttl ? "ttl" : "no_ttl", benchmark), threads, *subject, result);
   };

@@ -202,9 +202,13 @@ MaybeValue CacheCore::GetAtGlance(std::string_view key, uint64_t word,
                                   std::atomic<uint8_t>* frequency) noexcept {
   {
     const auto guard = base::QuickEpochGuard::Resume();
+    Moment now(&clock_);
+    // Both before the entry has come from memory, as in GetQuickly.
+    if ((word & Word::kExpires) != 0) now.CoarseMillis();
+    if (kCounts && Word::IsLive(word)) Index::Raise(frequency, Nowhere(guard.thread_number()));
     HandedOut out;
-    if (HandOut(word, key, &out)) {
-      if (kCounts) CountHit(guard.thread_number(), frequency);
+    if (HandOut(word, key, &now, &out)) {
+      if (kCounts) Count(guard.thread_number(), 1, 0);
       return MaybeValue(std::in_place, out);
     }
   }
@@ -247,12 +251,6 @@ Entry* CacheCore::FindCounted(uint64_t hash, std::string_view key, uint32_t thre
   const Index::Found found = FindAlive(ShardOf(hash), hash, key, true);
   Count(thread, found ? 1 : 0, found ? 0 : 1);
   return found ? found.entry() : nullptr;
-}
-
-[[gnu::noinline]] bool CacheCore::IsAlive(const Entry& entry) const noexcept {
-  uint64_t deadline_ms = 0;
-  if (!entry.state.ReadDeadline(&deadline_ms)) return false;
-  return deadline_ms == 0 || !clock_.HasCome(deadline_ms, clock_.CoarseMillis());
 }
 
 [[gnu::noinline]] bool CacheCore::FindValue(std::string_view key, uint64_t hash,
@@ -299,12 +297,13 @@ Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<May
         __builtin_prefetch(glances[i].candidate(), 0, 2);
       }
       std::atomic<uint8_t>* const nowhere = Nowhere(guard.thread_number());
+      Moment now(&clock_);
       uint64_t hits = 0;
       for (size_t i = 0; i < count; ++i) {
         const uint64_t hash = hashes[i];
         MaybeValue& value = values[first + i];
         HandedOut out;
-        if (HandOut(glances[i].word, keys[first + i], &out)) [[likely]] {
+        if (HandOut(glances[i].word, keys[first + i], &now, &out)) [[likely]] {
           Index::Raise(glances[i].frequency, nowhere);
           value.emplace(out);
           ++hits;

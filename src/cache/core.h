@@ -215,9 +215,13 @@ class CacheCore {
   MaybeValue GetSlowly(std::string_view key) noexcept;
   /// Whether the slot's entry is the key's, is alive, and can be handed out at once: a large value
   /// could be pinned, and is. Inside an epoch.
-  bool HandOut(uint64_t word, std::string_view key, HandedOut* out) noexcept;
+  bool HandOut(uint64_t word, std::string_view key, Moment* now, HandedOut* out) noexcept;
   /// Of an entry with a deadline. False too: it was unlinked meanwhile.
-  bool IsAlive(const Entry& entry) const noexcept;
+  bool IsAlive(const Entry& entry, Moment* now) const noexcept {
+    uint64_t deadline_ms = 0;
+    if (!entry.state.ReadDeadline(&deadline_ms)) return false;
+    return deadline_ms == 0 || !clock_.HasCome(deadline_ms, now->CoarseMillis());
+  }
   /// MultiGet of one of them, where a glance does not do. Inside an epoch.
   bool FindValue(std::string_view key, uint64_t hash, MaybeValue* value);
   // Inside the epoch of a guard, whose thread_number this is.
@@ -278,11 +282,11 @@ class CacheCore {
 };
 
 [[gnu::always_inline]] inline bool CacheCore::HandOut(uint64_t word, std::string_view key,
-                                                      HandedOut* out) noexcept {
+                                                      Moment* now, HandedOut* out) noexcept {
   if (!Word::IsLive(word)) return false;
   Entry* const entry = Index::EntryOf(word);
   if (entry->key_bytes != key.size()) return false;
-  if ((word & Word::kExpires) != 0 && !IsAlive(*entry)) return false;
+  if ((word & Word::kExpires) != 0 && !IsAlive(*entry, now)) return false;
   if (entry->has_pin_part()) {
     if (!SameBytes({entry->KeyAt(true), key.size()}, key)) return false;
     if (!entry->pin_part()->shard->TryPin(entry)) return false;
@@ -357,9 +361,10 @@ template <bool kCounts>
 }
 
 inline bool CacheCore::IsAt(const Index::Glance& glance, std::string_view key) const noexcept {
+  Moment now(&clock_);
   const Entry* const entry = glance.candidate();
   return entry != nullptr && entry->key_bytes == key.size() && SameBytes(entry->key(), key) &&
-         ((glance.word & Word::kExpires) == 0 || IsAlive(*entry));
+         ((glance.word & Word::kExpires) == 0 || IsAlive(*entry, &now));
 }
 
 template <class Visitor>
