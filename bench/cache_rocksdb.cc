@@ -72,6 +72,10 @@ class RocksDbCache : public DirectSubject<Subject> {
   }
 
   std::shared_ptr<rocksdb::Cache> cache_;
+
+ private:
+  friend Subject;
+  RocksDbCache() = default;
 };
 
 class LruCache final : public RocksDbCache<LruCache> {

@@ -91,6 +91,7 @@ class CacheSubject {
 
 /// What a subject derives from: loops whose calls of it are direct, as a program's are.
 template <class Subject>
+// NOLINTNEXTLINE(bugprone-crtp-constructor-accessibility): RocksDbCache lies between
 class DirectSubject : public CacheSubject {
  public:
   uint64_t Serve(std::span<const CacheRequest> requests, std::string_view value) final {
