@@ -405,8 +405,8 @@ class QuickEpochGuard {
   /// Of the thread's slot; not when empty.
   uint32_t thread_number() const noexcept { return slot_->number(); }
 
-  /// Leaves leaving to Resume, in a function that is called next: so nothing is left to be done
-  /// after its call.
+  /// The thread stays inside, and is for whoever calls Resume next to leave: a function that goes
+  /// on with what the guard's owner found, which need not keep the guard while that runs.
   void Suspend() noexcept { slot_ = nullptr; }
   static QuickEpochGuard Resume() noexcept {
     return QuickEpochGuard(internal::thread_epoch_slot.quick_slot);

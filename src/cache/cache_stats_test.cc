@@ -33,6 +33,25 @@ void ExpectSumsAgree(const CacheStats& stats) {
   EXPECT_LE(stats.bytes, stats.capacity_bytes);
 }
 
+TEST(CacheStats, AGetThatMeetsAnotherKeysEntryIsAMiss) {
+  // Of so many absent keys some have bucket and tag in common with a present one: each of the
+  // entries in a bucket has one tag of 65,536.
+  const SimCache cache({.capacity_bytes = 16 << 20, .shards = 1});
+  constexpr uint64_t kPresent = 20'000;
+  constexpr uint64_t kAbsent = 400'000;
+  for (uint64_t i = 0; i < kPresent; ++i) {
+    ASSERT_TRUE(
+        cache->PutBytes("present " + std::to_string(i), "value", std::nullopt, Condition::kAlways));
+  }
+  const CacheStats before = cache->GetStats();
+  ASSERT_EQ(before.entries, kPresent);
+  for (uint64_t i = 0; i < kAbsent; ++i) {
+    ASSERT_FALSE(cache->Get<true>("absent " + std::to_string(i)));
+  }
+  EXPECT_EQ(cache->GetStats().hits, before.hits);
+  EXPECT_EQ(cache->GetStats().misses, before.misses + kAbsent);
+}
+
 TEST(CacheStats, AddUpThroughRandomOperations) {
   for (const Eviction eviction : {Eviction::kClock, Eviction::kS3Fifo}) {
     for (const uint32_t shards : {1, 4}) {

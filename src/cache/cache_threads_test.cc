@@ -121,6 +121,54 @@ TEST(CacheThreads, AQuickGuardKeepsWhatItsThreadCanSee) {
   EXPECT_TRUE(is_freed);
 }
 
+TEST(CacheThreads, ASuspendedQuickGuardKeepsItUntilItWasResumed) {
+  {
+    const base::EpochGuard takes_a_slot;
+  }
+  bool is_freed = false;
+  base::RetireList list;
+  const auto collect_elsewhere = [&list] { std::thread([&list] { list.Collect(); }).join(); };
+  {
+    base::QuickEpochGuard guard;
+    if (!guard) GTEST_SKIP() << "the system has no light fence";
+    guard.Suspend();
+  }
+  list.Retire(&is_freed, 1, [](void* freed) { *static_cast<bool*>(freed) = true; });
+  collect_elsewhere();
+  EXPECT_FALSE(is_freed);
+  {
+    const auto guard = base::QuickEpochGuard::Resume();
+    collect_elsewhere();
+    EXPECT_FALSE(is_freed);
+  }
+  collect_elsewhere();
+  EXPECT_TRUE(is_freed);
+}
+
+TEST(CacheThreads, EveryLookupOfMoreThreadsThanHaveCountersIsCounted) {
+  const auto cache = NewCache({.shards = 1});
+  ASSERT_TRUE(cache->Put("a present key", "value").ok());
+  constexpr int kThreads = 100;
+  constexpr int kLookups = 50;
+  std::latch all_have_slots(kThreads);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      {
+        const base::EpochGuard takes_a_slot;
+      }
+      all_have_slots.arrive_and_wait();
+      for (int i = 0; i < kLookups; ++i) {
+        EXPECT_TRUE(cache->Get("a present key").has_value());
+        EXPECT_FALSE(cache->Get("an absent key").has_value());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(cache->GetStats().hits, uint64_t{kThreads} * kLookups);
+  EXPECT_EQ(cache->GetStats().misses, uint64_t{kThreads} * kLookups);
+}
+
 TEST(CacheThreads, GetsWorkInDestructorsThatRunAtAThreadsEnd) {
   const auto cache = NewCache({.shards = 1});
   ASSERT_TRUE(cache->Put("a present key", "value").ok());

@@ -107,6 +107,19 @@ struct HandedOut {
   }
 };
 
+/// Becomes the Value of an entry in the place where that is wanted. Inside an epoch.
+struct ValueOf {
+  Shard& shard;
+  Entry* entry;
+  // NOLINTNEXTLINE(google-explicit-constructor): that is what it is for
+  operator Value() const {
+    if (entry->has_pin_part() && shard.TryPin(entry)) {
+      return Value::Pinned(entry->pin_part(), entry->value_bytes);
+    }
+    return Value::Copy(entry->value_view());
+  }
+};
+
 /// Of everything that finds no memory. Made ahead, because then there may be none for it.
 const Status& NoMemory();
 
@@ -204,8 +217,8 @@ class CacheCore {
   /// Get of a key of any other size.
   template <bool kCounts>
   MaybeValue GetOther(std::string_view key) noexcept;
-  /// The rest of Get after a glance at a slot with the key's tag, inside a suspended guard: of an
-  /// entry that expires or can be pinned, or that is another key's.
+  /// The rest of Get after a glance that did not lead to the most frequent hit: of an entry that
+  /// expires or can be pinned, that is another key's, or away. Inside a suspended guard.
   template <bool kCounts>
   MaybeValue GetAtGlance(std::string_view key, uint64_t word,
                          std::atomic<uint8_t>* frequency) noexcept;
@@ -226,9 +239,6 @@ class CacheCore {
   bool FindValue(std::string_view key, uint64_t hash, MaybeValue* value);
   // Inside the epoch of a guard, whose thread_number this is.
   void Count(uint32_t thread, uint64_t hits, uint64_t misses) noexcept;
-  /// One hit, of which the slot is told too.
-  void CountHit(uint32_t thread, std::atomic<uint8_t>* frequency) noexcept;
-  void CountHitLate(std::atomic<uint8_t>* frequency) noexcept;
   /// Null: the thread has come late and has none for itself.
   Lookups* OwnLookups(uint32_t thread) noexcept {
     return thread < kOwnLookups ? &lookups_[thread] : nullptr;
@@ -310,15 +320,6 @@ class CacheCore {
   if (misses != 0) AddToOwn(&own.misses, misses);
 }
 
-[[gnu::always_inline]] inline void CacheCore::CountHit(uint32_t thread,
-                                                       std::atomic<uint8_t>* frequency) noexcept {
-  Lookups* const own = OwnLookups(thread);
-  if (own == nullptr) [[unlikely]]
-    return CountHitLate(frequency);
-  Index::Raise(frequency, &own->nowhere);
-  AddToOwn(&own->hits, 1);
-}
-
 template <bool kCounts, size_t kKeyBytesMin, size_t kKeyBytesMax>
 [[gnu::always_inline]] inline MaybeValue CacheCore::GetQuickly(std::string_view key) noexcept {
   if (key.size() < kKeyBytesMin || key.size() > kKeyBytesMax) __builtin_unreachable();
@@ -337,8 +338,8 @@ template <bool kCounts, size_t kKeyBytesMin, size_t kKeyBytesMax>
     return GetAtGlance<kCounts>(key, glance.word, glance.frequency);
   }
   // Before it is known that the entry is the key's, which takes a cache miss: a store behind that
-  // would hold back the lookups that follow, and hits take half as long again. One of ten thousand
-  // raises another key, which has the same tag.
+  // would hold back the lookups that follow, and hits take half as long again. So one in some ten
+  // thousand raises another key, which has the same tag.
   if (kCounts) Index::Raise(glance.frequency, &own->nowhere);
   const Entry* const entry = Index::EntryOf(glance.word);
   if (entry->key_bytes != key.size() || entry->has_pin_part() ||
@@ -380,7 +381,8 @@ bool CacheCore::Visit(std::string_view key, const Visitor& visit) noexcept {
         return false;
       }
       if (IsAt(glance, key)) [[likely]] {
-        CountHit(guard.thread_number(), glance.frequency);
+        Index::Raise(glance.frequency, Nowhere(guard.thread_number()));
+        Count(guard.thread_number(), 1, 0);
         visit(&shard, glance.candidate());
         return true;
       }
@@ -391,7 +393,8 @@ bool CacheCore::Visit(std::string_view key, const Visitor& visit) noexcept {
     // Most often inside another guard: what lies in its home bucket is found as quickly.
     const Index::Glance glance = Index::GlanceAt(shard.index().Home(hash), hash);
     if (IsAt(glance, key)) [[likely]] {
-      CountHit(guard.thread_number(), glance.frequency);
+      Index::Raise(glance.frequency, Nowhere(guard.thread_number()));
+      Count(guard.thread_number(), 1, 0);
       visit(&shard, glance.candidate());
       return true;
     }
