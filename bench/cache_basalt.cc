@@ -1,4 +1,5 @@
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -47,6 +48,19 @@ class BasaltCache final : public DirectSubject<BasaltCache> {
   void PutExpiring(const CacheKey& key, std::string_view value,
                    std::chrono::milliseconds ttl) override {
     Check(cache_->Put(key.view(), value, {.ttl = ttl}), "put into basalt");
+  }
+  uint64_t GetInTurn(std::span<const CacheRequest> requests, std::string_view value) override {
+    uint64_t found = 0;
+    ptrdiff_t ahead = 0;
+    for (const CacheRequest& request : requests) {
+      // It is the request itself, which the processor cannot know before.
+      const MaybeValue got = cache_->Get((&request + ahead)->key.view());
+      if (!got) continue;
+      Touch(got->view());
+      ahead = got->view().front() - value.front();
+      ++found;
+    }
+    return found;
   }
   uint64_t MultiGet(std::span<const CacheRequest> requests) override {
     std::array<std::string_view, kBatch> keys;

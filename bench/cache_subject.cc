@@ -31,6 +31,10 @@ void CacheSubject::PutExpiring(const CacheKey&, std::string_view, std::chrono::m
   Fail("put with a time to live in " + name(), "it has none");
 }
 
+uint64_t CacheSubject::GetInTurn(std::span<const CacheRequest>, std::string_view) {
+  Fail("look up keys in turn in " + name(), "it is not asked for that");
+}
+
 uint64_t CacheSubject::MultiGet(std::span<const CacheRequest>) {
   Fail("look up many keys in " + name(), "it has no call for that");
 }

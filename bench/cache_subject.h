@@ -46,7 +46,7 @@ class CacheSubject {
   virtual bool evicts() const { return false; }
   /// Whether it has PutExpiring.
   virtual bool expires() const { return false; }
-  /// Whether it has MultiGet.
+  /// Whether it has MultiGet and GetInTurn.
   virtual bool gets_many() const { return false; }
   /// Whether CachePlan::shards means anything to it.
   virtual bool has_shards() const { return false; }
@@ -69,6 +69,9 @@ class CacheSubject {
   virtual uint64_t ServeThrough(std::span<const CacheRequest> requests, std::string_view value) = 0;
   virtual void PutExpiring(const CacheKey& key, std::string_view value,
                            std::chrono::milliseconds ttl);
+  /// Gets of which none can begin before the value of the one before has come, all of them `value`;
+  /// how many keys are present.
+  virtual uint64_t GetInTurn(std::span<const CacheRequest> requests, std::string_view value);
   /// Looks up kBatch keys at once; how many are present.
   virtual uint64_t MultiGet(std::span<const CacheRequest> requests);
   static constexpr size_t kBatch = 16;

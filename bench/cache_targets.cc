@@ -60,6 +60,8 @@ std::string Speeds(const CacheReport& report, int threads) {
                      {"kv_r90w10", kOurs}, {"kv_r90w10", best}, threads, 1.3);
   lines += SpeedLine(report, "MultiGet of 16 over Get", {"multiget_16", kOurs},
                      {"multiget_1", kOurs}, threads, 4.0);
+  lines += SpeedLine(report, "MultiGet of 16 over Gets in turn", {"multiget_16", kOurs},
+                     {"get_in_turn", kOurs}, threads, 4.0);
   return lines;
 }
 

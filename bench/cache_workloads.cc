@@ -270,7 +270,12 @@ void CacheWorkloads::MeasureMultiGet(CacheSubject* subject) {
     const CrewResult batched = RunCrew(
         hits_, {.threads = threads, .group = CacheSubject::kBatch},
         [subject](std::span<const CacheRequest> group) { return subject->MultiGet(group); });
+    const CrewResult in_turn = RunCrewByRuns(
+        hits_, {.threads = threads},
+        [subject](std::span<const CacheRequest> run) { return subject->GetInTurn(run, kValue); });
     ExpectHits("multiget of " + subject->name(), batched.hits, batched.requests);
+    ExpectHits("gets in turn of " + subject->name(), in_turn.hits, in_turn.requests);
+    AddThroughput("get_in_turn", threads, *subject, in_turn);
     AddThroughput("multiget_1", threads, *subject, single);
     AddThroughput("multiget_16", threads, *subject, batched);
   }

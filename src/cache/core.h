@@ -217,6 +217,11 @@ class CacheCore {
   /// Get of a key of any other size.
   template <bool kCounts>
   MaybeValue GetOther(std::string_view key) noexcept;
+  /// GetQuickly of an entry that expires, from the glance on. Inside a suspended guard of a thread
+  /// that has lookups of its own.
+  template <bool kCounts, size_t kKeyBytesMin, size_t kKeyBytesMax>
+  MaybeValue GetExpiring(std::string_view key, uint64_t word,
+                         std::atomic<uint8_t>* frequency) noexcept;
   /// The rest of Get after a glance that did not lead to the most frequent hit: of an entry that
   /// expires or can be pinned, that is another key's, or away. Inside a suspended guard.
   template <bool kCounts>
@@ -335,6 +340,9 @@ template <bool kCounts, size_t kKeyBytesMin, size_t kKeyBytesMax>
   Lookups* const own = OwnLookups(guard.thread_number());
   if (own == nullptr || !Word::IsLiveForGood(glance.word)) [[unlikely]] {
     guard.Suspend();
+    if (own != nullptr && Word::IsLive(glance.word)) {
+      return GetExpiring<kCounts, kKeyBytesMin, kKeyBytesMax>(key, glance.word, glance.frequency);
+    }
     return GetAtGlance<kCounts>(key, glance.word, glance.frequency);
   }
   // Before it is known that the entry is the key's, which takes a cache miss: a store behind that

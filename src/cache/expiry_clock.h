@@ -21,6 +21,7 @@ class ExpiryClock {
     } else {
       margin_ms_ = kStandstillMs + 2 * (static_cast<uint64_t>(resolution.tv_nsec) / 1'000'000 + 1) +
                    static_cast<uint64_t>(resolution.tv_sec) * 2000;
+      far_off_ms_ = margin_ms_ + 1000 - (uint64_t{1'000'000'000} >> 20);
     }
   }
 
@@ -40,6 +41,13 @@ class ExpiryClock {
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000 +
            static_cast<uint64_t>(now.tv_nsec) / 1000;
   }
+  /// What has a deadline beyond this has not expired now, mostly: the least work that tells.
+  uint64_t FarOff() const noexcept {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1000 + (static_cast<uint64_t>(now.tv_nsec) >> 20) +
+           far_off_ms_;
+  }
   /// Whether it has come; `coarse_ms` was read by the caller, for all that it asks about.
   bool HasCome(uint64_t deadline_ms, uint64_t coarse_ms) const noexcept {
     if (coarse_ms >= deadline_ms) return true;
@@ -53,6 +61,7 @@ class ExpiryClock {
   io::Clock* const clock_;
   bool uses_coarse_ = true;
   uint64_t margin_ms_ = 0;
+  uint64_t far_off_ms_ = uint64_t{1} << 62;  ///< Nothing is, where the coarse clock is not used.
 };
 
 /// The time of one operation on a cache: read once, when it is first asked for.

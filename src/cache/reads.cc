@@ -33,6 +33,30 @@ MaybeValue CacheCore::GetOther(std::string_view key) noexcept {
   return GetSlowly<kCounts>(key);
 }
 
+template <bool kCounts, size_t kKeyBytesMin, size_t kKeyBytesMax>
+MaybeValue CacheCore::GetExpiring(std::string_view key, uint64_t word,
+                                  std::atomic<uint8_t>* frequency) noexcept {
+  if (key.size() < kKeyBytesMin || key.size() > kKeyBytesMax) __builtin_unreachable();
+  // First: a call later on would have much to keep across it.
+  const uint64_t far_off_ms = clock_.FarOff();
+  auto guard = base::QuickEpochGuard::Resume();
+  Lookups* const own = OwnLookups(guard.thread_number());
+  if (own == nullptr) __builtin_unreachable();
+  if (kCounts) Index::Raise(frequency, &own->nowhere);
+  const Entry* const entry = Index::EntryOf(word);
+  uint64_t deadline_ms = 0;
+  if (entry->key_bytes != key.size() || entry->has_pin_part() ||
+      !SameBytes({entry->KeyAt(false), key.size()}, key) ||
+      !entry->state.ReadDeadline(&deadline_ms) || deadline_ms <= far_off_ms) [[unlikely]] {
+    guard.Suspend();
+    return GetAtGlance<kCounts>(key, word, &own->nowhere);
+  }
+  if (kCounts) AddToOwn(&own->hits, 1);
+  return MaybeValue(std::in_place, HandedOut{.pin = nullptr,
+                                             .bytes = entry->ValueAt(key.size(), false),
+                                             .size = entry->value_bytes});
+}
+
 template <bool kCounts>
 MaybeValue CacheCore::GetAtGlance(std::string_view key, uint64_t word,
                                   std::atomic<uint8_t>* frequency) noexcept {
@@ -70,6 +94,10 @@ MaybeValue CacheCore::GetSlowly(std::string_view key) noexcept {
 // Get is inline in cache.cc, and calls these.
 template MaybeValue CacheCore::GetOther<true>(std::string_view) noexcept;
 template MaybeValue CacheCore::GetOther<false>(std::string_view) noexcept;
+template MaybeValue CacheCore::GetExpiring<true, 9, 16>(std::string_view, uint64_t,
+                                                        std::atomic<uint8_t>*) noexcept;
+template MaybeValue CacheCore::GetExpiring<false, 9, 16>(std::string_view, uint64_t,
+                                                         std::atomic<uint8_t>*) noexcept;
 template MaybeValue CacheCore::GetAtGlance<true>(std::string_view, uint64_t,
                                                  std::atomic<uint8_t>*) noexcept;
 template MaybeValue CacheCore::GetAtGlance<false>(std::string_view, uint64_t,
@@ -99,7 +127,7 @@ Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<May
                   "multi-get from a cache: " + std::to_string(keys.size()) +
                       " keys, but room for " + std::to_string(values.size()) + " values");
   }
-  constexpr size_t kGroup = 16;
+  constexpr size_t kGroup = 32;
   std::array<uint64_t, kGroup> hashes;
   std::array<const Index::Bucket*, kGroup> homes;
   std::array<Index::Glance, kGroup> glances;
