@@ -21,7 +21,7 @@ class ExpiryClock {
     } else {
       margin_ms_ = kStandstillMs + 2 * (static_cast<uint64_t>(resolution.tv_nsec) / 1'000'000 + 1) +
                    static_cast<uint64_t>(resolution.tv_sec) * 2000;
-      far_off_ms_ = margin_ms_ + 1000 - (uint64_t{1'000'000'000} >> 20);
+      far_off_ms_ = margin_ms_ + kShiftErrorMs;
     }
   }
 
@@ -41,10 +41,12 @@ class ExpiryClock {
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000 +
            static_cast<uint64_t>(now.tv_nsec) / 1000;
   }
-  /// What has a deadline beyond this has not expired now, mostly: the least work that tells.
+  /// Deadlines beyond it have not come; the others may have, or not: HasCome knows. The least work
+  /// that tells of most.
   uint64_t FarOff() const noexcept {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    // A shift instead of a division by a million: up to kShiftErrorMs less.
     return static_cast<uint64_t>(now.tv_sec) * 1000 + (static_cast<uint64_t>(now.tv_nsec) >> 20) +
            far_off_ms_;
   }
@@ -57,6 +59,7 @@ class ExpiryClock {
 
  private:
   static constexpr uint64_t kStandstillMs = 1000;
+  static constexpr uint64_t kShiftErrorMs = 1000 - (1'000'000'000 >> 20);
 
   io::Clock* const clock_;
   bool uses_coarse_ = true;
