@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstring>
+#include <iterator>
 #include <new>
 
 #include "base/check.h"
@@ -36,9 +38,9 @@ void Touch(char* begin, size_t bytes) noexcept {
   for (size_t at = 0; at < bytes; at += kPageBytes) static_cast<volatile char*>(begin)[at] = 0;
 }
 
-void UnmapSlab(char* slab) noexcept {
-  ASAN_UNPOISON_MEMORY_REGION(slab, ChunkPool::kSlabBytes);
-  munmap(slab, ChunkPool::kSlabBytes);
+void Unmap(char* block, size_t bytes) noexcept {
+  ASAN_UNPOISON_MEMORY_REGION(block, bytes);
+  munmap(block, bytes);
 }
 
 size_t OrderOf(size_t bytes) noexcept {
@@ -51,7 +53,7 @@ uintptr_t SlabAddress(const char* block) noexcept {
 
 }  // namespace
 
-// The free blocks of one slab. Block i of order o lies at i * (4 KiB << o); its other half is i
+// The free blocks of a slab of which some are taken. Block i of order o lies at i * (4 KiB << o); its other half is i
 // ^ 1.
 struct ChunkPool::Slab {
   static constexpr size_t kUnits = kSlabBytes / kBlockBytesMin;
@@ -98,10 +100,8 @@ struct ChunkPool::Slab {
 ChunkPool::ChunkPool(size_t kept_bytes_max) : kept_bytes_max_(kept_bytes_max) {}
 
 ChunkPool::~ChunkPool() {
-  for (const auto& [address, slab] : slabs_) {
-    BASALT_CHECK(slab->free_counts[kOrders - 1] == 1);  // else a block outlives its pool
-    UnmapSlab(slab->base);
-  }
+  BASALT_CHECK(slabs_.empty());  // else a block outlives its pool
+  for (const auto& [begin, bytes] : free_) Unmap(begin, bytes);
 }
 
 const std::shared_ptr<ChunkPool>& ChunkPool::Process() {
@@ -112,7 +112,10 @@ const std::shared_ptr<ChunkPool>& ChunkPool::Process() {
 }
 
 char* ChunkPool::Take(size_t bytes) noexcept {
-  if (bytes > kSlabBytes) return MapAligned(bytes);
+  if (bytes > kSlabBytes) {
+    char* const kept = TakeKept(bytes);
+    return kept != nullptr ? kept : MapAligned(bytes);
+  }
   BASALT_CHECK(std::has_single_bit(bytes) && bytes >= kBlockBytesMin);
   const std::lock_guard lock(mutex_);
   char* const block = TakeOrder(OrderOf(bytes));
@@ -120,20 +123,39 @@ char* ChunkPool::Take(size_t bytes) noexcept {
   return block;
 }
 
+char* ChunkPool::TakeZeros(size_t bytes) noexcept {
+  char* const block = bytes > kSlabBytes ? TakeKept(bytes) : Take(bytes);
+  if (block == nullptr) return bytes > kSlabBytes ? MapAligned(bytes) : nullptr;
+  std::memset(block, 0, bytes);
+  return block;
+}
+
+char* ChunkPool::TakeKept(size_t bytes) noexcept {
+  if (bytes % kSlabBytes != 0) return nullptr;
+  const std::lock_guard lock(mutex_);
+  char* const block = TakeFree(bytes);
+  if (block != nullptr) ASAN_UNPOISON_MEMORY_REGION(block, bytes);
+  return block;
+}
+
 void ChunkPool::Give(char* block, size_t bytes) noexcept {
-  if (bytes > kSlabBytes) {
+  if (bytes > kSlabBytes && bytes % kSlabBytes != 0) {
     munmap(block, bytes);
     return;
   }
   const std::lock_guard lock(mutex_);
   ASAN_POISON_MEMORY_REGION(block, bytes);  // so that AddressSanitizer sees a use after this
-  GiveOrder(block, OrderOf(bytes));
+  if (bytes > kSlabBytes) {
+    AddFree(block, bytes);
+  } else {
+    GiveOrder(block, OrderOf(bytes));
+  }
 }
 
 void ChunkPool::MakeReady() noexcept {
   {
     const std::lock_guard lock(mutex_);
-    if (is_making_ready_ || free_slabs_ != 0 || kept_bytes_max_ < kSlabBytes) return;
+    if (is_making_ready_ || free_bytes_ != 0 || kept_bytes_max_ < kSlabBytes) return;
     is_making_ready_ = true;
   }
   bool is_scheduled = false;
@@ -157,40 +179,34 @@ void ChunkPool::AddReadySlab() noexcept {
   if (base != nullptr) Touch(base, kSlabBytes);
   const std::lock_guard lock(mutex_);
   is_making_ready_ = false;
-  if (base == nullptr) return;
-  if ((free_slabs_ + 1) * kSlabBytes <= kept_bytes_max_) {
-    AddSlab(base);
-  } else {
-    UnmapSlab(base);
-  }
+  if (base != nullptr) AddFree(base, kSlabBytes);
 }
 
 void ChunkPool::KeepMore(int64_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   kept_bytes_max_ += static_cast<size_t>(bytes);  // Modulo 2^64: also downwards.
-  while (free_slabs_ * kSlabBytes > kept_bytes_max_) {
-    Slab* const slab = lists_[kOrders - 1];
-    Unlist(slab);
-    UnmapSlab(slab->base);
-    slabs_.erase(reinterpret_cast<uintptr_t>(slab->base));
+  while (free_bytes_ > kept_bytes_max_) {
+    const size_t excess = RoundUp(free_bytes_ - kept_bytes_max_, kSlabBytes);
+    const size_t unmapped = std::min(excess, free_by_size_.begin()->first);
+    Unmap(TakeFree(unmapped), unmapped);
   }
 }
 
 size_t ChunkPool::kept_bytes() const {
   const std::lock_guard lock(mutex_);
-  return free_slabs_ * kSlabBytes;
+  return free_bytes_;
 }
 
 size_t ChunkPool::slab_bytes() const {
   const std::lock_guard lock(mutex_);
-  return slabs_.size() * kSlabBytes;
+  return slabs_.size() * kSlabBytes + free_bytes_;
 }
 
 char* ChunkPool::TakeOrder(size_t order) {
   // The slab whose largest free block is smallest, so that whole slabs stay whole.
   Slab* slab = nullptr;
   for (size_t listed = order; listed < kOrders && slab == nullptr; ++listed) slab = lists_[listed];
-  if (slab == nullptr) slab = MapSlab();
+  if (slab == nullptr) slab = AddSlab();
   if (slab == nullptr) return nullptr;
 
   Unlist(slab);
@@ -221,20 +237,18 @@ void ChunkPool::GiveOrder(char* given, size_t order) {
     ++order;
   }
   slab->SetFree(order, block);
-  if (order + 1 == kOrders && (free_slabs_ + 1) * kSlabBytes > kept_bytes_max_) {
-    UnmapSlab(slab->base);
+  if (order + 1 == kOrders) {
+    char* const base = slab->base;
     slabs_.erase(found);
-    return;
+    return AddFree(base, kSlabBytes);
   }
   List(slab);
 }
 
-ChunkPool::Slab* ChunkPool::MapSlab() {
-  char* const base = MapAligned(kSlabBytes);
-  return base == nullptr ? nullptr : AddSlab(base);
-}
-
-ChunkPool::Slab* ChunkPool::AddSlab(char* base) {
+ChunkPool::Slab* ChunkPool::AddSlab() noexcept {
+  char* base = TakeFree(kSlabBytes);
+  if (base == nullptr) base = MapAligned(kSlabBytes);
+  if (base == nullptr) return nullptr;
   try {
     auto slab = std::make_unique<Slab>();
     slab->base = base;
@@ -244,9 +258,63 @@ ChunkPool::Slab* ChunkPool::AddSlab(char* base) {
     List(listed);
     return listed;
   } catch (const std::bad_alloc&) {
-    munmap(base, kSlabBytes);
+    Unmap(base, kSlabBytes);
     return nullptr;
   }
+}
+
+// From the end of the smallest range that is as large, so that the large ones last.
+char* ChunkPool::TakeFree(size_t bytes) noexcept {
+  const auto found = free_by_size_.lower_bound({bytes, nullptr});
+  if (found == free_by_size_.end()) return nullptr;
+  const auto range = free_.find(found->second);
+  char* const taken = range->first + (range->second - bytes);
+  if (range->second == bytes) {
+    free_by_size_.erase(found);
+    free_.erase(range);
+  } else {
+    Resize(range, range->second - bytes);
+  }
+  free_bytes_ -= bytes;
+  return taken;
+}
+
+// Joins it with the ranges that it touches. What would be too much to keep is unmapped, and what
+// there is no memory to describe.
+void ChunkPool::AddFree(char* begin, size_t bytes) noexcept {
+  if (free_bytes_ + bytes > kept_bytes_max_) return Unmap(begin, bytes);
+  size_t joined = bytes;
+  const auto after = free_.find(begin + bytes);
+  if (after != free_.end()) {
+    joined += after->second;
+    free_by_size_.erase({after->second, after->first});
+    free_.erase(after);
+  }
+  const auto before = free_.lower_bound(begin);
+  if (before != free_.begin() && std::prev(before)->first + std::prev(before)->second == begin) {
+    Resize(std::prev(before), std::prev(before)->second + joined);
+  } else {
+    try {
+      const auto range = free_.emplace(begin, joined).first;
+      try {
+        free_by_size_.emplace(joined, begin);
+      } catch (const std::bad_alloc&) {
+        free_.erase(range);
+        throw;
+      }
+    } catch (const std::bad_alloc&) {
+      free_bytes_ -= joined - bytes;
+      return Unmap(begin, joined);
+    }
+  }
+  free_bytes_ += bytes;
+}
+
+void ChunkPool::Resize(FreeRanges::iterator range, size_t bytes) noexcept {
+  auto node = free_by_size_.extract({range->second, range->first});
+  node.value().first = bytes;
+  free_by_size_.insert(std::move(node));
+  range->second = bytes;
 }
 
 void ChunkPool::List(Slab* slab) {
@@ -257,7 +325,6 @@ void ChunkPool::List(Slab* slab) {
   slab->next = lists_[order];
   if (slab->next != nullptr) slab->next->previous = slab;
   lists_[order] = slab;
-  if (order + 1 == kOrders) ++free_slabs_;
 }
 
 void ChunkPool::Unlist(Slab* slab) {
@@ -265,7 +332,6 @@ void ChunkPool::Unlist(Slab* slab) {
   if (order == kOrders) return;
   if (slab->next != nullptr) slab->next->previous = slab->previous;
   (slab->previous != nullptr ? slab->previous->next : lists_[order]) = slab->next;
-  if (order + 1 == kOrders) --free_slabs_;
 }
 
 struct alignas(Arena::kUnitBytes) Arena::OwnChunk {

@@ -5,9 +5,12 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 // Memory that is taken by bumping a pointer, addressed by 32-bit positions, never given back one by
 // one, and recycled whole.
@@ -15,7 +18,8 @@
 // ChunkPool hands out blocks of a power of two, 4 KiB to 2 MiB, carved by halving from slabs of 2
 // MiB that are aligned to their size (so that the kernel can back each by one huge page). A block
 // that comes back is joined with its free other half. Slabs that are free as a whole are kept, up
-// to a bound: touching fresh pages costs several times what writing a record costs.
+// to a bound: touching fresh pages costs several times what writing a record costs. They are joined
+// with their neighbours to ranges, from which larger blocks, of several slabs, are taken too.
 //
 // Arena lays chunks out in one space of positions, in units of 8 bytes, 512 units a page:
 //
@@ -43,7 +47,7 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
   static constexpr size_t kBlockBytesMin = size_t{4} << 10;
   static constexpr size_t kSlabBytes = size_t{2} << 20;
 
-  /// Unmaps whole free slabs beyond `kept_bytes_max`.
+  /// Unmaps what is wholly free beyond `kept_bytes_max`.
   explicit ChunkPool(size_t kept_bytes_max = size_t{128} << 20);
   ~ChunkPool();
   ChunkPool(const ChunkPool&) = delete;
@@ -53,9 +57,11 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
   static const std::shared_ptr<ChunkPool>& Process();
 
   /// Memory of `bytes`, a power of two from kBlockBytesMin on, aligned to min(bytes, kSlabBytes),
-  /// with any contents. Null: the system has none. Above kSlabBytes, where it may be any multiple
-  /// of kBlockBytesMin, it is mapped, zeros, and unmapped each time.
+  /// with any contents. Null: the system has none. Above kSlabBytes it may be any multiple of
+  /// kBlockBytesMin.
   char* Take(size_t bytes) noexcept;
+  /// The same, all zeros.
+  char* TakeZeros(size_t bytes) noexcept;
   /// Gives back what Take gave, with the same `bytes`.
   void Give(char* block, size_t bytes) noexcept;
 
@@ -66,9 +72,9 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
   /// Raises (or lowers) the bound on what is kept: by those who will want again what they give.
   void KeepMore(int64_t bytes) noexcept;
 
-  /// Bytes of slabs that are mapped and wholly free.
+  /// Bytes of slabs that are mapped and wholly free, and of kept larger blocks.
   size_t kept_bytes() const;
-  /// Bytes of all mapped slabs.
+  /// Bytes of all mapped slabs, and of kept larger blocks.
   size_t slab_bytes() const;
 
  private:
@@ -77,12 +83,20 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
 
   struct Slab;
 
+  void AddReadySlab() noexcept;
+  /// Of more than a slab, from what is kept. Null: nothing that is kept is as large.
+  char* TakeKept(size_t bytes) noexcept;
+
+  // All below under mutex_.
+  using FreeRanges = std::map<char*, size_t>;
   char* TakeOrder(size_t order);
   void GiveOrder(char* block, size_t order);
-  void AddReadySlab() noexcept;
-  Slab* MapSlab();
-  /// Null, and unmapped: no memory for what describes it.
-  Slab* AddSlab(char* base);
+  /// Null: no memory.
+  Slab* AddSlab() noexcept;
+  /// Of whole slabs. Null: no range is as large.
+  char* TakeFree(size_t bytes) noexcept;
+  void AddFree(char* begin, size_t bytes) noexcept;
+  void Resize(FreeRanges::iterator range, size_t bytes) noexcept;
   void List(Slab* slab);
   void Unlist(Slab* slab);
 
@@ -91,7 +105,9 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
   std::unordered_map<uintptr_t, std::unique_ptr<Slab>> slabs_;
   size_t kept_bytes_max_;
   std::array<Slab*, kOrders> lists_{};
-  size_t free_slabs_ = 0;
+  FreeRanges free_;  // of whole slabs, with their bytes; none touches another
+  std::set<std::pair<size_t, char*>> free_by_size_;
+  size_t free_bytes_ = 0;
   bool is_making_ready_ = false;
 };
 

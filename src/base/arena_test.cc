@@ -79,13 +79,81 @@ TEST(ChunkPool, KeepsMoreWhileThatIsWanted) {
   EXPECT_EQ(pool.slab_bytes(), ChunkPool::kSlabBytes);
 }
 
-TEST(ChunkPool, BlocksAboveASlabAreNotKept) {
+TEST(ChunkPool, LargeBlocksAreTakenFromWhatIsKept) {
+  constexpr size_t kSlabBytes = ChunkPool::kSlabBytes;
   ChunkPool pool;
-  char* const block = pool.Take(8 << 20);
-  ASSERT_NE(block, nullptr);
-  std::memset(block, 1, 8 << 20);
-  pool.Give(block, 8 << 20);
-  EXPECT_EQ(pool.slab_bytes(), 0u);
+  char* const large = pool.Take(4 * kSlabBytes);
+  ASSERT_NE(large, nullptr);
+  std::memset(large, 1, 4 * kSlabBytes);
+  pool.Give(large, 4 * kSlabBytes);
+  EXPECT_EQ(pool.kept_bytes(), 4 * kSlabBytes);
+
+  // A slab, a part and the rest come from it, wherever they lie in it.
+  char* const slab = pool.Take(kSlabBytes);
+  char* const part = pool.Take(2 * kSlabBytes);
+  char* const small = pool.Take(ChunkPool::kBlockBytesMin);
+  EXPECT_EQ(pool.kept_bytes(), 0u);
+  EXPECT_EQ(pool.slab_bytes(), 2 * kSlabBytes) << "taken slabs; larger blocks are their owner's";
+  for (const char* const block : {slab, part, small}) {
+    EXPECT_GE(block, large);
+    EXPECT_LT(block, large + 4 * kSlabBytes);
+  }
+
+  // What comes back is joined in any order.
+  pool.Give(part, 2 * kSlabBytes);
+  pool.Give(small, ChunkPool::kBlockBytesMin);
+  pool.Give(slab, kSlabBytes);
+  EXPECT_EQ(pool.Take(4 * kSlabBytes), large);
+  pool.Give(large, 4 * kSlabBytes);
+}
+
+TEST(ChunkPool, TheSmallestRangeThatIsLargeEnoughServes) {
+  constexpr size_t kSlabBytes = ChunkPool::kSlabBytes;
+  ChunkPool pool;
+  char* const large = pool.Take(8 * kSlabBytes);
+  pool.Give(large, 8 * kSlabBytes);
+  char* const last = pool.Take(2 * kSlabBytes);
+  char* const between = pool.Take(kSlabBytes);
+  pool.Give(last, 2 * kSlabBytes);  // alone: `between` is taken
+  EXPECT_EQ(pool.Take(2 * kSlabBytes), last);
+  char* const first = pool.Take(5 * kSlabBytes);
+  EXPECT_EQ(first, large);
+  EXPECT_EQ(pool.kept_bytes(), 0u);
+  pool.Give(first, 5 * kSlabBytes);
+  pool.Give(between, kSlabBytes);
+  pool.Give(last, 2 * kSlabBytes);
+  EXPECT_EQ(pool.Take(8 * kSlabBytes), large);
+  pool.Give(large, 8 * kSlabBytes);
+}
+
+TEST(ChunkPool, ZerosAreZerosAlsoInMemoryThatWasUsed) {
+  ChunkPool pool;
+  for (const size_t bytes : {ChunkPool::kBlockBytesMin, ChunkPool::kSlabBytes, size_t{8} << 20}) {
+    for (int round = 0; round < 2; ++round) {
+      char* const block = pool.TakeZeros(bytes);
+      ASSERT_NE(block, nullptr);
+      EXPECT_TRUE(std::all_of(block, block + bytes, [](char byte) { return byte == 0; }));
+      std::memset(block, 1, bytes);
+      pool.Give(block, bytes);
+      EXPECT_NE(pool.kept_bytes(), 0u) << "the second round finds what the first one used";
+    }
+  }
+}
+
+TEST(ChunkPool, KeepsOfLargeBlocksNoMoreThanAllowed) {
+  constexpr size_t kSlabBytes = ChunkPool::kSlabBytes;
+  ChunkPool pool(4 * kSlabBytes);
+  char* const three = pool.Take(3 * kSlabBytes);
+  char* const two = pool.Take(2 * kSlabBytes);
+  pool.Give(three, 3 * kSlabBytes);
+  pool.Give(two, 2 * kSlabBytes);
+  EXPECT_EQ(pool.kept_bytes(), 3 * kSlabBytes);
+  pool.KeepMore(-static_cast<int64_t>(2 * kSlabBytes));
+  EXPECT_EQ(pool.kept_bytes(), 2 * kSlabBytes) << "a range is unmapped in part";
+  // Of another size than whole slabs: not kept.
+  char* const odd = pool.Take(2 * kSlabBytes + ChunkPool::kBlockBytesMin);
+  pool.Give(odd, 2 * kSlabBytes + ChunkPool::kBlockBytesMin);
+  EXPECT_EQ(pool.kept_bytes(), 2 * kSlabBytes);
 }
 
 TEST(ChunkPool, ThreadsTakeAndGiveAtOnce) {
@@ -97,7 +165,8 @@ TEST(ChunkPool, ThreadsTakeAndGiveAtOnce) {
       std::vector<std::pair<char*, size_t>> taken;
       for (int step = 0; step < 5'000; ++step) {
         if (taken.size() < 10) {
-          const size_t bytes = ChunkPool::kBlockBytesMin << random.Next() % 6;
+          const size_t bytes = random.OneIn(20) ? (random.Below(3) + 1) * ChunkPool::kSlabBytes
+                                                : ChunkPool::kBlockBytesMin << random.Next() % 6;
           char* const block = pool.Take(bytes);
           std::memset(block, static_cast<int>(seed), 64);
           taken.emplace_back(block, bytes);

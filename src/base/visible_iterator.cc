@@ -30,7 +30,10 @@ std::optional<std::string> PrefixEnd(std::string_view prefix) {
 class VisibleIterator final : public Iterator {
  public:
   VisibleIterator(View view, const ScanOptions& options)
-      : view_(std::move(view)), keys_only_(options.keys_only) {
+      : view_(std::move(view)),
+        keys_only_(options.keys_only),
+        may_step_plainly_(view_.records_stay && view_.check_usable == nullptr &&
+                          view_.ranges == nullptr && !keys_only_) {
     if (options.lower) lower_.emplace(*options.lower);
     if (options.upper) upper_.emplace(*options.upper);
     if (options.prefix) {
@@ -78,18 +81,9 @@ class VisibleIterator final : public Iterator {
   }
 
   void Next() override {
-    if (!valid_) return;
-    Move([&] {
-      if (backward_) {
-        source()->Seek(found_key_, 0);
-        FindForward(/*skip=*/false);
-      } else if (is_merged_) {
-        FindForward(/*skip=*/true);
-      } else {
-        source()->Next();
-        FindForward(/*skip=*/true);
-      }
-    });
+    if (steps_plainly_ && StepPlainly()) [[likely]]
+      return;
+    NextOfAny();
   }
 
   void Prev() override {
@@ -104,6 +98,7 @@ class VisibleIterator final : public Iterator {
  private:
   template <class Step>
   void Move(Step step) {
+    steps_plainly_ = false;
     if (view_.check_usable) {
       status_ = view_.check_usable();
       if (!status_.ok()) return Invalidate();
@@ -133,6 +128,38 @@ class VisibleIterator final : public Iterator {
   /// A seek costs about as much as so many steps to records that no cache holds.
   static constexpr uint64_t kManyVersions = 16;
 
+  /// Next, if StepPlainly has not shown it.
+  [[gnu::noinline]] void NextOfAny() {
+    if (!valid_) return;
+    const bool has_stepped = steps_plainly_;
+    Move([&] {
+      if (backward_) {
+        source()->Seek(found_key_, 0);
+        FindForward(/*skip=*/false);
+        return;
+      }
+      if (!has_stepped && !is_merged_) source()->Next();
+      FindForward(/*skip=*/true);
+    });
+  }
+
+  /// Moves the source on by one, as most steps need no more: to a visible put of another key. False:
+  /// it is not known to be one that is to be shown.
+  bool StepPlainly() {
+    RecordIterator& source = *view_.source;
+    source.Next();
+    const std::string_view key = source.key();
+    const Tag tag = source.tag();
+    if (!source.Valid() || TagKind(tag) != RecordKind::kPut || TagSequence(tag) > view_.at ||
+        source.time_ms() != 0 || MayBeFound(key) || (upper_ && key >= *upper_)) {
+      return false;
+    }
+    found_key_ = key;
+    key_ = key;
+    value_ = source.value();
+    return true;
+  }
+
   /// To the first visible record at or after the source's; `skip`: older versions of found_key_ do
   /// not count.
   void FindForward(bool skip) {
@@ -158,6 +185,7 @@ class VisibleIterator final : public Iterator {
         key_ = key;
         value_ = keys_only_ ? std::string_view() : source()->value();
         valid_ = true;
+        steps_plainly_ = may_step_plainly_;
         return;
       }
     }
@@ -295,16 +323,15 @@ class VisibleIterator final : public Iterator {
     return *copy;
   }
   void Remember(std::string_view key) { found_key_ = Kept(key, &key_copy_); }
-  /// Whether it is the remembered key. Neighbours in order most often differ in their last bytes.
-  bool IsFound(std::string_view key) const {
-    const size_t size = key.size();
-    if (size != found_key_.size()) return false;
+  /// Whether it is the remembered key.
+  bool IsFound(std::string_view key) const { return MayBeFound(key) && key == found_key_; }
+  /// False: it is not. Neighbours in order most often differ in their last bytes.
+  bool MayBeFound(std::string_view key) const {
     constexpr size_t kLast = sizeof(uint64_t);
-    if (size >= kLast && Load<uint64_t>(key.data() + size - kLast) !=
-                             Load<uint64_t>(found_key_.data() + size - kLast)) {
-      return false;
-    }
-    return key == found_key_;
+    const size_t size = key.size();
+    return size == found_key_.size() &&
+           (size < kLast || Load<uint64_t>(key.data() + size - kLast) ==
+                                Load<uint64_t>(found_key_.data() + size - kLast));
   }
 
   bool IsPut() const {
@@ -322,6 +349,8 @@ class VisibleIterator final : public Iterator {
 
   const View view_;
   const bool keys_only_;
+  const bool may_step_plainly_;  ///< Nothing is to be asked about the store, ranges or a value.
+  bool steps_plainly_ = false;   ///< Forward, the source at the present record; and may.
   std::optional<std::string> lower_;
   std::optional<std::string> upper_;
   bool backward_ = false;

@@ -165,7 +165,7 @@ void GenerationIterator::Start() noexcept {
   shown_ = 0;
   filled_ = 0;
   window_ = kWindowFirst;
-  Fill<direction>(window_);
+  Fill<direction>();
 }
 
 // Of what Start has fetched.
@@ -173,6 +173,8 @@ template <GenerationIterator::Direction direction>
 void GenerationIterator::ShowFirst() noexcept {
   const size_t fetched_bytes = likely_bytes_;
   ShowNext<direction>();
+  if (!valid_) return;
+  GuessBytes();
   for (size_t i = shown_; i != filled_; ++i) {
     Fetch(records_[PlaceOf(i)], fetched_bytes, likely_bytes_);
   }
@@ -188,49 +190,72 @@ void GenerationIterator::Turn() noexcept {
   Start<direction>();
 }
 
+// Up to the window's width.
 template <GenerationIterator::Direction direction>
-void GenerationIterator::Fill(size_t count) noexcept {
-  for (; has_more_ && count > 0; --count) {
-    const Record* const record = nearest_->Nearest<direction>().record;
-    Fetch(record, 0, likely_bytes_);
-    records_[PlaceOf(filled_)] = record;
-    cursor_numbers_[PlaceOf(filled_)] = static_cast<uint16_t>(nearest_ - cursors_.data());
-    ++filled_;
-    nearest_->cut += direction == Direction::kForward ? 1 : -1;
-    LoadNear<direction>(nearest_);
-    has_more_ = nearest_->near < rival_ || Choose<direction>();
+void GenerationIterator::Fill() noexcept {
+  constexpr ptrdiff_t kStep = direction == Direction::kForward ? 1 : -1;
+  const size_t likely_bytes = likely_bytes_;
+  const size_t full = shown_ + window_;
+  size_t filled = filled_;
+  while (has_more_ && filled < full) {
+    Cursor cursor = *nearest_;
+    const auto number = static_cast<uint16_t>(nearest_ - cursors_.data());
+    const uint64_t rival = rival_;
+    do {
+      const Record* const record = cursor.Nearest<direction>().record;
+      Fetch(record, 0, likely_bytes);
+      records_[PlaceOf(filled)] = record;
+      cursor_numbers_[PlaceOf(filled)] = number;
+      ++filled;
+      cursor.cut += kStep;
+      LoadNear<direction>(&cursor);
+    } while (cursor.near < rival && filled < full);
+    nearest_->cut = cursor.cut;
+    nearest_->near = cursor.near;
+    has_more_ = cursor.near < rival || Choose<direction>();
   }
+  filled_ = filled;
+  refill_at_ = has_more_ ? shown_ + kRefill : filled;
 }
 
+// False: there is nothing left to show.
 template <GenerationIterator::Direction direction>
-void GenerationIterator::Refill() noexcept {
-  if (filled_ > kWindowFirst) window_ = std::min(window_ + kRefill, kWindowMax);
-  Fill<direction>(window_ - (filled_ - shown_));
+bool GenerationIterator::Refill() noexcept {
+  if (has_more_) {
+    if (filled_ > kWindowFirst) window_ = std::min(window_ + kRefill, kWindowMax);
+    GuessBytes();
+    Fill<direction>();
+  }
+  return shown_ != filled_;
 }
 
 // Shows the first visible entry of the window.
 template <GenerationIterator::Direction direction>
-void GenerationIterator::ShowNext() noexcept {
+[[gnu::always_inline]] inline void GenerationIterator::ShowNext() noexcept {
   for (;; ++shown_) {
-    if (filled_ - shown_ + kRefill <= window_ && has_more_) Refill<direction>();
-    if (shown_ == filled_) break;
-    if (Show(*records_[PlaceOf(shown_)])) return;
+    if (shown_ == refill_at_ && !Refill<direction>()) [[unlikely]] {
+      valid_ = false;
+      return;
+    }
+    const Record& record = *records_[PlaceOf(shown_)];
+    const base::Tag tag = record.tag.load(std::memory_order_relaxed);
+    if (base::TagSequence(tag) > visible_) continue;
+    present_ = &record;
+    key_ = record.key();
+    value_ = record.value();
+    tag_ = tag;
+    time_ms_ = record.time_ms();
+    valid_ = true;
+    return;
   }
-  valid_ = false;
 }
 
-bool GenerationIterator::Show(const Record& record) noexcept {
-  const base::Tag tag = record.tag.load(std::memory_order_relaxed);
-  if (base::TagSequence(tag) > visible_) return false;
-  key_ = record.key();
-  value_ = record.value();
-  tag_ = tag;
-  time_ms_ = record.time_ms();
-  valid_ = true;
+// From the record that was shown last.
+void GenerationIterator::GuessBytes() noexcept {
+  if (present_ == nullptr) return;
   const char* const end = value_.data() + value_.size();
-  likely_bytes_ =
-      std::min(static_cast<size_t>(end - reinterpret_cast<const char*>(&record)), kFetchedBytesMax);
-  return true;
+  likely_bytes_ = std::min(static_cast<size_t>(end - reinterpret_cast<const char*>(present_)),
+                           kFetchedBytesMax);
 }
 
 }  // namespace basalt::memtable

@@ -96,12 +96,12 @@ class GenerationIterator final : public base::RecordIterator {
   template <Direction direction>
   void Turn() noexcept;
   template <Direction direction>
-  void Fill(size_t count) noexcept;
+  void Fill() noexcept;
   template <Direction direction>
-  void Refill() noexcept;
+  bool Refill() noexcept;
   template <Direction direction>
   void ShowNext() noexcept;
-  bool Show(const Record& record) noexcept;
+  void GuessBytes() noexcept;
 
   static size_t PlaceOf(size_t number) noexcept { return number % kWaitingMax; }
 
@@ -118,7 +118,9 @@ class GenerationIterator final : public base::RecordIterator {
   // The window: entries [shown_, filled_), by their number since the start.
   size_t shown_ = 0;
   size_t filled_ = 0;
+  size_t refill_at_ = 0;                        // when shown_ is here
   size_t window_ = 0;                           // so many entries it is to have
+  const Record* present_ = nullptr;             // shown last
   size_t likely_bytes_ = Record::kHeaderBytes;  // of a record, as the one shown last
   const Record* records_[kWaitingMax];
   uint16_t cursor_numbers_[kWaitingMax];  // from whose runs they come

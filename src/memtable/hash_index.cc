@@ -44,7 +44,7 @@ bool HashIndex::Grow(size_t words_needed, bool within_limit) noexcept {
 
   const size_t bytes = new_words * sizeof(Word);
   if (!budget_->Charge(bytes, within_limit)) return false;
-  char* const block = pool_->Take(bytes);
+  char* const block = pool_->TakeZeros(bytes);
   std::unique_ptr<RetiredWords> old;
   if (old_table != 0) {
     old.reset(new (std::nothrow) RetiredWords{pool_, reinterpret_cast<char*>(Words(old_table)),
@@ -56,10 +56,7 @@ bool HashIndex::Grow(size_t words_needed, bool within_limit) noexcept {
     return false;
   }
 
-  // What is mapped for us alone is zeros.
-  Word* const words = bytes > base::ChunkPool::kSlabBytes
-                          ? std::launder(reinterpret_cast<Word*>(block))
-                          : new (block) Word[new_words]();
+  Word* const words = std::launder(reinterpret_cast<Word*>(block));
   word_mask_ = new_words - 1;
   for (size_t i = 0; i < old_words; ++i) {
     const uint64_t word = Words(old_table)[i].load(std::memory_order_relaxed);

@@ -1,8 +1,10 @@
 #include "memtable/sorted_run.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
+#include "base/arena.h"
 #include "base/coding.h"
 
 namespace basalt::memtable {
@@ -128,8 +130,28 @@ size_t SharedByRuns(const RunView& a, const RunView& b) noexcept {
   return shared == 0 ? 0 : std::min(shared, base::SharedBytes(a.first().key(), b.first().key()));
 }
 
+void SortedRun::FreeEntries::operator()(SortEntry* entries) const noexcept {
+  if (pool_bytes == 0) {
+    ::operator delete(entries);
+  } else {
+    base::ChunkPool::Process()->Give(reinterpret_cast<char*>(entries), pool_bytes);
+  }
+}
+
+SortedRun::Entries SortedRun::Allocate(size_t size) {
+  constexpr size_t kSlabBytes = base::ChunkPool::kSlabBytes;
+  const size_t bytes = size * sizeof(SortEntry);
+  if (bytes <= kSlabBytes) {
+    return Entries(static_cast<SortEntry*>(::operator new(bytes)), FreeEntries{0});
+  }
+  const size_t pool_bytes = base::RoundUp(bytes, kSlabBytes);
+  char* const block = base::ChunkPool::Process()->Take(pool_bytes);
+  if (block == nullptr) throw std::bad_alloc();
+  return Entries(reinterpret_cast<SortEntry*>(block), FreeEntries{pool_bytes});
+}
+
 SortedRun::SortedRun(size_t size, size_t shared, uint64_t tails)
-    : entries_(std::make_unique_for_overwrite<SortEntry[]>(size)),
+    : entries_(Allocate(size)),
       size_(size),
       shared_(shared),
       tails_(tails) {

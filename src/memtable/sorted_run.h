@@ -52,7 +52,9 @@ size_t SharedByRuns(const RunView& a, const RunView& b) noexcept;
 /// outlive it.
 ///
 /// A large run has the prefix of every 32nd entry beside it, a quarter of a byte an entry: a search
-/// passes over these, which stay in the processor's caches, and waits for memory once.
+/// passes over these, which stay in the processor's caches, and waits for memory once. The entries
+/// of a run above 2 MiB lie in a block of the process's pool: in huge pages that the last merge has
+/// left, as a rule, since runs come and go with every merge.
 ///
 /// Prefixes as in RunView let a search, and a merge, seldom visit a record before its last step.
 class SortedRun {
@@ -73,7 +75,9 @@ class SortedRun {
   uint64_t tails() const noexcept { return tails_; }
   const Record& operator[](size_t i) const noexcept { return *entries_[i].record; }
   uint64_t memory_bytes() const noexcept {
-    return size_ * sizeof(SortEntry) + sample_count() * sizeof(uint64_t);
+    const size_t pool_bytes = entries_.get_deleter().pool_bytes;
+    return (pool_bytes != 0 ? pool_bytes : size_ * sizeof(SortEntry)) +
+           sample_count() * sizeof(uint64_t);
   }
 
   /// Where `key` belongs by its prefix: all entries before [begin, end) have smaller prefixes,
@@ -106,7 +110,15 @@ class SortedRun {
   }
   void TakeSamples() noexcept;
 
-  std::unique_ptr<SortEntry[]> entries_;
+  struct FreeEntries {
+    size_t pool_bytes;  // of a block of the process's pool; 0: of the heap
+    void operator()(SortEntry* entries) const noexcept;
+  };
+  using Entries = std::unique_ptr<SortEntry[], FreeEntries>;
+
+  static Entries Allocate(size_t size);
+
+  Entries entries_{nullptr, FreeEntries{0}};
   std::unique_ptr<uint64_t[]> samples_;  // of a large run, the prefix of every 32nd entry
   size_t size_ = 0;
   size_t shared_ = 0;
