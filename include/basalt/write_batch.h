@@ -78,6 +78,9 @@ class WriteBatch {
   size_t count() const noexcept { return count_; }
   size_t byte_size() const noexcept { return bytes_.size(); }
   bool empty() const noexcept { return count_ == 0; }
+  /// Whether it has a record of this kind; one with a ttl.
+  bool Has(RecordKind kind) const noexcept { return (kinds_ & KindBit(kind)) != 0; }
+  bool has_ttl() const noexcept { return has_ttl_; }
   /// Ok, or the first record's fault that Write will answer with.
   const Status& status() const noexcept { return error_; }
 
@@ -94,8 +97,14 @@ class WriteBatch {
   void Add(RecordKind kind, KeyspaceId keyspace, std::string_view key, std::string_view value,
            std::chrono::milliseconds ttl, MergeOperator op = MergeOperator::kAdd);
 
+  static constexpr uint32_t KindBit(RecordKind kind) noexcept {
+    return uint32_t{1} << static_cast<uint8_t>(kind);
+  }
+
   std::string bytes_;
   size_t count_ = 0;
+  uint32_t kinds_ = 0;  // bits
+  bool has_ttl_ = false;
   Status error_;
 };
 

@@ -53,8 +53,8 @@ uintptr_t SlabAddress(const char* block) noexcept {
 
 }  // namespace
 
-// The free blocks of a slab of which some are taken. Block i of order o lies at i * (4 KiB << o); its other half is i
-// ^ 1.
+// The free blocks of a slab of which some are taken. Block i of order o lies at i * (4 KiB << o);
+// its other half is i ^ 1.
 struct ChunkPool::Slab {
   static constexpr size_t kUnits = kSlabBytes / kBlockBytesMin;
 
@@ -412,37 +412,38 @@ void Arena::FreeBefore(Position position) noexcept {
   }
 }
 
-Arena::Position Arena::AllocateInNewPiece(Cursor* cursor, size_t units,
-                                          bool within_limit) noexcept {
+Arena::Block Arena::AllocateInNewPiece(Cursor* cursor, size_t units, bool within_limit) noexcept {
   const std::lock_guard lock(mutex_);
   const size_t slot_units = size_t{SlotPages(slots_used_)} * kUnitsInPage;
   if (units * kUnitBytes > kOwnChunkBytes || units > slot_units / 2) {
     return AllocateOwnChunk(units, within_limit);
   }
-  return StartPiece(cursor, units, within_limit) ? Bump(cursor, units) : 0;
+  return StartPiece(cursor, units, within_limit) ? Bump(cursor, units) : Block{};
 }
 
-Arena::Position Arena::AllocateOwnChunk(size_t units, bool within_limit) noexcept {
-  if (own_chunks_used_ == ~kOwnPosition + 1) return 0;
-  if (!own_chunks_.Prepare(own_chunks_used_, budget_, within_limit)) return 0;
+Arena::Block Arena::AllocateOwnChunk(size_t units, bool within_limit) noexcept {
+  if (own_chunks_used_ == ~kOwnPosition + 1) return {};
+  if (!own_chunks_.Prepare(own_chunks_used_, budget_, within_limit)) return {};
   const uint64_t bytes = sizeof(OwnChunk) + units * kUnitBytes;
-  if (!budget_->Charge(bytes, within_limit)) return 0;
+  if (!budget_->Charge(bytes, within_limit)) return {};
   void* const memory = ::operator new(bytes, std::nothrow);
   if (memory == nullptr) {
     budget_->Refund(bytes);
-    return 0;
+    return {};
   }
   auto* const own = new (memory) OwnChunk{.bytes = bytes};
-  own_chunks_.At(own_chunks_used_)
-      .store(reinterpret_cast<char*>(own + 1), std::memory_order_relaxed);
-  return kOwnPosition + own_chunks_used_++;
+  char* const block = reinterpret_cast<char*>(own + 1);
+  own_chunks_.At(own_chunks_used_).store(block, std::memory_order_relaxed);
+  return {kOwnPosition + own_chunks_used_++, block};
 }
 
 bool Arena::StartPiece(Cursor* cursor, size_t units_min, bool within_limit) noexcept {
   if (chunk_.units_left_ < units_min && !StartChunk(within_limit)) return false;
   const size_t wanted = std::max<size_t>(cursor->piece_units_, units_min);
   const size_t units = std::min<size_t>(wanted, chunk_.units_left_);
-  cursor->next_ = Bump(&chunk_, units);
+  const Block piece = Bump(&chunk_, units);
+  cursor->at_ = piece.at;
+  cursor->next_ = piece.position;
   cursor->units_left_ = static_cast<uint32_t>(units);
   cursor->piece_units_ = std::min(2 * cursor->piece_units_, pages_max_ * kUnitsInPage);
   return true;
@@ -462,6 +463,7 @@ bool Arena::StartChunk(bool within_limit) noexcept {
   chunks_.At(slot).store(chunk, std::memory_order_relaxed);
   ++slots_used_;
   if (bytes == ChunkPool::kSlabBytes) pool_->MakeReady();
+  chunk_.at_ = chunk;
   chunk_.next_ = SlotFirstPage(slot) * kUnitsInPage;
   chunk_.units_left_ = static_cast<uint32_t>(bytes / kUnitBytes);
   return true;

@@ -145,9 +145,15 @@ class Arena {
   /// Where a column begins.
   static constexpr Position kFirstPosition = 512;
 
+  /// Position 0: none.
+  struct Block {
+    Position position = 0;
+    char* at = nullptr;  ///< At(position)
+  };
   /// What is left of the piece that a writer took.
   class Cursor {
     friend class Arena;
+    char* at_ = nullptr;  // of next_
     Position next_ = 0;
     uint32_t units_left_ = 0;
     uint32_t piece_units_ = kUnitsInPage;  // of the next one, if the chunk has as many
@@ -162,9 +168,9 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// Space for `bytes`, aligned to 8. 0: the budget (if `within_limit`), the system's memory or
+  /// Space for `bytes`, aligned to 8. None: the budget (if `within_limit`), the system's memory or
   /// the positions (30 GiB of chunks, 2^28 larger blocks) are used up; nothing is taken then.
-  Position Allocate(Cursor* cursor, size_t bytes, bool within_limit) noexcept {
+  Block Allocate(Cursor* cursor, size_t bytes, bool within_limit) noexcept {
     const size_t units = (bytes + kUnitBytes - 1) / kUnitBytes;
     return units <= cursor->units_left_ ? Bump(cursor, units)
                                         : AllocateInNewPiece(cursor, units, within_limit);
@@ -234,15 +240,16 @@ class Arena {
   // Memory of its own size for one large block; the block follows this header.
   struct OwnChunk;
 
-  static Position Bump(Cursor* cursor, size_t units) noexcept {
-    const Position position = cursor->next_;
+  static Block Bump(Cursor* cursor, size_t units) noexcept {
+    const Block block{cursor->next_, cursor->at_};
+    cursor->at_ += units * kUnitBytes;
     cursor->next_ += static_cast<Position>(units);
     cursor->units_left_ -= static_cast<uint32_t>(units);
-    return position;
+    return block;
   }
-  Position AllocateInNewPiece(Cursor* cursor, size_t units, bool within_limit) noexcept;
+  Block AllocateInNewPiece(Cursor* cursor, size_t units, bool within_limit) noexcept;
   // Under mutex_.
-  Position AllocateOwnChunk(size_t units, bool within_limit) noexcept;
+  Block AllocateOwnChunk(size_t units, bool within_limit) noexcept;
   bool StartPiece(Cursor* cursor, size_t units_min, bool within_limit) noexcept;
   bool StartChunk(bool within_limit) noexcept;
 

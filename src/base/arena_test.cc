@@ -220,7 +220,7 @@ TEST(Arena, OneThatGrowsBySlabsHasTheNextMadeReady) {
   Arena arena(pool.get(), &budget, ChunkPool::kSlabBytes);
   Arena::Cursor cursor;
   for (size_t bytes = 0; bytes < 3 * ChunkPool::kSlabBytes; bytes += kRecordBytes) {
-    ASSERT_NE(arena.Allocate(&cursor, kRecordBytes, /*within_limit=*/true), 0u);
+    ASSERT_NE(arena.Allocate(&cursor, kRecordBytes, /*within_limit=*/true).position, 0u);
   }
   EXPECT_TRUE(ComesToKeep(*pool, ChunkPool::kSlabBytes));
   EXPECT_LT(budget.used_bytes(), pool->slab_bytes());  // what is ready costs nothing until taken
@@ -246,7 +246,7 @@ TEST_P(ArenaSizes, PositionsLeadBackToWhatWasWrittenThere) {
     std::vector<Block> blocks;
     for (uint32_t i = 0; i < 8'000; ++i) {
       const size_t bytes = random.Next() % 200 == 0 ? random.Next() % 300'000 : random.Next() % 400;
-      const Arena::Position position = arena.Allocate(&cursor, bytes + 4, true);
+      const Arena::Position position = arena.Allocate(&cursor, bytes + 4, true).position;
       ASSERT_NE(position, 0u);
       char* const at = arena.At(position);
       ASSERT_EQ(reinterpret_cast<uintptr_t>(at) % Arena::kUnitBytes, 0u);
@@ -279,7 +279,8 @@ TEST(Arena, BlocksOfAColumnLieWithoutGapsAndCanBeWalked) {
   constexpr uint32_t kBlocks = 20'000;
   for (uint32_t i = 0; i < kBlocks; ++i) {
     ASSERT_TRUE(arena.PrepareBlock(&cursor, true));
-    ASSERT_EQ(arena.Allocate(&cursor, kBlockBytes, true), Arena::kFirstPosition + i * kBlockUnits);
+    ASSERT_EQ(arena.Allocate(&cursor, kBlockBytes, true).position,
+              Arena::kFirstPosition + i * kBlockUnits);
     std::memcpy(arena.At(Arena::kFirstPosition + i * kBlockUnits), &i, sizeof i);
   }
   for (uint32_t i = 0; i < kBlocks;) {
@@ -324,7 +325,7 @@ TEST(Arena, TheFirstChunksOfAColumnAreGivenBackWhileItGrows) {
     };
     const auto grow_to = [&](uint32_t count) {
       for (; blocks < count; ++blocks) {
-        const Arena::Position position = arena.Allocate(&cursor, kBlockBytes, true);
+        const Arena::Position position = arena.Allocate(&cursor, kBlockBytes, true).position;
         ASSERT_EQ(position, position_of(blocks));
         std::memcpy(arena.At(position), &blocks, sizeof blocks);
       }
@@ -372,7 +373,7 @@ TEST(Arena, WritersShareChunksInPiecesThatGrowWithWhatEachHasWritten) {
   const auto write = [&](size_t writer, size_t blocks) {
     for (size_t i = 0; i < blocks; ++i) {
       auto& its = writers[writer].blocks;
-      its.push_back(arena.Allocate(&writers[writer].cursor, kBytes, true));
+      its.push_back(arena.Allocate(&writers[writer].cursor, kBytes, true).position);
       ASSERT_NE(its.back(), 0u);
       std::memset(arena.At(its.back()), static_cast<int>(writer), kBytes);
     }
@@ -398,14 +399,14 @@ TEST(Arena, LargeBlocksTakeNoPositionsFromSmallOnes) {
   {
     Arena arena(&pool, &budget, ChunkPool::kSlabBytes);
     Arena::Cursor cursor;
-    const Arena::Position first = arena.Allocate(&cursor, 64, true);
+    const Arena::Position first = arena.Allocate(&cursor, 64, true).position;
     std::vector<Arena::Position> large;
     for (int i = 0; i < 1'000; ++i) {
-      large.push_back(arena.Allocate(&cursor, Arena::kOwnChunkBytes + 8, true));
+      large.push_back(arena.Allocate(&cursor, Arena::kOwnChunkBytes + 8, true).position);
       ASSERT_NE(large.back(), 0u);
       std::memset(arena.At(large.back()), i, Arena::kOwnChunkBytes + 8);
     }
-    EXPECT_EQ(arena.Allocate(&cursor, 64, true), first + 64 / Arena::kUnitBytes);
+    EXPECT_EQ(arena.Allocate(&cursor, 64, true).position, first + 64 / Arena::kUnitBytes);
     for (int i = 0; i < 1'000; ++i) {
       ASSERT_EQ(arena.At(large[static_cast<size_t>(i)])[Arena::kOwnChunkBytes],
                 static_cast<char>(i));
@@ -427,7 +428,7 @@ TEST(Arena, ThreadsWithCursorsOfTheirOwnWriteAtOnce) {
         std::vector<std::pair<Arena::Position, size_t>> blocks;
         for (int i = 0; i < 5'000; ++i) {
           const size_t bytes = i % 500 == 0 ? 70'000 : 1 + random.Next() % 300;
-          blocks.emplace_back(arena.Allocate(&cursor, bytes, true), bytes);
+          blocks.emplace_back(arena.Allocate(&cursor, bytes, true).position, bytes);
           std::memset(arena.At(blocks.back().first), static_cast<int>(seed), bytes);
         }
         for (const auto& [position, bytes] : blocks) {
@@ -448,12 +449,13 @@ TEST(Arena, RefusesWhatWouldPassTheBudgetUnlessToldOtherwise) {
   ByteBudget budget(8 << 10);
   Arena arena(&pool, &budget, 4 << 10);
   Arena::Cursor cursor;
-  EXPECT_NE(arena.Allocate(&cursor, 2'000, true), 0u);
-  EXPECT_EQ(arena.Allocate(&cursor, 9'000, true), 0u);
+  EXPECT_NE(arena.Allocate(&cursor, 2'000, true).position, 0u);
+  EXPECT_EQ(arena.Allocate(&cursor, 9'000, true).position, 0u);
   EXPECT_EQ(budget.used_bytes(), 4u << 10);
-  EXPECT_NE(arena.Allocate(&cursor, 9'000, false), 0u);
-  EXPECT_EQ(arena.Allocate(&cursor, 3'000, true), 0u);
-  EXPECT_NE(arena.Allocate(&cursor, 2'000, true), 0u) << "what is left of the open chunk fits";
+  EXPECT_NE(arena.Allocate(&cursor, 9'000, false).position, 0u);
+  EXPECT_EQ(arena.Allocate(&cursor, 3'000, true).position, 0u);
+  EXPECT_NE(arena.Allocate(&cursor, 2'000, true).position, 0u)
+      << "what is left of the open chunk fits";
 }
 
 TEST(Arena, ChunksTakeAtMostASixtyFourthOfTheBudget) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -42,20 +43,33 @@ struct BatchRecord {
 
 /// Appends its serialised form. Its sizes have been checked. Throws std::bad_alloc, and has then
 /// changed nothing.
-inline void AppendBatchRecord(const BatchRecord& record, std::string* out) {
+[[gnu::always_inline]] inline void AppendBatchRecord(const BatchRecord& record, std::string* out) {
   const size_t operator_bytes = record.merge_operator != 0 ? 1 : 0;
-  out->reserve(out->size() + kBatchRecordHeaderBytes + sizeof(uint32_t) + sizeof(uint64_t) +
-               record.key.size() + operator_bytes + record.value.size());
-  out->push_back(static_cast<char>(record.kind));
-  out->push_back(static_cast<char>((record.keyspace != 0 ? kBatchFlagKeyspace : 0) |
-                                   (record.time_ms != 0 ? kBatchFlagTime : 0)));
-  Append(out, static_cast<uint16_t>(record.key.size()));
-  Append(out, static_cast<uint32_t>(operator_bytes + record.value.size()));
-  if (record.keyspace != 0) Append(out, record.keyspace);
-  if (record.time_ms != 0) Append(out, record.time_ms);
-  out->append(record.key);
-  if (operator_bytes != 0) out->push_back(static_cast<char>(record.merge_operator));
-  out->append(record.value);
+  const size_t before = out->size();
+  const size_t size_max = before + kBatchRecordHeaderBytes + sizeof record.keyspace +
+                          sizeof record.time_ms + record.key.size() + operator_bytes +
+                          record.value.size();
+  out->resize_and_overwrite(size_max, [&](char* bytes, size_t) {
+    char* at = bytes + before;
+    at[0] = static_cast<char>(record.kind);
+    at[1] = static_cast<char>((record.keyspace != 0 ? kBatchFlagKeyspace : 0) |
+                              (record.time_ms != 0 ? kBatchFlagTime : 0));
+    Store(at + 2, static_cast<uint16_t>(record.key.size()));
+    Store(at + 4, static_cast<uint32_t>(operator_bytes + record.value.size()));
+    at += kBatchRecordHeaderBytes;
+    if (record.keyspace != 0) {
+      Store(at, record.keyspace);
+      at += sizeof record.keyspace;
+    }
+    if (record.time_ms != 0) {
+      Store(at, record.time_ms);
+      at += sizeof record.time_ms;
+    }
+    at = CopyKey(record.key, at);
+    if (operator_bytes != 0) *at++ = static_cast<char>(record.merge_operator);
+    at = std::copy(record.value.begin(), record.value.end(), at);
+    return at - bytes;
+  });
 }
 
 /// Walks a serialised batch that has been validated (WriteBatch::Parse); does not check again.

@@ -41,6 +41,20 @@ inline uint64_t KeyPrefix(std::string_view key, size_t offset = 0) noexcept {
   return std::byteswap(value);
 }
 
+/// Copies bytes, without a call those of usual length; gives where they end.
+[[gnu::always_inline]] inline char* CopyKey(std::string_view key, char* out) noexcept {
+  const size_t size = key.size();
+  if (size - 8 <= 8) {  // From both ends.
+    const auto first = Load<uint64_t>(key.data());
+    const auto last = Load<uint64_t>(key.data() + size - 8);
+    Store(out, first);
+    Store(out + size - 8, last);
+  } else if (size != 0) {
+    std::memcpy(out, key.data(), size);
+  }
+  return out + size;
+}
+
 /// Equality without a call for keys of usual length.
 [[gnu::always_inline]] inline bool SameBytes(std::string_view a, std::string_view b) noexcept {
   if (a.size() != b.size()) return false;

@@ -143,8 +143,8 @@ class VisibleIterator final : public Iterator {
     });
   }
 
-  /// Moves the source on by one, as most steps need no more: to a visible put of another key. False:
-  /// it is not known to be one that is to be shown.
+  /// Moves the source on by one, as most steps need no more: to a visible put of another key.
+  /// False: it is not known to be one that is to be shown.
   bool StepPlainly() {
     RecordIterator& source = *view_.source;
     source.Next();

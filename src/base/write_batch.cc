@@ -95,6 +95,8 @@ Status CheckSerialisedRecord(base::Decoder* in, size_t start) {
 WriteBatch::WriteBatch(WriteBatch&& other) noexcept
     : bytes_(std::move(other.bytes_)),
       count_(std::exchange(other.count_, 0)),
+      kinds_(std::exchange(other.kinds_, 0)),
+      has_ttl_(std::exchange(other.has_ttl_, false)),
       error_(std::move(other.error_)) {
   other.bytes_.clear();
 }
@@ -104,6 +106,8 @@ WriteBatch& WriteBatch::operator=(WriteBatch&& other) noexcept {
     bytes_ = std::move(other.bytes_);
     other.bytes_.clear();
     count_ = std::exchange(other.count_, 0);
+    kinds_ = std::exchange(other.kinds_, 0);
+    has_ttl_ = std::exchange(other.has_ttl_, false);
     error_ = std::move(other.error_);
   }
   return *this;
@@ -138,20 +142,24 @@ void WriteBatch::Merge(std::string_view key, MergeOperator op, std::string_view 
 void WriteBatch::Clear() noexcept {
   bytes_.clear();
   count_ = 0;
+  kinds_ = 0;
+  has_ttl_ = false;
   error_ = Status();
 }
 
 void WriteBatch::Add(RecordKind kind, KeyspaceId keyspace, std::string_view key,
                      std::string_view value, std::chrono::milliseconds ttl, MergeOperator op) {
   const bool is_merge = kind == RecordKind::kMerge;
-  Status fault = CheckRecord(key, value, ttl);
-  if (fault.ok() && is_merge && value.size() == kMaxValueBytes) {
-    fault = Status(StatusCode::kInvalidArgument,
-                   "write batch: the operand has 4 GiB - 1 bytes, one less is possible");
-  }
-  if (!fault.ok()) {
-    if (error_.ok()) error_ = std::move(fault);
-    return;
+  if (key.size() > kMaxKeyBytes || value.size() >= kMaxValueBytes || ttl.count() < 0) [[unlikely]] {
+    Status fault = CheckRecord(key, value, ttl);
+    if (fault.ok() && is_merge) {
+      fault = Status(StatusCode::kInvalidArgument,
+                     "write batch: the operand has 4 GiB - 1 bytes, one less is possible");
+    }
+    if (!fault.ok()) {
+      if (error_.ok()) error_ = std::move(fault);
+      return;
+    }
   }
   try {
     base::AppendBatchRecord({.kind = kind,
@@ -168,6 +176,8 @@ void WriteBatch::Add(RecordKind kind, KeyspaceId keyspace, std::string_view key,
     return;
   }
   ++count_;
+  kinds_ |= KindBit(kind);
+  has_ttl_ |= ttl.count() != 0;
 }
 
 Status WriteBatch::ForEach(const std::function<Status(const Record&)>& visit) const {
@@ -201,6 +211,10 @@ Result<WriteBatch> WriteBatch::Parse(std::string_view bytes) {
                                                       std::to_string(bytes.size()) + " bytes");
   }
   batch.count_ = count;
+  for (base::BatchCursor cursor(batch.bytes_); cursor.Next();) {
+    batch.kinds_ |= KindBit(cursor.kind());
+    batch.has_ttl_ |= cursor.time_ms() != 0;
+  }
   return batch;
 }
 

@@ -165,6 +165,35 @@ TEST(WriteBatch, TheFirstFaultStaysUntilClear) {
   EXPECT_TRUE(batch.empty());
 }
 
+TEST(WriteBatch, KnowsWhatKindsItHas) {
+  WriteBatch batch;
+  EXPECT_FALSE(batch.Has(RecordKind::kPut));
+  batch.Put("a", "1");
+  batch.Merge("b", MergeOperator::kAppend, "2");
+  EXPECT_TRUE(batch.Has(RecordKind::kPut));
+  EXPECT_TRUE(batch.Has(RecordKind::kMerge));
+  EXPECT_FALSE(batch.Has(RecordKind::kDelete));
+  EXPECT_FALSE(batch.has_ttl());
+  batch.Put("c", "3", milliseconds(5));
+  EXPECT_TRUE(batch.has_ttl());
+
+  const WriteBatch parsed = WriteBatch::Parse(batch.bytes()).value();
+  EXPECT_TRUE(parsed.Has(RecordKind::kMerge));
+  EXPECT_FALSE(parsed.Has(RecordKind::kDeleteRange));
+  EXPECT_TRUE(parsed.has_ttl());
+
+  WriteBatch moved = std::move(batch);
+  EXPECT_TRUE(moved.Has(RecordKind::kMerge));
+  EXPECT_FALSE(batch.Has(RecordKind::kMerge));  // NOLINT(bugprone-use-after-move): see below.
+  EXPECT_FALSE(batch.has_ttl());
+  batch = std::move(moved);
+  EXPECT_TRUE(batch.Has(RecordKind::kMerge));
+  EXPECT_TRUE(batch.has_ttl());
+  batch.Clear();
+  EXPECT_FALSE(batch.Has(RecordKind::kPut));
+  EXPECT_FALSE(batch.has_ttl());
+}
+
 TEST(WriteBatch, CopiesAreApartAndMovesLeaveEmpty) {
   WriteBatch batch;
   batch.Put("a", "1");

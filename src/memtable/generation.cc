@@ -13,7 +13,7 @@
 
 #include "base/batch_cursor.h"
 #include "base/check.h"
-#include "base/hash.h"
+#include "base/short_hash.h"
 #include "memtable/generation_iterator.h"
 #include "memtable/lane.h"
 #include "memtable/run_set.h"
@@ -147,7 +147,7 @@ Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) 
   Reservation reservation;
   reservation.is_first_ = IsFirst();
   const bool within_limit = !reservation.is_first_;
-  const uint64_t hash = MixKeyspace(base::Hash(source.key), source.keyspace);
+  const uint64_t hash = MixKeyspace(base::HashShort(source.key), source.keyspace);
   Shard& shard = ShardOf(hash);
   Lane::Placed placed;
   {
@@ -168,26 +168,27 @@ Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) 
   }
   shard.Prefetch(hash);
   Lane::Fill(placed.record, source);
-  reservation.only_ = {.hash = hash, .position = placed.position, .index = 0};
+  reservation.only_ = {
+      .hash = hash, .record = placed.record, .position = placed.position, .index = 0};
   reservation.count_ = 1;
   CollectRetired();
   return reservation;
 }
 
 size_t Generation::Place(std::span<const RecordSource> sources, bool within_limit,
-                         base::Arena::Position* positions) const {
+                         Lane::Placed* placed) const {
   size_t count = 0;
   {
     const base::EpochGuard inside;
     Lane& lane = LaneOf(inside.thread_number());
     const std::lock_guard lock(lane);
     for (; count < sources.size(); ++count) {
-      positions[count] = lane.Place(sources[count], within_limit).position;
-      if (positions[count] == 0) break;
+      placed[count] = lane.Place(sources[count], within_limit);
+      if (placed[count].position == 0) break;
     }
     lane.ShowOrder();
   }
-  for (size_t i = 0; i < count; ++i) Lane::Fill(RecordAt(positions[i]), sources[i]);
+  for (size_t i = 0; i < count; ++i) Lane::Fill(placed[i].record, sources[i]);
   return count;
 }
 
@@ -195,7 +196,7 @@ bool Generation::Place(std::string_view batch, bool is_of_several, bool within_l
                        std::span<Shard::Taken> placed, std::span<uint32_t> ends) const {
   constexpr size_t kAtOnce = 32;
   std::array<RecordSource, kAtOnce> sources;
-  std::array<base::Arena::Position, kAtOnce> positions;
+  std::array<Lane::Placed, kAtOnce> places;
   std::array<size_t, kAtOnce> indices;
   base::BatchCursor cursor(batch);
   size_t index = 0;
@@ -203,8 +204,9 @@ bool Generation::Place(std::string_view batch, bool is_of_several, bool within_l
     size_t count = 0;
     for (; count < kAtOnce && index < placed.size(); ++index) {
       BASALT_CHECK(cursor.Next());
-      const uint64_t hash = MixKeyspace(base::Hash(cursor.key()), cursor.keyspace());
-      placed[index] = {.hash = hash, .position = 0, .index = static_cast<uint32_t>(index)};
+      const uint64_t hash = MixKeyspace(base::HashShort(cursor.key()), cursor.keyspace());
+      placed[index] = {
+          .hash = hash, .record = nullptr, .position = 0, .index = static_cast<uint32_t>(index)};
       if (cursor.kind() == RecordKind::kDeleteRange) continue;
       ++ends[ShardNumber(hash)];
       ShardOf(hash).Prefetch(hash);
@@ -217,9 +219,15 @@ bool Generation::Place(std::string_view batch, bool is_of_several, bool within_l
       indices[count++] = index;
     }
     const std::span<const RecordSource> group(sources.data(), count);
-    const size_t placed_count = Place(group, within_limit, positions.data());
-    for (size_t i = 0; i < placed_count; ++i) placed[indices[i]].position = positions[i];
-    if (placed_count < count) return false;
+    const size_t placed_count = Place(group, within_limit, places.data());
+    for (size_t i = 0; i < placed_count; ++i) {
+      placed[indices[i]].record = places[i].record;
+      placed[indices[i]].position = places[i].position;
+    }
+    if (placed_count < count) {
+      for (Shard::Taken& missing : placed.subspan(index)) missing.record = nullptr;
+      return false;
+    }
   }
   BASALT_CHECK(!cursor.Next());
   return true;
@@ -242,14 +250,15 @@ Result<Generation::Reservation> Generation::Reserve(std::string_view batch, size
     return DoesNotFit(budget_, batch.size(), count);
   }
   reservation.several_.reset(new (std::nothrow) Shard::Taken[count]);
-  const std::unique_ptr<Shard::Taken[]> memory(new (std::nothrow) Shard::Taken[count]());
+  const std::unique_ptr<Shard::Taken[]> memory(new (std::nothrow) Shard::Taken[count]);
   const std::span<Shard::Taken> placed(memory.get(), memory == nullptr ? 0 : count);
   std::array<uint32_t, kShardsMax> ends;  // how many a shard has, then where they end
   std::fill_n(ends.begin(), shards_.size(), 0);
-  if (reservation.several_ == nullptr || memory == nullptr ||
+  const bool has_memory = reservation.several_ != nullptr && memory != nullptr;
+  if (!has_memory ||
       !Place(batch, is_of_several, within_limit, placed, {ends.data(), shards_.size()})) {
-    for (const Shard::Taken& record : placed) {
-      if (record.position != 0) Forget(RecordAt(record.position));
+    for (const Shard::Taken& taken : placed.first(has_memory ? count : 0)) {
+      if (taken.record != nullptr) Forget(taken.record);
     }
     Drop(&reservation);
     return DoesNotFit(budget_, batch.size(), count);
@@ -261,7 +270,7 @@ Result<Generation::Reservation> Generation::Reserve(std::string_view batch, size
   reservation.count_ = ends[shards_.size() - 1];
   const std::span<Shard::Taken> taken = reservation.records();
   for (size_t i = count; i-- > 0;) {
-    if (placed[i].position != 0) taken[--ends[ShardNumber(placed[i].hash)]] = placed[i];
+    if (placed[i].record != nullptr) taken[--ends[ShardNumber(placed[i].hash)]] = placed[i];
   }
   size_t reserved = 0;
   const bool fits = ForEachShard(taken, [&](Shard& shard, std::span<Shard::Taken> its) {
@@ -270,7 +279,7 @@ Result<Generation::Reservation> Generation::Reserve(std::string_view batch, size
     return true;
   });
   if (!fits) {
-    for (const Shard::Taken& record : taken.subspan(reserved)) Forget(RecordAt(record.position));
+    for (const Shard::Taken& record : taken.subspan(reserved)) Forget(record.record);
     reservation.count_ = reserved;
     Drop(&reservation);
     return DoesNotFit(budget_, batch.size(), count);

@@ -237,7 +237,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   bool ForEachShard(std::span<Shard::Taken> records, const Visit& visit) const;
   /// Copies records into the calling thread's lane. Gives how many found room.
   size_t Place(std::span<const RecordSource> sources, bool within_limit,
-               base::Arena::Position* positions) const;
+               Lane::Placed* placed) const;
   /// The same with the records of a batch: `placed` gets one entry each, with position 0 for range
   /// deletes, which are no records, and `ends` how many each shard has. False: as for Reserve;
   /// those with positions are there.
@@ -313,6 +313,8 @@ class Generation::Reservation {
   /// A failed check when it ended in neither Insert nor Abandon.
   ~Reservation();
 
+  /// Records that space was taken for: all of a batch but its range deletes.
+  size_t count() const noexcept { return count_; }
   /// The table was empty: it may pass the budget.
   bool is_first() const noexcept { return is_first_; }
 

@@ -1,5 +1,6 @@
 #include "memtable/hash_index.h"
 
+#include <array>
 #include <bit>
 #include <new>
 #include <utility>
@@ -58,13 +59,7 @@ bool HashIndex::Grow(size_t words_needed, bool within_limit) noexcept {
 
   Word* const words = std::launder(reinterpret_cast<Word*>(block));
   word_mask_ = new_words - 1;
-  for (size_t i = 0; i < old_words; ++i) {
-    const uint64_t word = Words(old_table)[i].load(std::memory_order_relaxed);
-    if (PositionOf(word) == 0) continue;
-    size_t at = HomeWord(TagOf(word));
-    while (words[at].load(std::memory_order_relaxed) != 0) at = (at + 1) & word_mask_;
-    words[at].store(word, std::memory_order_relaxed);
-  }
+  MoveWords(Words(old_table), old_words, words);
   words_used_max_ = new_words / 10 * 7;
   const auto bucket_bits = static_cast<uint64_t>(std::countr_zero(new_words / kBucketWords));
   table_.store(reinterpret_cast<uintptr_t>(words) | bucket_bits, std::memory_order_seq_cst);
@@ -75,6 +70,29 @@ bool HashIndex::Grow(size_t words_needed, bool within_limit) noexcept {
     retired_->Retire(old.release(), bytes, &RetiredWords::Delete);
   }
   return true;
+}
+
+// Of the words of a bucket, most of which have their home there, a doubling leaves some in a bucket
+// of the same number and moves the others to one as far behind it as there were buckets. Each goes
+// behind those that went there before it, so that hardly any search has more than one step.
+void HashIndex::MoveWords(const Word* from, size_t count, Word* to) noexcept {
+  const size_t buckets = count / kBucketWords;
+  const auto bucket_bits = static_cast<uint32_t>(std::countr_zero(buckets));
+  const bool is_doubling = word_mask_ + 1 == 2 * count;
+  for (size_t bucket = 0; bucket < buckets; ++bucket) {
+    std::array<uint32_t, 2> moved{};
+    for (size_t i = 0; i < kBucketWords; ++i) {
+      const uint64_t word = from[bucket * kBucketWords + i].load(std::memory_order_relaxed);
+      if (PositionOf(word) == 0) break;  // a bucket fills from its first word on
+      size_t at = HomeWord(TagOf(word));
+      const size_t home = at / kBucketWords;
+      if ((home & (buckets - 1)) == bucket && is_doubling) [[likely]] {
+        at += moved[home >> bucket_bits]++;
+      }
+      while (to[at].load(std::memory_order_relaxed) != 0) at = (at + 1) & word_mask_;
+      to[at].store(word, std::memory_order_relaxed);
+    }
+  }
 }
 
 HashIndex::ProbeCounts HashIndex::CountProbes() const noexcept {

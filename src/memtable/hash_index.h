@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/epoch.h"
+#include "base/prefetch.h"
 
 // Where the newest version of each key lies.
 //
@@ -85,13 +86,9 @@ class HashIndex {
 
   /// Starts to load the line where a search for `tag` begins, to the second cache, which can have
   /// many on their way. Any thread, epoch or not.
-  void Prefetch(uint32_t tag) const noexcept {
-    const uint64_t table = table_.load(std::memory_order_relaxed);
-    __builtin_prefetch(
-        reinterpret_cast<const void*>((table & ~kBucketBitsMask) +
-                                      (size_t{tag} * kBucketBytes & (WordMask(table) * 8))),
-        0, 2);
-  }
+  void Prefetch(uint32_t tag) const noexcept { __builtin_prefetch(HomeLine(tag), 0, 2); }
+  /// The same to the first cache, for who will soon store there.
+  void PrefetchToWrite(uint32_t tag) const noexcept { base::PrefetchToWrite(HomeLine(tag)); }
 
   static Position PositionOf(uint64_t word) noexcept { return static_cast<Position>(word); }
 
@@ -117,10 +114,16 @@ class HashIndex {
   static size_t WordMask(uint64_t table) noexcept {
     return (kBucketWords << (table & kBucketBitsMask)) - 1;
   }
+  const void* HomeLine(uint32_t tag) const noexcept {
+    const uint64_t table = table_.load(std::memory_order_relaxed);
+    return reinterpret_cast<const void*>((table & ~kBucketBitsMask) +
+                                         (size_t{tag} * kBucketBytes & (WordMask(table) * 8)));
+  }
   static uint32_t TagOf(uint64_t word) noexcept { return static_cast<uint32_t>(word >> 32); }
   size_t HomeWord(uint32_t tag) const noexcept { return size_t{tag} * kBucketWords & word_mask_; }
 
   bool Grow(size_t words_needed, bool within_limit) noexcept;
+  void MoveWords(const Word* from, size_t count, Word* to) noexcept;
 
   // The writer's, apart from what readers load.
   size_t word_mask_ = 0;

@@ -42,11 +42,10 @@ Lane::Lane(base::ChunkPool* pool, base::ByteBudget* budget, size_t chunk_bytes_m
 Lane::Placed Lane::Place(const RecordSource& source, bool within_limit) noexcept {
   if (!order_.PrepareBlock(&order_cursor_, within_limit)) return {};
   const size_t bytes = source.ByteSize();
-  const Position position = records_->Allocate(&record_cursor_, bytes, within_limit);
-  if (position == 0) return {};
-  char* const place = records_->At(position);
-  FetchAhead(place, bytes);
-  auto* const record = new (place)
+  const base::Arena::Block block = records_->Allocate(&record_cursor_, bytes, within_limit);
+  if (block.position == 0) return {};
+  FetchAhead(block.at, bytes);
+  auto* const record = new (block.at)
       Record{.tag = 0,
              .previous = 0,
              .value_size = static_cast<uint32_t>(source.value.size()),
@@ -55,12 +54,12 @@ Lane::Placed Lane::Place(const RecordSource& source, bool within_limit) noexcept
              .flags = static_cast<uint8_t>((source.time_ms != 0 ? Record::kFlagTime : 0) |
                                            (source.is_of_several ? Record::kFlagBatch : 0) |
                                            (source.keyspace != 0 ? Record::kFlagKeyspace : 0))};
-  const Position order = order_.Allocate(&order_cursor_, sizeof(OrderEntry), within_limit);
-  BASALT_CHECK(order == OrderPosition(placed_count_++));
-  char* const order_place = order_.At(order);
-  base::PrefetchToWrite(order_place + kLineBytes);
-  new (order_place) OrderEntry{base::KeyPrefix(source.key), position, source.keyspace};
-  return {position, record};
+  const base::Arena::Block order =
+      order_.Allocate(&order_cursor_, sizeof(OrderEntry), within_limit);
+  BASALT_CHECK(order.position == OrderPosition(placed_count_++));
+  base::PrefetchToWrite(order.at + kLineBytes);
+  new (order.at) OrderEntry{base::KeyPrefix(source.key), block.position, source.keyspace};
+  return {block.position, record};
 }
 
 void Lane::Fill(Record* record, const RecordSource& source) noexcept {
@@ -73,10 +72,8 @@ void Lane::Fill(Record* record, const RecordSource& source) noexcept {
     base::Store(out, source.time_ms);
     out += sizeof source.time_ms;
   }
-  if (!source.key.empty()) std::memcpy(out, source.key.data(), source.key.size());
-  if (!source.value.empty()) {
-    std::memcpy(out + source.key.size(), source.value.data(), source.value.size());
-  }
+  out = base::CopyKey(source.key, out);
+  if (!source.value.empty()) std::memcpy(out, source.value.data(), source.value.size());
 }
 
 }  // namespace basalt::memtable

@@ -15,13 +15,6 @@ Shard::Shard(std::shared_ptr<base::ChunkPool> pool, base::ByteBudget* budget,
              base::RetireList* retired, const base::Arena* records)
     : index_(std::move(pool), budget, retired), records_(records) {}
 
-HashIndex::Word* Shard::WordOf(uint32_t keyspace, std::string_view key, uint64_t hash) noexcept {
-  return index_.FindOrPlace(static_cast<uint32_t>(hash), [&](Position other) {
-    const Record* const stored = RecordAt(other);
-    return stored->keyspace() == keyspace && base::SameBytes(stored->key(), key);
-  });
-}
-
 // The chain descends in sequence: a late smaller one goes behind the larger ones.
 void Shard::Link(Record* record, Position position, uint64_t hash, HashIndex::Word* word) noexcept {
   const base::Tag tag = record->tag.load(std::memory_order_relaxed);
@@ -58,17 +51,21 @@ void Shard::Finish(std::span<const Taken> records, base::SequenceNumber first) n
     const std::span<const Taken> group = records.first(std::min(records.size(), kAtOnce));
     records = records.subspan(group.size());
     // First the tag, then the link: whoever comes by the index must find the record finished.
-    for (const Taken& taken : group) {
-      Record* const record = RecordAt(taken.position);
-      record->tag.store(base::MakeTag(first + taken.index, static_cast<RecordKind>(record->kind)),
+    for (const auto [hash, record, position, index] : group) {
+      record->tag.store(base::MakeTag(first + index, static_cast<RecordKind>(record->kind)),
                         std::memory_order_release);
     }
     const std::lock_guard lock(lock_);
     for (size_t i = 0; i < group.size(); ++i) {
-      if (i + kAhead < group.size()) Prefetch(group[i + kAhead].hash);
-      const auto [hash, position, index] = group[i];
-      Record* const record = RecordAt(position);
-      Link(record, position, hash, WordOf(record->keyspace(), record->key(), hash));
+      if (i + kAhead < group.size()) {
+        index_.PrefetchToWrite(static_cast<uint32_t>(group[i + kAhead].hash));
+      }
+      const auto [hash, record, position, index] = group[i];
+      HashIndex::Word* const word = WordOf(hash, [record](const Record& other) {
+        return other.keyspace() == record->keyspace() &&
+               base::SameBytes(other.key(), record->key());
+      });
+      Link(record, position, hash, word);
     }
     pending_ -= static_cast<uint32_t>(group.size());
   }
@@ -76,7 +73,7 @@ void Shard::Finish(std::span<const Taken> records, base::SequenceNumber first) n
 
 void Shard::Abandon(std::span<const Taken> records) noexcept {
   for (const Taken& taken : records) {
-    RecordAt(taken.position)->tag.store(Record::kAbandonedTag, std::memory_order_release);
+    taken.record->tag.store(Record::kAbandonedTag, std::memory_order_release);
   }
   const std::lock_guard lock(lock_);
   pending_ -= static_cast<uint32_t>(records.size());

@@ -30,7 +30,8 @@ class alignas(64) Shard {
   /// A record that was laid down, by its place in its batch.
   struct Taken {
     uint64_t hash;
-    Position position;
+    Record* record;
+    Position position;  ///< Of the record.
     uint32_t index;
   };
   /// Makes sure that so many more records can be finished. False: the budget (if `within_limit`) or
@@ -80,7 +81,8 @@ class alignas(64) Shard {
   Record* RecordAt(Position position) const noexcept {
     return reinterpret_cast<Record*>(records_->At(position));
   }
-  HashIndex::Word* WordOf(uint32_t keyspace, std::string_view key, uint64_t hash) noexcept;
+  template <class SameKey>
+  HashIndex::Word* WordOf(uint64_t hash, const SameKey& has_same_key) noexcept;
   void Link(Record* record, Position position, uint64_t hash, HashIndex::Word* word) noexcept;
 
   // One line holds what each put writes, the first words of the index included.
@@ -92,12 +94,21 @@ class alignas(64) Shard {
   const base::Arena* const records_;
 };
 
+// Asked only of records with the hash's low half: seldom, if the key is new.
+template <class SameKey>
+HashIndex::Word* Shard::WordOf(uint64_t hash, const SameKey& has_same_key) noexcept {
+  return index_.FindOrPlace(static_cast<uint32_t>(hash),
+                            [&](Position other) { return has_same_key(*RecordAt(other)); });
+}
+
 template <class Assign>
 bool Shard::Put(const RecordSource& source, Record* record, Position position, uint64_t hash,
                 bool within_limit, const Assign& assign) noexcept {
   const std::lock_guard lock(lock_);
   if (!index_.Prepare(pending_ + 1, within_limit)) return false;
-  HashIndex::Word* const word = WordOf(source.keyspace, source.key, hash);
+  HashIndex::Word* const word = WordOf(hash, [&source](const Record& other) {
+    return other.keyspace() == source.keyspace && base::SameBytes(other.key(), source.key);
+  });
   const Position newest = HashIndex::PositionOf(word->load(std::memory_order_relaxed));
   const base::SequenceNumber sequence = assign(newest == 0 ? nullptr : RecordAt(newest));
   if (sequence == 0) {

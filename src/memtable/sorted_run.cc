@@ -151,10 +151,7 @@ SortedRun::Entries SortedRun::Allocate(size_t size) {
 }
 
 SortedRun::SortedRun(size_t size, size_t shared, uint64_t tails)
-    : entries_(Allocate(size)),
-      size_(size),
-      shared_(shared),
-      tails_(tails) {
+    : entries_(Allocate(size)), size_(size), shared_(shared), tails_(tails) {
   if (const size_t count = sample_count(); count != 0) {
     samples_ = std::make_unique_for_overwrite<uint64_t[]>(count);
   }

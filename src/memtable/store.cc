@@ -411,18 +411,14 @@ StoreCore::Attempt StoreCore::TryOne(const RecordSource& source, uint64_t hash,
 
 Status StoreCore::Write(const WriteBatch& batch) {
   BASALT_RETURN_IF_ERROR(batch.status());
-  size_t range_deletes = 0;
-  base::BatchCursor cursor(batch.bytes());
-  while (cursor.Next()) {
-    if (cursor.kind() > RecordKind::kDeleteRange) {
-      return Status(StatusCode::kUnsupported, "write to a memtable: it has no records of kind " +
-                                                  std::to_string(static_cast<int>(cursor.kind())));
-    }
-    if (cursor.time_ms() != 0) {
-      return Status(StatusCode::kUnsupported,
-                    "write to a memtable: it has no expiry; leave the ttl out");
-    }
-    range_deletes += cursor.kind() == RecordKind::kDeleteRange ? 1 : 0;
+  for (const RecordKind kind : {RecordKind::kMerge, RecordKind::kBlobReference}) {
+    if (!batch.Has(kind)) continue;
+    return Status(StatusCode::kUnsupported, "write to a memtable: it has no records of kind " +
+                                                std::to_string(static_cast<int>(kind)));
+  }
+  if (batch.has_ttl()) {
+    return Status(StatusCode::kUnsupported,
+                  "write to a memtable: it has no expiry; leave the ttl out");
   }
   if (batch.empty()) return {};
   for (;;) {
@@ -431,7 +427,7 @@ Status StoreCore::Write(const WriteBatch& batch) {
       const std::shared_lock order(order_mutex_);
       const base::EpochGuard inside;
       const State* const seen = state();
-      const Inserted inserted = Insert(*seen->active, batch, range_deletes, inside.thread_number());
+      const Inserted inserted = Insert(*seen->active, batch, inside.thread_number());
       if (inserted == Inserted::kYes) break;
       if (inserted == Inserted::kNoRoom) full = seen->active;
     }
@@ -448,7 +444,7 @@ Status StoreCore::Write(const WriteBatch& batch) {
 }
 
 StoreCore::Inserted StoreCore::Insert(Generation& active, const WriteBatch& batch,
-                                      size_t range_deletes, uint32_t thread_number) {
+                                      uint32_t thread_number) {
   WriterSlots::Slot* const slot = slots_.Of(thread_number);
   if (slot == nullptr) throw std::bad_alloc();
   const bool is_of_several = batch.count() > 1;
@@ -459,9 +455,9 @@ StoreCore::Inserted StoreCore::Insert(Generation& active, const WriteBatch& batc
     for (const auto& [range, place] : ranges) active.Finish(range, 0);
     active.Abandon(std::move(*reservation));
   };
-  if (range_deletes != 0) {
+  if (batch.Has(RecordKind::kDeleteRange)) {
     try {
-      ranges.reserve(range_deletes);
+      ranges.reserve(batch.count() - reservation->count());
     } catch (const std::bad_alloc&) {
       give_up();
       throw;

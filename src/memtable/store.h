@@ -162,8 +162,7 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
 
   Attempt TryOne(const RecordSource& source, uint64_t hash, const Condition* condition);
   /// Inside an epoch, and under order_mutex_.
-  Inserted Insert(Generation& active, const WriteBatch& batch, size_t range_deletes,
-                  uint32_t thread_number);
+  Inserted Insert(Generation& active, const WriteBatch& batch, uint32_t thread_number);
   /// `full` has no room for `bytes`: seals it if it is the active one, makes room, or says why not.
   Status MakeRoom(const Generation& full, uint64_t bytes);
   Status NoRoom(uint64_t bytes) const;
