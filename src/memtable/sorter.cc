@@ -40,23 +40,44 @@ void SortByComparison(Entries entries, size_t shared) {
   });
 }
 
-// How many bytes all keys share; they are known to share the first `known`.
-size_t SharedByAll(Entries entries, size_t known) noexcept {
-  const std::string_view first = entries.front().record->key();
-  size_t shared = first.size();
-  for (size_t i = 1; i < entries.size() && shared > known; ++i) {
-    Prefetch(entries, i + kPrefetchDistance);
-    const std::string_view rest = entries[i].record->key().substr(known);
-    shared = known + base::SharedBytes(first.substr(known, shared - known), rest);
-  }
-  return shared;
-}
-
 void SetPrefixes(Entries entries, size_t offset) noexcept {
   for (size_t i = 0; i < entries.size(); ++i) {
     Prefetch(entries, i + kPrefetchDistance);
     entries[i].prefix = base::KeyPrefix(entries[i].record->key(), offset);
   }
+}
+
+// How many of the first `shared` bytes of `key`, not less than `known`, every `step`th entry has.
+size_t SharedBySome(std::string_view key, size_t shared, Entries entries, size_t step,
+                    size_t known) noexcept {
+  for (size_t i = 0; i < entries.size() && shared > known; i += step) {
+    if (step == 1) Prefetch(entries, i + kPrefetchDistance);
+    const std::string_view rest = entries[i].record->key().substr(known);
+    shared = known + base::SharedBytes(key.substr(known, shared - known), rest);
+  }
+  return shared;
+}
+
+// Sets the prefixes behind what all keys share, and gives how many bytes that is; they are known to
+// share the first `known`. One pass over the records where some that are asked first share no more
+// than all do; else two.
+size_t SetPrefixesBehindShared(Entries entries, size_t known) noexcept {
+  constexpr size_t kAsked = 64;
+  const std::string_view first = entries.front().record->key();
+  const size_t shared =
+      SharedBySome(first, first.size(), entries, entries.size() / kAsked + 1, known);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    Prefetch(entries, i + kPrefetchDistance);
+    const std::string_view key = entries[i].record->key();
+    const std::string_view behind_known = first.substr(known, shared - known);
+    if (base::SharedBytes(behind_known, key.substr(known)) < behind_known.size()) {
+      const size_t shared_by_all = SharedBySome(first, shared, entries.subspan(i), 1, known);
+      SetPrefixes(entries, shared_by_all);
+      return shared_by_all;
+    }
+    entries[i].prefix = base::KeyPrefix(key, shared);
+  }
+  return shared;
 }
 
 // Sorts by prefix, one byte of it after the other from the least significant on. All bytes are
@@ -175,8 +196,7 @@ class TieBreaker {
       SortByComparison(rest, range.shared + kPrefixBytes);
       return;
     }
-    const size_t shared = SharedByAll(rest, range.shared + kPrefixBytes);
-    SetPrefixes(rest, shared);
+    const size_t shared = SetPrefixesBehindShared(rest, range.shared + kPrefixBytes);
     SortByPrefix(rest);
     ForEachTie(rest, [&](Entries tied) {
       const auto begin = static_cast<size_t>(tied.data() - deeper_.data());
@@ -224,8 +244,7 @@ size_t SortEntries(Entries entries, Sorter sorter) {
   for (const SortEntry& entry : entries) differing_bits |= entry.prefix ^ entries[0].prefix;
   size_t shared = 0;
   if (differing_bits >> 56 == 0) {
-    shared = SharedByAll(entries, 0);
-    SetPrefixes(entries, shared);
+    shared = SetPrefixesBehindShared(entries, 0);
   }
   if (entries.size() <= kComparedEntriesMax) {
     SortByComparison(entries, shared);

@@ -104,6 +104,20 @@ TEST(Sorter, DecimalKeysThatShareTheirFirstEightBytes) {
   ExpectSortedLikeStdSort(versions);
 }
 
+TEST(Sorter, OneKeyOfManyThatSharesLess) {
+  base::Random random(2);
+  for (const size_t place : {0, 1, 2'000, 4'999}) {
+    for (const std::string& odd :
+         {std::string("commoner"), std::string("common"), std::string("x")}) {
+      Versions versions;
+      for (size_t i = 0; i < 5'000; ++i) {
+        versions.Add(i == place ? odd : "common to all but one " + RandomBytes(&random, 10));
+      }
+      ExpectSortedLikeStdSort(versions);
+    }
+  }
+}
+
 TEST(Sorter, KeysThatArePrefixesOfOthersWithZerosBehind) {
   base::Random random(3);
   for (const size_t common : {0, 3, 8, 13, 100}) {
