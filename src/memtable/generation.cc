@@ -175,59 +175,38 @@ Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) 
   return reservation;
 }
 
-size_t Generation::Place(std::span<const RecordSource> sources, bool within_limit,
-                         Lane::Placed* placed) const {
-  size_t count = 0;
-  {
-    const base::EpochGuard inside;
-    Lane& lane = LaneOf(inside.thread_number());
-    const std::lock_guard lock(lane);
-    for (; count < sources.size(); ++count) {
-      placed[count] = lane.Place(sources[count], within_limit);
-      if (placed[count].position == 0) break;
-    }
-    lane.ShowOrder();
-  }
-  for (size_t i = 0; i < count; ++i) Lane::Fill(placed[i].record, sources[i]);
-  return count;
-}
-
 bool Generation::Place(std::string_view batch, bool is_of_several, bool within_limit,
                        std::span<Shard::Taken> placed, std::span<uint32_t> ends) const {
-  constexpr size_t kAtOnce = 32;
-  std::array<RecordSource, kAtOnce> sources;
-  std::array<Lane::Placed, kAtOnce> places;
-  std::array<size_t, kAtOnce> indices;
+  const base::EpochGuard inside;
+  Lane& lane = LaneOf(inside.thread_number());
   base::BatchCursor cursor(batch);
-  size_t index = 0;
-  while (index < placed.size()) {
-    size_t count = 0;
-    for (; count < kAtOnce && index < placed.size(); ++index) {
-      BASALT_CHECK(cursor.Next());
-      const uint64_t hash = MixKeyspace(base::HashShort(cursor.key()), cursor.keyspace());
-      placed[index] = {
-          .hash = hash, .record = nullptr, .position = 0, .index = static_cast<uint32_t>(index)};
-      if (cursor.kind() == RecordKind::kDeleteRange) continue;
-      ++ends[ShardNumber(hash)];
-      ShardOf(hash).Prefetch(hash);
-      sources[count] = {.kind = cursor.kind(),
-                        .keyspace = cursor.keyspace(),
-                        .key = cursor.key(),
-                        .value = cursor.value(),
-                        .time_ms = cursor.time_ms(),
-                        .is_of_several = is_of_several};
-      indices[count++] = index;
+  for (uint32_t index = 0; index < placed.size(); ++index) {
+    BASALT_CHECK(cursor.Next());
+    const uint64_t hash = MixKeyspace(base::HashShort(cursor.key()), cursor.keyspace());
+    Shard::Taken& taken = placed[index];
+    taken = {.hash = hash, .record = nullptr, .position = 0, .index = index};
+    if (cursor.kind() == RecordKind::kDeleteRange) continue;
+    ++ends[ShardNumber(hash)];
+    ShardOf(hash).Prefetch(hash);
+    const RecordSource source{.kind = cursor.kind(),
+                              .keyspace = cursor.keyspace(),
+                              .key = cursor.key(),
+                              .value = cursor.value(),
+                              .time_ms = cursor.time_ms(),
+                              .is_of_several = is_of_several};
+    Lane::Placed place;
+    {
+      const std::lock_guard lock(lane);
+      place = lane.Place(source, within_limit);
+      lane.ShowOrder();
     }
-    const std::span<const RecordSource> group(sources.data(), count);
-    const size_t placed_count = Place(group, within_limit, places.data());
-    for (size_t i = 0; i < placed_count; ++i) {
-      placed[indices[i]].record = places[i].record;
-      placed[indices[i]].position = places[i].position;
-    }
-    if (placed_count < count) {
+    if (place.position == 0) {
       for (Shard::Taken& missing : placed.subspan(index)) missing.record = nullptr;
       return false;
     }
+    Lane::Fill(place.record, source);
+    taken.record = place.record;
+    taken.position = place.position;
   }
   BASALT_CHECK(!cursor.Next());
   return true;

@@ -235,12 +235,9 @@ class Generation : public std::enable_shared_from_this<Generation> {
   /// Calls `visit(shard, its records)` for records that stand by shard, until it answers false.
   template <class Visit>
   bool ForEachShard(std::span<Shard::Taken> records, const Visit& visit) const;
-  /// Copies records into the calling thread's lane. Gives how many found room.
-  size_t Place(std::span<const RecordSource> sources, bool within_limit,
-               Lane::Placed* placed) const;
-  /// The same with the records of a batch: `placed` gets one entry each, with position 0 for range
-  /// deletes, which are no records, and `ends` how many each shard has. False: as for Reserve;
-  /// those with positions are there.
+  /// Copies the records of a batch into the calling thread's lane: `placed` gets one entry each,
+  /// without a record for range deletes, and `ends` how many each shard has. False: as for Reserve;
+  /// those that are placed are there.
   bool Place(std::string_view batch, bool is_of_several, bool within_limit,
              std::span<Shard::Taken> placed, std::span<uint32_t> ends) const;
   /// A record for which no shard has room: marks it as never to be seen.
