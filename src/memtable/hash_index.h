@@ -1,9 +1,15 @@
 #pragma once
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 #include "base/arena.h"
 #include "base/epoch.h"
@@ -55,11 +61,13 @@ class HashIndex {
   template <class Same>
   Word* FindOrPlace(uint32_t tag, const Same& same) noexcept {
     Word* const words = Words(table_.load(std::memory_order_relaxed));
-    for (size_t at = HomeWord(tag);; at = (at + 1) & word_mask_) {
-      const uint64_t word = words[at].load(std::memory_order_relaxed);
-      if (PositionOf(word) == 0 || (TagOf(word) == tag && same(PositionOf(word)))) {
-        return &words[at];
+    for (size_t home = HomeWord(tag);; home = (home + kBucketWords) & word_mask_) {
+      const Sight sight = LookAt(words + home, tag);
+      for (uint32_t found = sight.same; found != 0; found &= found - 1) {
+        Word* const word = words + home + std::countr_zero(found);
+        if (same(PositionOf(word->load(std::memory_order_relaxed)))) return word;
       }
+      if (sight.empty != 0) return words + home + std::countr_zero(sight.empty);
     }
   }
 
@@ -77,10 +85,14 @@ class HashIndex {
     if (table == 0) return 0;
     const Word* const words = Words(table);
     const size_t mask = WordMask(table);
-    for (size_t at = size_t{tag} * kBucketWords & mask;; at = (at + 1) & mask) {
-      const uint64_t word = words[at].load(std::memory_order_seq_cst);
-      if (PositionOf(word) == 0) return 0;
-      if (TagOf(word) == tag && same(PositionOf(word))) return PositionOf(word);
+    for (size_t home = size_t{tag} * kBucketWords & mask;; home = (home + kBucketWords) & mask) {
+      const Sight sight = LookAt(words + home, tag);
+      for (uint32_t found = sight.same; found != 0; found &= found - 1) {
+        const Word& word = words[home + static_cast<size_t>(std::countr_zero(found))];
+        const Position position = PositionOf(word.load(std::memory_order_seq_cst));
+        if (same(position)) return position;
+      }
+      if (sight.empty != 0) return 0;
     }
   }
 
@@ -122,6 +134,13 @@ class HashIndex {
   static uint32_t TagOf(uint64_t word) noexcept { return static_cast<uint32_t>(word >> 32); }
   size_t HomeWord(uint32_t tag) const noexcept { return size_t{tag} * kBucketWords & word_mask_; }
 
+  // Which words of a bucket have the tag, and which are empty: a bit each.
+  struct Sight {
+    uint32_t same;
+    uint32_t empty;
+  };
+  static Sight LookAt(const Word* bucket, uint32_t tag) noexcept;
+
   bool Grow(size_t words_needed, bool within_limit) noexcept;
   void MoveWords(const Word* from, size_t count, Word* to) noexcept;
 
@@ -134,5 +153,35 @@ class HashIndex {
   base::RetireList* const retired_;
   std::atomic<uint64_t> table_{0};  // 0: nothing was ever stored
 };
+
+// All words at once: how many there are cannot be guessed, so nothing branches on it.
+[[gnu::always_inline]] inline HashIndex::Sight HashIndex::LookAt(const Word* bucket,
+                                                                 uint32_t tag) noexcept {
+#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
+  // Four loads of two words each, of which the processor reads each whole.
+  const auto* const pairs = reinterpret_cast<const __m128*>(bucket);
+  const auto equal = [pairs](auto half, __m128i wanted) {
+    const auto halves = [&](size_t i) {
+      return _mm_castps_si128(_mm_shuffle_ps(pairs[i], pairs[i + 1], decltype(half)::value));
+    };
+    return _mm_packs_epi32(_mm_cmpeq_epi32(halves(0), wanted), _mm_cmpeq_epi32(halves(2), wanted));
+  };
+  using Positions = std::integral_constant<int, _MM_SHUFFLE(2, 0, 2, 0)>;
+  using Tags = std::integral_constant<int, _MM_SHUFFLE(3, 1, 3, 1)>;
+  const __m128i same = equal(Tags(), _mm_set1_epi32(static_cast<int>(tag)));
+  const __m128i empty = equal(Positions(), _mm_setzero_si128());
+  const auto bits = static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(same, empty)));
+  return {bits & 0xFF & ~(bits >> 8), bits >> 8};
+#else
+  Sight sight{};
+  for (size_t i = 0; i < kBucketWords; ++i) {
+    const uint64_t word = bucket[i].load(std::memory_order_seq_cst);
+    const bool is_empty = PositionOf(word) == 0;
+    sight.same |= static_cast<uint32_t>(!is_empty && TagOf(word) == tag) << i;
+    sight.empty |= static_cast<uint32_t>(is_empty) << i;
+  }
+  return sight;
+#endif
+}
 
 }  // namespace basalt::memtable
