@@ -223,11 +223,11 @@ class HugeBlock {
   std::unique_ptr<char, Free> data_;
 };
 
-/// The least that a get can be: one line of an index, then the whole record that it names, copied.
+/// The least that reads can be: one line of an index, then the whole record that it names, copied.
 class TwoReads {
  public:
   explicit TwoReads(uint32_t records)
-      : buckets_(records * kEntryBytes), records_(records * kRecordBytes) {
+      : count_(records), buckets_(records * kEntryBytes), records_(records * kRecordBytes) {
     std::vector<uint32_t> order(records);
     std::iota(order.begin(), order.end(), 0);
     base::Random random(kKeySeed);
@@ -237,16 +237,47 @@ class TwoReads {
     }
   }
   uint8_t operator()(const CacheRequest& request) {
-    uint32_t record = 0;
-    std::memcpy(&record, buckets_.data() + request.number * kEntryBytes, sizeof record);
-    std::memcpy(copy_.data(), records_.data() + record * kRecordBytes, kRecordBytes);
+    std::memcpy(copy_.data(), RecordOf(request.number), kRecordBytes);
     asm volatile("" : : "r"(copy_.data()) : "memory");
     return static_cast<uint8_t>(copy_.front() ^ copy_.back());
+  }
+  /// Several: the lines of all entries, then those of all records, are on their way together.
+  void ReadTogether(std::span<const CacheRequest> requests) {
+    for (const CacheRequest& request : requests) __builtin_prefetch(EntryOf(request.number));
+    for (const CacheRequest& request : requests) Fetch(RecordOf(request.number));
+    for (const CacheRequest& request : requests) (*this)(request);
+  }
+  /// Every record once, in an order that is not theirs, some on their way ahead of the one read.
+  void ReadAll() const {
+    constexpr size_t kAhead = 48;
+    uint64_t ends = 0;
+    for (size_t i = 0; i < count_; ++i) {
+      if (i + kAhead < count_) Fetch(RecordOf(i + kAhead));
+      const char* const record = RecordOf(i);
+      ends += static_cast<uint64_t>(record[0] + record[kRecordBytes - 1]);
+    }
+    asm volatile("" : : "r"(ends));
   }
 
  private:
   static constexpr size_t kEntryBytes = 16;
   static constexpr size_t kRecordBytes = 136;
+
+  const char* EntryOf(size_t number) const { return buckets_.data() + number * kEntryBytes; }
+  const char* RecordOf(size_t number) const {
+    uint32_t record = 0;
+    std::memcpy(&record, EntryOf(number), sizeof record);
+    return records_.data() + record * kRecordBytes;
+  }
+  // Inlined by force: g++ takes a function that only prefetches for one without effects.
+  [[gnu::always_inline]] static void Fetch(const char* record) {
+    constexpr size_t kLineBytes = 64;
+    for (size_t at = 0; at < kRecordBytes; at += kLineBytes) {
+      __builtin_prefetch(record + at, /*rw=*/0, /*locality=*/2);
+    }
+  }
+
+  size_t count_;
   HugeBlock buckets_;
   HugeBlock records_;
   std::array<char, kRecordBytes> copy_{};
@@ -266,6 +297,15 @@ double MeasureReads(std::span<const CacheRequest> gets, Read&& read) {
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   return NsEach(elapsed.count(), gets.size());
+}
+
+/// Nanoseconds each of `count`, which `read` reads.
+template <class Read>
+double MeasureAll(uint64_t count, const Read& read) {
+  const auto start = std::chrono::steady_clock::now();
+  read();
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  return NsEach(elapsed.count(), count);
 }
 
 }  // namespace
@@ -504,6 +544,17 @@ void MemTableWorkloads::MeasureFloor(const std::string& benchmark, uint32_t reco
   const double floor = MeasureReads<true>(gets, two_reads);
   add("floor", "ns", floor);
   add("floor, free", "ns", MeasureReads<false>(gets, two_reads));
+  const auto in_groups = [&gets](const auto& read) {
+    for (size_t at = 0; at < gets.size(); at += MemTableSubject::kMultiGet) {
+      read(std::span(gets).subspan(at, std::min(MemTableSubject::kMultiGet, gets.size() - at)));
+    }
+  };
+  const double multi_floor = MeasureAll(gets.size(), [&] {
+    in_groups([&](std::span<const CacheRequest> group) { two_reads.ReadTogether(group); });
+  });
+  const double walk_floor = MeasureAll(records, [&] { two_reads.ReadAll(); });
+  add("floor, 32", "ns", multi_floor);
+  add("floor, walk", "ns", walk_floor);
 
   const OpenStore open(subject, {.records = records});
   Fill(puts, subject);
@@ -518,7 +569,14 @@ void MemTableWorkloads::MeasureFloor(const std::string& benchmark, uint32_t reco
   add("get", "ns", time);
   add("get, free", "ns", MeasureReads<false>(gets, get));
   add("get/floor", "x", time / floor);
-  Expect(*subject, "keys found", found, 2 * kGets);
+  const double multi_get = MeasureAll(gets.size(), [&] {
+    in_groups([&](std::span<const CacheRequest> group) { found += subject->MultiGet(group); });
+  });
+  add("multi-get/floor", "x", multi_get / multi_floor);
+  const Walk walk = subject->WalkAll();
+  ExpectAll(*subject, walk, records);
+  add("walk/floor", "x", NsEach(walk.walk_seconds(), records) / walk_floor);
+  Expect(*subject, "keys found", found, 3 * kGets);
 }
 
 void MemTableWorkloads::RunFloor(MemTableSubject* subject, int /*round*/) {
