@@ -81,9 +81,8 @@ class VisibleIterator final : public Iterator {
   }
 
   void Next() override {
-    if (steps_plainly_ && StepPlainly()) [[likely]]
-      return;
-    NextOfAny();
+    if (steps_plainly_) return NextPlainly();
+    NextOfAny(/*has_stepped=*/false);
   }
 
   void Prev() override {
@@ -128,24 +127,30 @@ class VisibleIterator final : public Iterator {
   /// A seek costs about as much as so many steps to records that no cache holds.
   static constexpr uint64_t kManyVersions = 16;
 
-  /// Next, if StepPlainly has not shown it.
-  [[gnu::noinline]] void NextOfAny() {
+  [[gnu::noinline]] void NextPlainly() {
+    if (!Step<Source::kStays>()) [[unlikely]]
+      NextOfAny(/*has_stepped=*/true);
+  }
+  void NextOfAny(bool has_stepped) {
     if (!valid_) return;
-    const bool has_stepped = steps_plainly_;
     Move([&] {
       if (backward_) {
         source()->Seek(found_key_, 0);
         FindForward(/*skip=*/false);
-        return;
+      } else if (has_stepped || is_merged_ || !Step<Source::kAny>()) {
+        FindForward(/*skip=*/true);
       }
-      if (!has_stepped && !is_merged_) source()->Next();
-      FindForward(/*skip=*/true);
     });
   }
 
+  enum class Source : uint8_t {
+    kAny,
+    kStays,  ///< may_step_plainly_
+  };
   /// Moves the source on by one, as most steps need no more: to a visible put of another key.
   /// False: it is not known to be one that is to be shown.
-  bool StepPlainly() {
+  template <Source kind>
+  [[gnu::always_inline]] bool Step() {
     RecordIterator& source = *view_.source;
     source.Next();
     const std::string_view key = source.key();
@@ -154,9 +159,15 @@ class VisibleIterator final : public Iterator {
         source.time_ms() != 0 || MayBeFound(key) || (upper_ && key >= *upper_)) {
       return false;
     }
-    found_key_ = key;
+    if constexpr (kind == Source::kStays) {
+      found_key_ = key;
+      value_ = source.value();
+    } else {
+      if (view_.ranges != nullptr) return false;
+      Remember(key);
+      value_ = keys_only_ ? std::string_view() : source.value();
+    }
     key_ = key;
-    value_ = source.value();
     return true;
   }
 
