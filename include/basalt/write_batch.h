@@ -78,7 +78,7 @@ class WriteBatch {
   size_t count() const noexcept { return count_; }
   size_t byte_size() const noexcept { return bytes_.size(); }
   bool empty() const noexcept { return count_ == 0; }
-  /// Whether it has a record of this kind; one with a ttl.
+  /// Whether it has a record of this kind, and whether one with a ttl.
   bool Has(RecordKind kind) const noexcept { return (kinds_ & KindBit(kind)) != 0; }
   bool has_ttl() const noexcept { return has_ttl_; }
   /// Ok, or the first record's fault that Write will answer with.

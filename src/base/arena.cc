@@ -139,17 +139,17 @@ char* ChunkPool::TakeKept(size_t bytes) noexcept {
 }
 
 void ChunkPool::Give(char* block, size_t bytes) noexcept {
-  if (bytes > kSlabBytes && bytes % kSlabBytes != 0) {
-    munmap(block, bytes);
-    return;
+  if (bytes <= kSlabBytes) {
+    const std::lock_guard lock(mutex_);
+    ASAN_POISON_MEMORY_REGION(block, bytes);  // so that AddressSanitizer sees a use after this
+    return GiveOrder(block, OrderOf(bytes));
   }
-  const std::lock_guard lock(mutex_);
-  ASAN_POISON_MEMORY_REGION(block, bytes);  // so that AddressSanitizer sees a use after this
-  if (bytes > kSlabBytes) {
-    AddFree(block, bytes);
-  } else {
-    GiveOrder(block, OrderOf(bytes));
+  if (bytes % kSlabBytes == 0) {
+    const std::lock_guard lock(mutex_);
+    ASAN_POISON_MEMORY_REGION(block, bytes);
+    if (AddFree(block, bytes)) return;
   }
+  Unmap(block, bytes);  // Takes its time, beside the others.
 }
 
 void ChunkPool::MakeReady() noexcept {
@@ -179,7 +179,7 @@ void ChunkPool::AddReadySlab() noexcept {
   if (base != nullptr) Touch(base, kSlabBytes);
   const std::lock_guard lock(mutex_);
   is_making_ready_ = false;
-  if (base != nullptr) AddFree(base, kSlabBytes);
+  if (base != nullptr && !AddFree(base, kSlabBytes)) Unmap(base, kSlabBytes);
 }
 
 void ChunkPool::KeepMore(int64_t bytes) noexcept {
@@ -240,7 +240,8 @@ void ChunkPool::GiveOrder(char* given, size_t order) {
   if (order + 1 == kOrders) {
     char* const base = slab->base;
     slabs_.erase(found);
-    return AddFree(base, kSlabBytes);
+    if (!AddFree(base, kSlabBytes)) Unmap(base, kSlabBytes);
+    return;
   }
   List(slab);
 }
@@ -279,35 +280,46 @@ char* ChunkPool::TakeFree(size_t bytes) noexcept {
   return taken;
 }
 
-// Joins it with the ranges that it touches. What would be too much to keep is unmapped, and what
-// there is no memory to describe.
-void ChunkPool::AddFree(char* begin, size_t bytes) noexcept {
-  if (free_bytes_ + bytes > kept_bytes_max_) return Unmap(begin, bytes);
-  size_t joined = bytes;
-  const auto after = free_.find(begin + bytes);
-  if (after != free_.end()) {
-    joined += after->second;
-    free_by_size_.erase({after->second, after->first});
-    free_.erase(after);
-  }
-  const auto before = free_.lower_bound(begin);
-  if (before != free_.begin() && std::prev(before)->first + std::prev(before)->second == begin) {
-    Resize(std::prev(before), std::prev(before)->second + joined);
-  } else {
+// Joins it with the ranges that it touches. False: it would be too much to keep, or there is no
+// memory to describe it.
+bool ChunkPool::AddFree(char* begin, size_t bytes) noexcept {
+  if (free_bytes_ + bytes > kept_bytes_max_) return false;
+  const auto after = free_.lower_bound(begin);
+  const auto before = after != free_.begin() ? std::prev(after) : free_.end();
+  const bool touches_before = before != free_.end() && before->first + before->second == begin;
+  const bool touches_after = after != free_.end() && after->first == begin + bytes;
+  if (!touches_before && !touches_after) {
     try {
-      const auto range = free_.emplace(begin, joined).first;
+      const auto range = free_.emplace(begin, bytes).first;
       try {
-        free_by_size_.emplace(joined, begin);
+        free_by_size_.emplace(bytes, begin);
       } catch (const std::bad_alloc&) {
         free_.erase(range);
         throw;
       }
     } catch (const std::bad_alloc&) {
-      free_bytes_ -= joined - bytes;
-      return Unmap(begin, joined);
+      return false;
     }
+  } else if (touches_before) {
+    size_t joined = before->second + bytes;
+    if (touches_after) {
+      joined += after->second;
+      free_by_size_.erase({after->second, after->first});
+      free_.erase(after);
+    }
+    Resize(before, joined);
+  } else {
+    const size_t joined = bytes + after->second;
+    auto by_size = free_by_size_.extract({after->second, after->first});
+    auto by_address = free_.extract(after);
+    by_address.key() = begin;
+    by_address.mapped() = joined;
+    by_size.value() = {joined, begin};
+    free_.insert(std::move(by_address));
+    free_by_size_.insert(std::move(by_size));
   }
   free_bytes_ += bytes;
+  return true;
 }
 
 void ChunkPool::Resize(FreeRanges::iterator range, size_t bytes) noexcept {

@@ -72,9 +72,9 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
   /// Raises (or lowers) the bound on what is kept: by those who will want again what they give.
   void KeepMore(int64_t bytes) noexcept;
 
-  /// Bytes of slabs that are mapped and wholly free, and of kept larger blocks.
+  /// Bytes of slabs that are mapped and wholly free.
   size_t kept_bytes() const;
-  /// Bytes of all mapped slabs, and of kept larger blocks.
+  /// Bytes of these, and of slabs of which blocks are taken; not of larger blocks that are taken.
   size_t slab_bytes() const;
 
  private:
@@ -91,11 +91,11 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
   using FreeRanges = std::map<char*, size_t>;
   char* TakeOrder(size_t order);
   void GiveOrder(char* block, size_t order);
-  /// Null: no memory.
+  /// One that is wholly free. Null: no memory.
   Slab* AddSlab() noexcept;
-  /// Of whole slabs. Null: no range is as large.
+  /// Whole slabs. Null: no range is as large.
   char* TakeFree(size_t bytes) noexcept;
-  void AddFree(char* begin, size_t bytes) noexcept;
+  bool AddFree(char* begin, size_t bytes) noexcept;
   void Resize(FreeRanges::iterator range, size_t bytes) noexcept;
   void List(Slab* slab);
   void Unlist(Slab* slab);

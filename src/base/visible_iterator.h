@@ -26,7 +26,8 @@ struct View {
   /// Called once, by a move that passes this many records which it does not show, if set.
   std::function<void()> on_many_hidden{};
   static constexpr uint64_t kManyHidden = 8192;
-  /// The source's keys and values stay where they are when it moves on, for as long as it lives.
+  /// The source's keys and values stay where they are when it moves on, for as long as it lives;
+  /// and a step forward throws nothing.
   bool records_stay = false;
 };
 

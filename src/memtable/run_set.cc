@@ -1,5 +1,6 @@
 #include "memtable/run_set.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -15,15 +16,22 @@ bool BelongTogether(const SortedRun& older, size_t newer, uint64_t newer_tails) 
          RunSet::kTailRatio * newer_tails >= older.size();
 }
 
-// The first of the last two neighbours that are to be merged.
-std::optional<size_t> FindMergeable(const RunList& runs) noexcept {
+}  // namespace
+
+std::optional<size_t> RunSet::FindMergeable(const RunList& runs) const noexcept {
+  size_t total = 0;
+  for (const auto& run : runs) total += run->size();
+  const size_t merged_max = std::max(merged_freely_max_, total / kMergedPart);
   for (size_t i = runs.size(); i-- > 1;) {
-    if (BelongTogether(*runs[i - 1], runs[i]->size(), runs[i]->tails())) return i - 1;
+    const SortedRun& older = *runs[i - 1];
+    const SortedRun& newer = *runs[i];
+    if (older.size() + newer.size() <= merged_max &&
+        BelongTogether(older, newer.size(), newer.tails())) {
+      return i - 1;
+    }
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 void RunSet::Append(std::span<Tail> tails) {
   for (Tail& tail : tails) Prepare(&tail);
@@ -96,7 +104,7 @@ void RunSet::PutInPlace(uint32_t keyspace, KeyspaceRuns* held, const Extended& e
   const RunList& runs = *held->runs;
   if (held->frozen == 0 && runs.size() > 1 &&
       BelongTogether(*runs[runs.size() - 2], runs.back()->size(), runs.back()->tails())) {
-    Wait(keyspace, held);
+    Wait(keyspace, held);  // TakeMerge looks whether it is too much
   }
 }
 

@@ -55,10 +55,16 @@ class RunSet {
   static constexpr size_t kSizeRatio = 2;
   /// or has been made of more tails than an eighth of the other's entries.
   static constexpr size_t kTailRatio = 8;
+  /// But what is merged stands there twice meanwhile: above so many entries, it is at most a
+  /// quarter of the keyspace's, unless all are to become one run.
+  static constexpr size_t kMergedFreelyMax = size_t{1} << 20;
+  static constexpr size_t kMergedPart = 4;
   /// Tails up to this are put in their places one by one.
   static constexpr size_t kInsertedMax = 8;
 
-  explicit RunSet(Sorter sorter) noexcept : sorter_(sorter) {}
+  /// `merged_freely_max` differs for tests.
+  explicit RunSet(Sorter sorter, size_t merged_freely_max = kMergedFreelyMax) noexcept
+      : sorter_(sorter), merged_freely_max_(merged_freely_max) {}
   RunSet(const RunSet&) = delete;
   RunSet& operator=(const RunSet&) = delete;
 
@@ -122,6 +128,8 @@ class RunSet {
   };
 
   void Prepare(Tail* tail);
+  /// The first of the last two neighbours that are to be merged.
+  std::optional<size_t> FindMergeable(const RunList& runs) const noexcept;
   static Extended Extend(const KeyspaceRuns& held, RunView newest);
   void PutInPlace(uint32_t keyspace, KeyspaceRuns* held, const Extended& extended) noexcept;
   void Commit(const Tail& tail) noexcept;
@@ -132,6 +140,7 @@ class RunSet {
   }
 
   const Sorter sorter_;
+  const size_t merged_freely_max_;
   std::unordered_map<uint32_t, KeyspaceRuns> keyspaces_;
   std::vector<uint32_t> waiting_;  // keyspaces with runs to merge; has room for all keyspaces
   std::atomic<uint64_t> entry_count_{0};

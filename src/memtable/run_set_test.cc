@@ -157,6 +157,31 @@ TEST(RunSet, RunsStayFewAndFallInSizeWhateverTheTails) {
   }
 }
 
+TEST(RunSet, OfManyEntriesAMergeHoldsAQuarterTwiceAtMost) {
+  constexpr size_t kFreely = 2'000;
+  constexpr size_t kTail = 500;
+  Versions versions;
+  RunSet set(Sorter::kVector, kFreely);
+  base::Random random(1);
+  while (versions.size() < 60'000) {
+    std::vector<SortEntry> tail;
+    for (size_t i = 0; i < kTail; ++i) tail.push_back(versions.Add(Numbered("k", random.Next())));
+    Append(set, 0, std::move(tail));
+    while (auto merge = set.TakeMerge()) {
+      const uint64_t before = set.memory_bytes();
+      merge->Run();
+      set.PutBack(&*merge);
+      const uint64_t largest = std::max(kFreely, versions.size() / RunSet::kMergedPart);
+      ASSERT_LE(before - set.memory_bytes(), largest * (sizeof(SortEntry) + 1));
+    }
+    ASSERT_LE(set.run_count(), 2 * RunSet::kMergedPart + std::bit_width(versions.size() / kTail));
+  }
+  ExpectHolds(set, 0, versions);
+  MergeAll(set, 0);
+  ASSERT_EQ(set.run_count(), 1u);
+  ExpectHolds(set, 0, versions);
+}
+
 TEST(RunSet, WhatSomebodyHoldsNeverChanges) {
   constexpr size_t kMany = RunSet::kInsertedMax + 1;
   Versions versions;
