@@ -78,9 +78,10 @@ class WriteBatch {
   size_t count() const noexcept { return count_; }
   size_t byte_size() const noexcept { return bytes_.size(); }
   bool empty() const noexcept { return count_ == 0; }
-  /// Whether it has a record of this kind, and whether one with a ttl.
-  bool Has(RecordKind kind) const noexcept { return (kinds_ & KindBit(kind)) != 0; }
-  bool has_ttl() const noexcept { return has_ttl_; }
+  /// Whether it has a record of this kind; of a later one in the list of kinds; with a ttl.
+  bool Has(RecordKind kind) const noexcept { return (contents_ & KindBit(kind)) != 0; }
+  bool HasBeyond(RecordKind kind) const noexcept { return contents_ >= 2 * KindBit(kind); }
+  bool has_ttl() const noexcept { return (contents_ & kTtlBit) != 0; }
   /// Ok, or the first record's fault that Write will answer with.
   const Status& status() const noexcept { return error_; }
 
@@ -97,14 +98,14 @@ class WriteBatch {
   void Add(RecordKind kind, KeyspaceId keyspace, std::string_view key, std::string_view value,
            std::chrono::milliseconds ttl, MergeOperator op = MergeOperator::kAdd);
 
+  static constexpr uint32_t kTtlBit = 1;  // Kinds begin at 1.
   static constexpr uint32_t KindBit(RecordKind kind) noexcept {
     return uint32_t{1} << static_cast<uint8_t>(kind);
   }
 
   std::string bytes_;
   size_t count_ = 0;
-  uint32_t kinds_ = 0;  // bits
-  bool has_ttl_ = false;
+  uint32_t contents_ = 0;  // a bit for each kind that it has, and kTtlBit
   Status error_;
 };
 

@@ -128,29 +128,26 @@ class VisibleIterator final : public Iterator {
   static constexpr uint64_t kManyVersions = 16;
 
   [[gnu::noinline]] void NextPlainly() {
-    if (!Step<Source::kStays>()) [[unlikely]]
+    if (!StepPlainly()) [[unlikely]]
       NextOfAny(/*has_stepped=*/true);
   }
+  /// `has_stepped`: the source has left the present record.
   void NextOfAny(bool has_stepped) {
     if (!valid_) return;
     Move([&] {
       if (backward_) {
         source()->Seek(found_key_, 0);
         FindForward(/*skip=*/false);
-      } else if (has_stepped || is_merged_ || !Step<Source::kAny>()) {
-        FindForward(/*skip=*/true);
+        return;
       }
+      if (!has_stepped && !is_merged_) source()->Next();
+      FindForward(/*skip=*/true);
     });
   }
 
-  enum class Source : uint8_t {
-    kAny,
-    kStays,  ///< may_step_plainly_
-  };
   /// Moves the source on by one, as most steps need no more: to a visible put of another key.
   /// False: it is not known to be one that is to be shown.
-  template <Source kind>
-  [[gnu::always_inline]] bool Step() {
+  [[gnu::always_inline]] bool StepPlainly() {
     RecordIterator& source = *view_.source;
     source.Next();
     const std::string_view key = source.key();
@@ -159,15 +156,9 @@ class VisibleIterator final : public Iterator {
         source.time_ms() != 0 || MayBeFound(key) || (upper_ && key >= *upper_)) {
       return false;
     }
-    if constexpr (kind == Source::kStays) {
-      found_key_ = key;
-      value_ = source.value();
-    } else {
-      if (view_.ranges != nullptr) return false;
-      Remember(key);
-      value_ = keys_only_ ? std::string_view() : source.value();
-    }
+    found_key_ = key;
     key_ = key;
+    value_ = source.value();
     return true;
   }
 

@@ -173,6 +173,8 @@ TEST(WriteBatch, KnowsWhatKindsItHas) {
   EXPECT_TRUE(batch.Has(RecordKind::kPut));
   EXPECT_TRUE(batch.Has(RecordKind::kMerge));
   EXPECT_FALSE(batch.Has(RecordKind::kDelete));
+  EXPECT_TRUE(batch.HasBeyond(RecordKind::kDeleteRange));
+  EXPECT_FALSE(batch.HasBeyond(RecordKind::kMerge));
   EXPECT_FALSE(batch.has_ttl());
   batch.Put("c", "3", milliseconds(5));
   EXPECT_TRUE(batch.has_ttl());
@@ -184,7 +186,7 @@ TEST(WriteBatch, KnowsWhatKindsItHas) {
 
   WriteBatch moved = std::move(batch);
   EXPECT_TRUE(moved.Has(RecordKind::kMerge));
-  EXPECT_FALSE(batch.Has(RecordKind::kMerge));  // NOLINT(bugprone-use-after-move): see below.
+  EXPECT_FALSE(batch.Has(RecordKind::kMerge));  // NOLINT(bugprone-use-after-move): specified.
   EXPECT_FALSE(batch.has_ttl());
   batch = std::move(moved);
   EXPECT_TRUE(batch.Has(RecordKind::kMerge));

@@ -23,7 +23,9 @@
 // or those for which it has no room, become a run of their own together with it. Two neighbours are
 // merged when the second is at least half as large as the first, or the first is tiny. So n records
 // lie in at most log2 n + 1 runs, and a record is merged again only when its run grows by half: the
-// cost of order is O(log n) a record however often it is asked for.
+// cost of order is O(log n) a record however often it is asked for. What is merged stands there
+// twice meanwhile: so a merge of more than a million entries gives at most a quarter of all, and
+// there are some eight runs more, until all are to become one.
 //
 // Each tail stands for an iterator, which looks into every run. So a run that has been made of many
 // tails is merged earlier, with one that has up to eight times as many entries as it has had tails:
@@ -55,8 +57,7 @@ class RunSet {
   static constexpr size_t kSizeRatio = 2;
   /// or has been made of more tails than an eighth of the other's entries.
   static constexpr size_t kTailRatio = 8;
-  /// But what is merged stands there twice meanwhile: above so many entries, it is at most a
-  /// quarter of the keyspace's, unless all are to become one run.
+  /// But a merge gives at most so many entries, or this part of the keyspace's.
   static constexpr size_t kMergedFreelyMax = size_t{1} << 20;
   static constexpr size_t kMergedPart = 4;
   /// Tails up to this are put in their places one by one.

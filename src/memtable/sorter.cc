@@ -51,7 +51,7 @@ void SetPrefixes(Entries entries, size_t offset) noexcept {
 size_t SharedBySome(std::string_view key, size_t shared, Entries entries, size_t step,
                     size_t known) noexcept {
   for (size_t i = 0; i < entries.size() && shared > known; i += step) {
-    if (step == 1) Prefetch(entries, i + kPrefetchDistance);
+    Prefetch(entries, i + kPrefetchDistance * step);
     const std::string_view rest = entries[i].record->key().substr(known);
     shared = known + base::SharedBytes(key.substr(known, shared - known), rest);
   }

@@ -411,10 +411,10 @@ StoreCore::Attempt StoreCore::TryOne(const RecordSource& source, uint64_t hash,
 
 Status StoreCore::Write(const WriteBatch& batch) {
   BASALT_RETURN_IF_ERROR(batch.status());
-  for (const RecordKind kind : {RecordKind::kMerge, RecordKind::kBlobReference}) {
-    if (!batch.Has(kind)) continue;
-    return Status(StatusCode::kUnsupported, "write to a memtable: it has no records of kind " +
-                                                std::to_string(static_cast<int>(kind)));
+  if (batch.HasBeyond(RecordKind::kDeleteRange)) {
+    return Status(StatusCode::kUnsupported,
+                  "write to a memtable: it has no merges; leave all out but puts, deletes and "
+                  "range deletes");
   }
   if (batch.has_ttl()) {
     return Status(StatusCode::kUnsupported,
