@@ -266,7 +266,9 @@ class Core : public std::enable_shared_from_this<Core> {
   void FlushJob();
   /// Flushes the oldest sealed memtable, if there is one and nobody else does.
   void FlushSealed();
+  /// On a full disk from the reserve, where flushing makes room.
   Status FlushGeneration(const std::shared_ptr<Generation>& generation);
+  Status TryFlush(const std::shared_ptr<Generation>& generation);
   Status FlushKeyspace(const Generation& generation, uint32_t keyspace, const Edit& edit,
                        NewTables* outputs);
   Status DropEmpty(const std::shared_ptr<Generation>& generation);
@@ -327,6 +329,9 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<const Version> Edited(const Version& present, const Keyspaces& keyspaces,
                                         const Edit& edit, base::SequenceNumber flushed_sequence,
                                         TableFiles* removed) const;
+  /// Whether a range delete of a memtable covers whole tables, for every reader: once it is flushed
+  /// they go. O(range deletes * tables).
+  bool WillDropTables(const ReadState& state) const;
   void PublishState(std::shared_ptr<const ReadState> state);
   /// Under mutex_. What it replaces is to be destroyed after the lock is released.
   std::shared_ptr<const ReadState> Replace(std::shared_ptr<const ReadState> state);

@@ -90,12 +90,7 @@ void Core::FlushSealed() {
   WaitUntil(lock, [&] { return generation->in_flight.empty(); });
   lock.unlock();
 
-  Status flushed;
-  try {
-    flushed = FlushGeneration(generation);
-  } catch (const std::bad_alloc&) {
-    flushed = Status(StatusCode::kResourceExhausted, "out of memory while flushing a memtable");
-  }
+  const Status flushed = FlushGeneration(generation);
   if (flushed.ok() && reserve_->Fill()) disk_is_full_.store(false, std::memory_order_relaxed);
 
   if (!flushed.ok()) Notify({.kind = Event::Kind::kBackgroundError, .status = flushed});
@@ -111,6 +106,18 @@ void Core::FlushSealed() {
 }
 
 Status Core::FlushGeneration(const std::shared_ptr<Generation>& generation) {
+  try {
+    Status flushed = TryFlush(generation);
+    if (flushed.code() != StatusCode::kResourceExhausted) return flushed;
+    const bool is_recovery = queue_ == nullptr;
+    const bool may_use_reserve = is_recovery || WillDropTables(*State());
+    return may_use_reserve && reserve_->Release() ? TryFlush(generation) : flushed;
+  } catch (const std::bad_alloc&) {
+    return {StatusCode::kResourceExhausted, "out of memory while flushing a memtable"};
+  }
+}
+
+Status Core::TryFlush(const std::shared_ptr<Generation>& generation) {
   Edit edit;
   edit.flushed = generation;
   if (generation->table->empty()) {  // every write to it failed

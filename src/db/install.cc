@@ -24,7 +24,9 @@ uint32_t DelayFor(const Version& version) noexcept {
   return static_cast<uint32_t>(kDelayMaxMicros * over / (kSlowestTables - kSlowTables));
 }
 
-bool Lies(const TableFile& file, const RangeDelete& range) noexcept {
+/// `range`: of a version or of a memtable.
+template <class Range>
+bool Lies(const TableFile& file, const Range& range) noexcept {
   const table::TableProperties& properties = file.properties();
   return properties.smallest_key >= range.begin && properties.largest_key < range.end;
 }
@@ -105,6 +107,27 @@ void Core::PublishState(std::shared_ptr<const ReadState> state) {
     old = Replace(std::move(state));
   }
   Retire(std::move(old));
+}
+
+bool Core::WillDropTables(const ReadState& state) const {
+  const base::SequenceNumber oldest_needed = RetainedBoundaries().front();
+  const auto drops_some = [&](const memtable::RangeDelete& range) {
+    const Tree* const tree = state.version->tree(range.keyspace);
+    if (tree == nullptr || range.sequence.load(std::memory_order_relaxed) > oldest_needed) {
+      return false;
+    }
+    return std::ranges::any_of(tree->levels, [&](const TableFiles& level) {
+      return std::ranges::any_of(level, [&](const auto& file) { return Lies(*file, range); });
+    });
+  };
+  const auto any_drops_some = [&](const Generation& generation) {
+    const memtable::RangeDelete* range = generation.table->range_deletes();
+    while (range != nullptr && !drops_some(*range)) range = range->next;
+    return range != nullptr;
+  };
+  return any_drops_some(*state.active) ||
+         std::ranges::any_of(state.sealed,
+                             [&](const auto& sealed) { return any_drops_some(*sealed); });
 }
 
 std::shared_ptr<const Version> Core::Edited(const Version& present, const Keyspaces& keyspaces,

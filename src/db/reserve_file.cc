@@ -36,9 +36,8 @@ ReserveFile::Made ReserveFile::Make() {
 
 bool ReserveFile::Release() noexcept {
   const std::scoped_lock lock(mutex_);
-  if (!is_there_) return false;
   is_there_ = false;
-  return fs_->RemoveFile(path_).ok();
+  return bytes_ != 0 && fs_->RemoveFile(path_).ok();
 }
 
 }  // namespace basalt::db

@@ -9,8 +9,9 @@
 namespace basalt::db {
 
 /// Disk space kept back for what makes room on a full disk: a delete has to be logged, and the
-/// memtables before it flushed, until tables can go. Writes that put anything get none of it, so
-/// that it is still there when it is needed. A file of zeros that the file system has allocated;
+/// memtables before it flushed, until tables can go; and recovery, without which nobody can delete,
+/// may have to flush what was logged. Writes that put anything get none of it, so that it is still
+/// there when it is needed. A file of zeros that the file system has allocated;
 /// where it cannot allocate, there is no reserve. Thread-safe.
 class ReserveFile {
  public:
@@ -19,7 +20,7 @@ class ReserveFile {
 
   /// Makes it, if it is not there and the disk has room for twice as much. False: it has not.
   bool Fill() noexcept;
-  /// Gives its space back. False: there was none.
+  /// Gives its space back, that of one which an earlier run has left, too. False: there was none.
   bool Release() noexcept;
 
  private:
