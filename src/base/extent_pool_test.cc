@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -41,9 +42,9 @@ TEST(ExtentPool, ObjectsAreAlignedApartAndKeepWhatIsWritten) {
   std::map<char*, Object> taken;
   const auto check_and_give = [&](std::map<char*, Object>::iterator at) {
     const auto& [object, is] = *at;
-    for (size_t i = 0; i < is.bytes; ++i) {
-      ASSERT_EQ(static_cast<unsigned char>(object[i]), is.fill) << "overwritten at " << i;
-    }
+    const std::string_view written(object, is.bytes);
+    const size_t changed = written.find_first_not_of(static_cast<char>(is.fill));
+    ASSERT_EQ(changed, std::string_view::npos) << "overwritten at " << changed;
     pool.Give(object);
     taken.erase(at);
   };

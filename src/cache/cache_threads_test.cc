@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -17,7 +18,7 @@
 #include "base/random.h"
 #include "cache/test_cache.h"
 
-// Threads that stop, come and go, and outlive the cache.
+// Threads that all put at once, stop, come and go, and outlive the cache.
 
 namespace basalt::cache {
 namespace {
@@ -45,6 +46,50 @@ class StoppedReader {
   std::latch leaves_{1};
   std::thread thread_;
 };
+
+/// Sizes from 10 bytes to 100 KiB, each order of magnitude as often.
+size_t MixedSize(base::Random* random) {
+  const uint64_t magnitude = uint64_t{10} << random->Below(14);
+  return std::min<size_t>(random->Between(magnitude, 2 * magnitude), 100 << 10);
+}
+
+TEST(CacheThreads, ExceedTheBudgetByNoMoreThanOneEntryEachAtAnyMoment) {
+  constexpr uint64_t kThreads = 3;
+  constexpr uint64_t kEntryMax = (100 << 10) + 4096;
+  for (const Eviction eviction : {Eviction::kClock, Eviction::kS3Fifo}) {
+    const auto cache = NewCache({.capacity_bytes = 4 << 20, .shards = 4, .eviction = eviction});
+    std::atomic<bool> done = false;
+    uint64_t bytes_max = 0;
+    std::thread sampler([&] {
+      while (!done.load(std::memory_order_relaxed)) {
+        bytes_max = std::max(bytes_max, cache->GetStats().bytes);
+      }
+    });
+    std::vector<std::thread> writers;
+    for (uint64_t t = 0; t < kThreads; ++t) {
+      writers.emplace_back([&, t] {
+        base::Random random(t);
+        const std::string value(100 << 10, 'v');
+        for (int i = 0; i < 20'000; ++i) {
+          const std::string key = std::to_string(random.Below(10'000));
+          const Status put = cache->Put(key, std::string_view(value).substr(0, MixedSize(&random)));
+          if (!put.ok()) {
+            ASSERT_EQ(put.code(), StatusCode::kResourceExhausted) << "seed " << t;
+          }
+          cache->Get(std::to_string(random.Below(10'000)));
+        }
+      });
+    }
+    for (std::thread& writer : writers) writer.join();
+    done.store(true);
+    sampler.join();
+    EXPECT_LE(bytes_max, (4 << 20) + kThreads * kEntryMax);
+    EXPECT_GT(bytes_max, 3u << 20);
+    EXPECT_LE(cache->GetStats().bytes, 4u << 20);
+    // Only while a reader stands still inside a read, and what was removed cannot be freed.
+    EXPECT_LT(cache->GetStats().refused, kThreads * 20'000 / 50);
+  }
+}
 
 TEST(CacheThreads, AThreadStoppedInsideAReadNeitherGrowsTheCacheNorHangsIt) {
   for (const Eviction eviction : {Eviction::kClock, Eviction::kS3Fifo}) {

@@ -2,10 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/hash.h"
@@ -159,29 +157,6 @@ void ExpectRoundTrip(std::vector<Record> records, Compression compression = Comp
     if (capacity == 0 && records.size() > 1000) continue;
     ASSERT_NO_FATAL_FAILURE(ExpectSameAsModel(**table, records));
   }
-}
-
-// Versions of keys from a small alphabet: prefixes of one another, zero bytes; puts, some of which
-// expire, deletes and merges.
-std::vector<Record> RandomRecords(base::Random* random, size_t count, size_t key_bytes_max,
-                                  size_t value_bytes_max) {
-  std::vector<Record> records;
-  for (size_t i = 0; i < count; ++i) {
-    std::string key = RandomBytes(random, random->Below(key_bytes_max + 1), 3);
-    if (random->OneIn(6)) {
-      records.push_back(Delete(std::move(key), i + 1));
-      continue;
-    }
-    const size_t size = random->Below(value_bytes_max + 1);
-    std::string value = RandomBytes(random, size, random->OneIn(2) ? 256 : 2);
-    if (random->OneIn(6)) {
-      records.push_back(Merge(std::move(key), i + 1, "+" + value, 1 + random->Below(1000)));
-    } else {
-      const uint64_t expiry_ms = random->OneIn(100) ? 1 + random->Below(1000) : 0;
-      records.push_back(Put(std::move(key), i + 1, std::move(value), expiry_ms));
-    }
-  }
-  return records;
 }
 
 TEST(TableDeathTest, RecordsThatNoReaderTakesAreAFailedCheck) {
@@ -586,39 +561,6 @@ TEST(Table, ASeekToAnIteratorsOwnKeyFindsIt) {
       ASSERT_EQ(Present(*it), record);
     }
   }
-}
-
-class TableThreads : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Table, TableThreads, testing::Bool());
-
-// The parameter: whether index and filter are read through it as well.
-TEST_P(TableThreads, ManyThreadsReadOneTableThroughASmallCache) {
-  const auto fs = io::NewMemoryFileSystem();
-  const TableSpot spot{.fs = fs.get(), .budget = GetParam() ? NoRoomAtAll() : nullptr};
-  base::Random random(4);
-  std::vector<Record> records = RandomRecords(&random, 3000, 20, 300);
-  Sort(&records);
-  ASSERT_TRUE(WriteTable(spot, records));
-  const auto table = OpenTable(spot, NewCache(200 << 10)).value();
-  std::atomic<int> wrong = 0;
-  std::vector<std::thread> threads;
-  for (uint64_t seed = 1; seed <= 4; ++seed) {
-    threads.emplace_back([&, seed] {
-      base::Random own(seed);
-      const auto it = table->NewIterator(seed % 2 == 0);
-      for (int i = 0; i < 2000; ++i) {
-        const Record& record = records[own.Below(records.size())];
-        TableRead found;
-        const auto read = table->Get(record.key, base::Hash(record.key),
-                                     base::TagSequence(record.tag), true, &found);
-        if (!read || !*read || found.tag != record.tag || !(found.value == record.value)) ++wrong;
-        it->Seek(record.key, record.tag);
-        if (!it->Valid() || Present(*it) != record) ++wrong;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(wrong.load(), 0);
 }
 
 TEST(ConcatenatingIterator, ARunOfTablesReadsAsOne) {

@@ -58,6 +58,29 @@ inline std::string RandomBytes(base::Random* random, size_t size, uint64_t alpha
   return bytes;
 }
 
+/// Versions of keys from a small alphabet: prefixes of one another, zero bytes; puts, some of which
+/// expire, deletes and merges.
+inline std::vector<Record> RandomRecords(base::Random* random, size_t count, size_t key_bytes_max,
+                                         size_t value_bytes_max) {
+  std::vector<Record> records;
+  for (size_t i = 0; i < count; ++i) {
+    std::string key = RandomBytes(random, random->Below(key_bytes_max + 1), 3);
+    if (random->OneIn(6)) {
+      records.push_back(Delete(std::move(key), i + 1));
+      continue;
+    }
+    const size_t size = random->Below(value_bytes_max + 1);
+    std::string value = RandomBytes(random, size, random->OneIn(2) ? 256 : 2);
+    if (random->OneIn(6)) {
+      records.push_back(Merge(std::move(key), i + 1, "+" + value, 1 + random->Below(1000)));
+    } else {
+      const uint64_t expiry_ms = random->OneIn(100) ? 1 + random->Below(1000) : 0;
+      records.push_back(Put(std::move(key), i + 1, std::move(value), expiry_ms));
+    }
+  }
+  return records;
+}
+
 /// Walks a sorted vector: the model of every other iterator.
 class VectorIterator final : public base::RecordIterator {
  public:
