@@ -11,8 +11,9 @@ if(BASALT_SANITIZE)
   set(test_timeout_s 900)
 endif()
 
+# A test for another processor runs in an emulator, where one is named.
 # ThreadSanitizer of g++ 12 cannot place its shadow where the kernel randomises more than 28 bits.
-set(test_launcher "")
+set(test_launcher ${CMAKE_CROSSCOMPILING_EMULATOR})
 if(BASALT_SANITIZE STREQUAL "thread" AND EXISTS /proc/sys/vm/mmap_rnd_bits)
   file(READ /proc/sys/vm/mmap_rnd_bits random_bits)
   if(random_bits GREATER 28)

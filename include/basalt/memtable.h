@@ -22,8 +22,9 @@ enum class AtBudget : uint8_t {
 
 /// What puts a memtable's records into order. All give the same order.
 enum class Sorter : uint8_t {
-  kVector,  ///< Vectorised quicksort on 8-byte pieces of keys (Highway's VQSort).
-  kRadix,   ///< Least significant byte first, on the same pieces; for processors without vectors.
+  kVector,      ///< Vectorised quicksort on 8-byte pieces of keys (Highway's VQSort, on x86-64 with
+                ///< SSSE3); elsewhere as kRadix.
+  kRadix,       ///< Least significant byte first, on the same pieces.
   kComparison,  ///< std::sort on whole keys: the reference for the others.
 };
 

@@ -117,16 +117,28 @@ class RadixSorter {
   std::vector<SortEntry> other_;
 };
 
+// Highway 1.0.3 has no VQSort for an x86-64 before SSSE3, and ends the process there. Where it is
+// for SVE, of vectors of 256 bits and more, it gives keys the records of others that are equal to
+// them.
+bool HasVectorSort() noexcept {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("ssse3") != 0;
+#else
+  return false;
+#endif
+}
+
 class TieBreaker {
  public:
   /// `sorter` is not kComparison.
-  explicit TieBreaker(Sorter sorter) : sorter_(sorter) {}
+  explicit TieBreaker(Sorter sorter)
+      : uses_vectors_(sorter == Sorter::kVector && HasVectorSort()) {}
 
   void SortByPrefix(Entries entries) {
     if (entries.size() <= kComparedEntriesMax) {
       std::sort(entries.begin(), entries.end(),
                 [](const SortEntry& a, const SortEntry& b) { return a.prefix < b.prefix; });
-    } else if (sorter_ == Sorter::kRadix) {
+    } else if (!uses_vectors_) {
       radix_sort_.Sort(entries);
     } else {
       // VQSort fills up its vectors with the greatest key and may leave that in place of an entry
@@ -216,7 +228,7 @@ class TieBreaker {
     });
   }
 
-  const Sorter sorter_;
+  const bool uses_vectors_;
   hwy::Sorter vector_sort_;
   RadixSorter radix_sort_;
   std::vector<SortEntry> deeper_;
