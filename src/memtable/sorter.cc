@@ -1,6 +1,7 @@
 #include "memtable/sorter.h"
 
 #include <hwy/contrib/sort/vqsort.h>
+#include <hwy/targets.h>
 
 #include <algorithm>
 #include <array>
@@ -117,15 +118,13 @@ class RadixSorter {
   std::vector<SortEntry> other_;
 };
 
-// Highway 1.0.3 has no VQSort for an x86-64 before SSSE3, and ends the process there. Where it is
-// for SVE, of vectors of 256 bits and more, it gives keys the records of others that are equal to
-// them.
-bool HasVectorSort() noexcept {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("ssse3") != 0;
-#else
-  return false;
-#endif
+// Whether VQSort gives the right order here. In Highway 1.0.3 it ends the process on an x86-64
+// without SSSE3; and by its code for SVE of any length, where vectors have 256 bits or more,
+// entries with equal prefixes get each other's records, some twice and some not at all.
+bool HasVectorSort() {
+  static const bool has =
+      (hwy::SupportedTargets() & (HWY_SSSE3 | HWY_SSE4 | HWY_AVX2 | HWY_AVX3 | HWY_AVX3_DL)) != 0;
+  return has;
 }
 
 class TieBreaker {

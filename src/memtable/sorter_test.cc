@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -12,6 +14,7 @@
 
 #include "base/coding.h"
 #include "base/random.h"
+#include "base/test_dispatch.h"
 #include "memtable/sorted_run.h"
 
 namespace basalt::memtable {
@@ -84,6 +87,25 @@ TEST(Sorter, EveryCountOfRandomKeysIsSorted) {
     Versions versions;
     for (size_t i = 0; i < count; ++i) versions.Add(RandomBytes(&random, 16));
     ExpectSortedLikeStdSort(versions);
+  }
+}
+
+// Each in a process of its own, where it is the first to ask what there is.
+TEST(SorterDeathTest, EveryInstructionSetGivesTheSame) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const int64_t target : base::DispatchTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    const auto sort = [target] {
+      const base::ForcedTarget forced(target);
+      base::Random random(3);
+      for (const size_t count : {33, 64, 257, 1000, 5000}) {
+        Versions versions;
+        for (size_t i = 0; i < count; ++i) versions.Add(std::to_string(random.Below(count / 4)));
+        ExpectSortedLikeStdSort(versions);
+      }
+      std::exit(testing::Test::HasFailure() ? 1 : 0);
+    };
+    EXPECT_EXIT(sort(), testing::ExitedWithCode(0), "");
   }
 }
 

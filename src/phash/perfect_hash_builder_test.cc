@@ -8,10 +8,10 @@
 #include "basalt/perfect_hash.h"
 #include "base/hash.h"
 #include "base/random.h"
+#include "base/test_dispatch.h"
 #include "phash/format.h"
 #include "phash/function_builder.h"
 #include "phash/level_shape.h"
-#include "phash/test_dispatch.h"
 #include "phash/test_functions.h"
 
 // What goes into a build, and how it ends; perfect_hash_test.cc has what comes out.
@@ -108,7 +108,7 @@ TEST(PerfectHashBuilder, FewKeysGiveTheSameBytesInAnyOrderAndByManyThreads) {
 }
 
 TEST(PerfectHashBuilder, EveryInstructionSetGivesTheSameBytes) {
-  const std::vector<int64_t> targets = DispatchTargets();
+  const std::vector<int64_t> targets = base::DispatchTargets();
   ASSERT_FALSE(targets.empty());
   for (const PerfectHashSeeds seeds : kBothKinds) {
     for (const uint64_t count : {uint64_t{40}, uint64_t{1'000}, uint64_t{10'000}, uint64_t{70'000},
@@ -116,7 +116,7 @@ TEST(PerfectHashBuilder, EveryInstructionSetGivesTheSameBytes) {
       const std::vector<uint64_t> hashes = RandomHashes(count, 1);
       std::string expected;
       for (const int64_t target : targets) {
-        const ForcedTarget forced(target);
+        const base::ForcedTarget forced(target);
         const std::string bytes =
             BytesOf(PerfectHashBuilder({.seeds = seeds}).BuildFromHashes(hashes));
         if (expected.empty()) expected = bytes;
@@ -143,8 +143,8 @@ TEST(PerfectHashBuilder, TheFormatHasNotChanged) {
       {PerfectHashSeeds::kDense, 10'000, 0x1779'88DE'A107'8E98},
       {PerfectHashSeeds::kDense, 600'000, 0x7F61'FAA3'F847'A256},
   };
-  for (const int64_t target : DispatchTargets()) {
-    const ForcedTarget forced(target);
+  for (const int64_t target : base::DispatchTargets()) {
+    const base::ForcedTarget forced(target);
     for (const auto& [seeds, count, hash] : golden) {
       const std::vector<std::string> keys = NumberedKeys(count);
       const std::string bytes = BytesOf(PerfectHashBuilder({.seeds = seeds}).Build(Views(keys)));

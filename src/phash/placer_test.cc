@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/test_dispatch.h"
 #include "phash/dense_search.h"
 #include "phash/taken_slots.h"
-#include "phash/test_dispatch.h"
 #include "phash/test_functions.h"
 
 namespace basalt::phash {
@@ -42,7 +42,7 @@ uint32_t PlainBest(size_t keys, const Slot& slot, const IsTaken& is_taken) {
 TEST(DenseSearch, EveryInstructionSetFindsTheSeedThatAPlainSearchFinds) {
   const uint64_t seed = base::RandomSeed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
-  const std::vector<int64_t> targets = DispatchTargets();
+  const std::vector<int64_t> targets = base::DispatchTargets();
   ASSERT_FALSE(targets.empty());
   base::Random random(seed);
   uint64_t found = 0;
@@ -67,7 +67,7 @@ TEST(DenseSearch, EveryInstructionSetFindsTheSeedThatAPlainSearchFinds) {
         [&](uint64_t slot) { return (words[slot / 64] >> (slot % 64) & 1) != 0; });
     ++(expected == 0 ? not_found : found);
     for (const int64_t target : targets) {
-      const ForcedTarget forced(target);
+      const base::ForcedTarget forced(target);
       ASSERT_EQ(FindDenseSeed(keys, words.data(), slice_log2), expected)
           << hwy::TargetName(target) << ", " << keys.size() << " keys, slice 2^" << slice_log2;
     }

@@ -2,9 +2,10 @@
 
 #include <hwy/highway.h>
 
+#include <cstdint>
 #include <vector>
 
-namespace basalt::phash {
+namespace basalt::base {
 
 /// The instruction sets that there is code for and that this processor has.
 inline std::vector<int64_t> DispatchTargets() {
@@ -29,4 +30,4 @@ class ForcedTarget {
   }
 };
 
-}  // namespace basalt::phash
+}  // namespace basalt::base
