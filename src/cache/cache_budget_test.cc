@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -158,6 +159,13 @@ TEST(CacheBudget, ManySmallShardsShareWhatThereIs) {
 #endif
 
 #if BASALT_CACHE_LIMITS_ADDRESS_SPACE
+/// Of the address space of this process; 0: unknown.
+uint64_t MappedBytes() {
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<uint64_t>(getpagesize());
+}
+
 // In a process of its own: fills a cache whose budget is larger than the memory that there is. Says
 // what went wrong.
 const char* FillBeyondTheSystemsMemory() {
@@ -166,7 +174,9 @@ const char* FillBeyondTheSystemsMemory() {
   std::string key = "key-0000000";
   const std::string small(60, 's');
   const std::string large(20'000, 'l');
-  const rlimit limit{.rlim_cur = 320 << 20, .rlim_max = 320 << 20};
+  // Beside what the tests before this one have left.
+  const uint64_t limit_bytes = MappedBytes() + (300 << 20);
+  const rlimit limit{.rlim_cur = limit_bytes, .rlim_max = limit_bytes};
   if (setrlimit(RLIMIT_AS, &limit) != 0) return "setrlimit";
   for (int i = 0; i < kPuts; ++i) {
     std::snprintf(key.data(), key.size() + 1, "key-%07d", i);
