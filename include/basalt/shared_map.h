@@ -241,8 +241,9 @@ class SharedMap::Reader {
   Reader& operator=(const Reader&) = delete;
   ~Reader();
 
-  /// The value of a key, or nothing. One cache miss in the fixed layout, two in the variable one;
-  /// for a key that was changed since the last fold two, in the index of changes and in the log.
+  /// The value of a key, or nothing. One cache miss in the fixed layout, two in the variable one,
+  /// at the same time where records are of like size; for a key that was changed since the last
+  /// fold two, in the index of changes and in the log.
   Result<std::optional<View>> Get(std::string_view key);
   /// Many at once, with their memory prefetched: several times as fast as Get. `results` has as
   /// many elements, each as by Get.

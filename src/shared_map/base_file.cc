@@ -150,7 +150,21 @@ BaseFile::BaseFile(std::string path, std::unique_ptr<io::Mapping> mapping, const
                                                          header.block_checksums.offset)),
       header_(header),
       mapping_(std::move(mapping)),
-      path_(std::move(path)) {}
+      path_(std::move(path)) {
+  if (stride_ == 0) TakeStartSamples();
+}
+
+// The last one stands where a full group of records would end, of the size that those there have.
+void BaseFile::TakeStartSamples() {
+  if (figures_.records == 0) return;
+  const uint64_t last = (figures_.records - 1) / kSampleEvery;
+  start_samples_ = std::make_unique_for_overwrite<uint32_t[]>(last + 2);
+  for (uint64_t i = 0; i <= last; ++i) start_samples_[i] = starts_[i * kSampleEvery];
+  const uint64_t rest = figures_.data_bytes / 8 - start_samples_[last];
+  const uint64_t records = figures_.records - last * kSampleEvery;
+  start_samples_[last + 1] =
+      static_cast<uint32_t>(start_samples_[last] + rest * kSampleEvery / records);
+}
 
 std::string_view BaseFile::BlockAt(uint64_t block) const noexcept {
   const uint64_t begin = block * kBlockBytes;

@@ -90,6 +90,13 @@ void ExpectHoldsExactly(const BaseFile& base, const TestRecords& records) {
   }
 }
 
+std::shared_ptr<const BaseFile> WriteVariable(io::FileSystem* fs, const TestRecords& records) {
+  const auto written =
+      WriteBaseFile(fs, kPath, records.pointers(), {.layout = SharedMapLayout::kVariable});
+  EXPECT_TRUE(written) << written.status().ToString();
+  return BaseFile::Open(fs, kPath).value();
+}
+
 class BaseFileOf : public testing::TestWithParam<SharedMapLayout> {
  protected:
   Result<BaseFigures> Write(const TestRecords& records, BaseWriteOptions options = {}) {
@@ -544,6 +551,48 @@ TEST(BaseFile, AFunctionWithAnotherSeedIsAskedByKey) {
   ExpectHoldsExactly(**base, records);
   for (const auto& key : keys) {
     EXPECT_EQ((*base)->Slot(base::Hash(key), key), function.Index(key));
+  }
+}
+
+// Begin and end of each record in the data.
+std::vector<BaseFile::Guess> PlacesIn(const BaseFile& base) {
+  std::vector<BaseFile::Guess> places;
+  const char* const data = base.At(0).value().address();
+  for (uint64_t slot = 0; slot < base.figures().records; ++slot) {
+    const RecordRef record = base.At(slot).value();
+    const auto begin = static_cast<uint64_t>(record.address() - data);
+    places.push_back({begin, begin + base::RoundUp(record.size(), 8)});
+  }
+  return places;
+}
+
+TEST(BaseFile, RecordsOfOneSizeLieWhereTheyAreGuessed) {
+  for (const uint64_t count : {1, 2, 255, 256, 257, 511, 512, 1000}) {
+    SCOPED_TRACE(count);
+    const auto fs = io::NewMemoryFileSystem();
+    const auto base = WriteVariable(fs.get(), TestRecords::Numbered(count, 90, /*equal=*/true));
+    const auto places = PlacesIn(*base);
+    for (uint64_t slot = 0; slot < count; ++slot) {
+      EXPECT_EQ(base->GuessAt(slot).begin, places[slot].begin) << slot;
+      EXPECT_EQ(base->GuessAt(slot).end, places[slot].end) << slot;
+    }
+  }
+}
+
+TEST(BaseFile, RecordsOfAnySizeAreGuessedToLieAmongTheirNeighbours) {
+  constexpr uint64_t kCount = 2000;
+  const auto fs = io::NewMemoryFileSystem();
+  const auto base = WriteVariable(fs.get(), TestRecords::Numbered(kCount, 900, /*equal=*/false));
+  const auto places = PlacesIn(*base);
+  for (uint64_t slot = 0; slot < kCount; ++slot) {
+    const uint64_t first = slot - slot % 256;
+    const BaseFile::Guess guess = base->GuessAt(slot);
+    EXPECT_GE(guess.begin, places[first].begin);
+    EXPECT_LE(guess.begin, guess.end);
+    EXPECT_LE(guess.end, places[std::min(first + 256, kCount) - 1].end);
+    if (slot == first) {
+      EXPECT_EQ(guess.begin, places[first].begin);
+    }
   }
 }
 
