@@ -53,7 +53,8 @@ struct MemTableStats {
   uint64_t logical_bytes = 0;  ///< Keys and values of all records, hidden versions included.
   uint64_t records = 0;        ///< Versions and deletes, not keys.
   uint64_t range_deletes = 0;
-  uint64_t last_sequence = 0;  ///< Given to the newest write.
+  /// The highest that was given out; below it some stay unused where several threads write.
+  uint64_t last_sequence = 0;
   uint64_t snapshots = 0;
   uint64_t sealed_generations = 0;
   uint64_t sorted_records = 0;  ///< In sorted runs.

@@ -49,7 +49,7 @@ class StoreCore::SnapshotState {
  public:
   explicit SnapshotState(std::shared_ptr<const StoreCore> core) : core_(std::move(core)) {
     const std::lock_guard lock(core_->snapshots_mutex_);
-    sequence_ = core_->last_sequence_.load(std::memory_order_acquire);
+    sequence_ = core_->sequencer_.last();
     place_ = core_->snapshots_.insert(sequence_);
   }
   ~SnapshotState() {
@@ -243,8 +243,7 @@ Result<MaybeValue> StoreCore::GetSlowly(std::string_view key, uint64_t hash,
 const StoreCore::State* StoreCore::Settled(base::SequenceNumber* at) const {
   for (;;) {
     const State* const seen = state();
-    *at = last_sequence_.load(std::memory_order_acquire);
-    slots_.AwaitAllUpTo(*at);
+    *at = sequencer_.Settle();
     // Another one would have writes up to `at` that this one lacks.
     if (state() == seen) return seen;
   }
@@ -358,7 +357,7 @@ std::unique_ptr<Iterator> StoreCore::NewIterator(const ScanOptions& options) con
 Result<Snapshot> StoreCore::TakeSnapshot() const {
   auto taken = std::make_shared<const SnapshotState>(shared_from_this());
   const base::SequenceNumber sequence = taken->sequence();
-  slots_.AwaitAllUpTo(sequence);
+  sequencer_.Settle(sequence);
   return Snapshot(std::move(taken), sequence);
 }
 
@@ -391,20 +390,18 @@ StoreCore::Attempt StoreCore::TryOne(const RecordSource& source, uint64_t hash,
                                      const Condition* condition) {
   Attempt attempt;
   const base::EpochGuard inside;
-  WriterSlots::Slot* const slot = slots_.Of(inside.thread_number());
+  Sequencer::Slot* const slot = sequencer_.Of(inside.thread_number());
   if (slot == nullptr) throw std::bad_alloc();
   const State* const seen = state();
   Generation* const active = seen->active.get();
   const auto assign = [&](base::Tag newest) -> base::SequenceNumber {
     if (condition != nullptr && !(*condition)(*active, newest)) return 0;
-    slot->Begin();
     const base::SequenceNumber sequence =
-        last_sequence_.fetch_add(1, std::memory_order_acq_rel) + 1;
-    slot->Took(sequence, sequence);
+        sequencer_.Take(slot, seen->active_number, base::TagSequence(newest));
     return IsActive(active) ? sequence : 0;
   };
   attempt.placed = active->Put(source, hash, inside.thread_number(), assign, &attempt.has_piled_up);
-  slot->End();
+  sequencer_.End(slot);
   if (attempt.placed == Generation::Placed::kNoRoom) attempt.full = seen->active;
   return attempt;
 }
@@ -445,7 +442,7 @@ Status StoreCore::Write(const WriteBatch& batch) {
 
 StoreCore::Inserted StoreCore::Insert(Generation& active, const WriteBatch& batch,
                                       uint32_t thread_number) {
-  WriterSlots::Slot* const slot = slots_.Of(thread_number);
+  Sequencer::Slot* const slot = sequencer_.Of(thread_number);
   if (slot == nullptr) throw std::bad_alloc();
   const bool is_of_several = batch.count() > 1;
   auto reservation = active.Reserve(batch.bytes(), batch.count(), is_of_several);
@@ -475,20 +472,19 @@ StoreCore::Inserted StoreCore::Insert(Generation& active, const WriteBatch& batc
     }
   }
 
-  slot->Begin();
-  const base::SequenceNumber first =
-      last_sequence_.fetch_add(batch.count(), std::memory_order_acq_rel) + 1;
+  const base::SequenceNumber first = sequencer_.TakeRange(slot, batch.count());
   const base::SequenceNumber last = first + batch.count() - 1;
-  slot->Took(first, last);
   if (!IsActive(&active)) {
-    slot->End();
+    sequencer_.End(slot);
     give_up();
     return Inserted::kNotActive;
   }
-  if (is_of_several) slot->SetRange(first, last);
+  if (is_of_several) sequencer_.SetBatch(slot, first, last);
+  // What is put later must not come to stand beneath it.
+  if (!ranges.empty()) sequencer_.CutAt(last);
   active.Insert(std::move(*reservation), first);
   for (const auto& [range, place] : ranges) active.Finish(range, first + place);
-  slot->End();
+  sequencer_.End(slot);
   return Inserted::kYes;
 }
 
@@ -511,7 +507,7 @@ Status StoreCore::Update(std::string_view key, const UpdateFunction& fn, uint32_
       } else if (!seen->sealed.empty()) {
         // What is compared later says nothing of those who began before the others were sealed, and
         // may still be inserting there.
-        slots_.AwaitAllUpTo(last_sequence_.load(std::memory_order_acquire));
+        sequencer_.Settle();
       }
       const Found found = Find(*seen, keyspace, key, hash, base::kMaxSequence);
       if (found) before.emplace(found);

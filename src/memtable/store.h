@@ -17,8 +17,8 @@
 #include "base/internal_key.h"
 #include "base/range_cover.h"
 #include "memtable/generation.h"
+#include "memtable/sequencer.h"
 #include "memtable/sort_delay.h"
-#include "memtable/writer_slots.h"
 
 // An ordered store of generations: what stands behind basalt::MemTable.
 //
@@ -26,20 +26,21 @@
 //
 //   state ....... one immutable list {active generation, sealed ones, newest first}, replaced as a
 //                 whole; readers and writers load it inside an epoch
-//   sequence .... counts records; a writer takes its numbers from it
-//   slots ....... a line a thread: what its write has under way (writer_slots.h)
+//   sequencer ... gives each record its sequence, and knows what is under way (sequencer.h)
 //   snapshots ... the sequences that compaction has to keep
 //
 // A write takes its sequence, looks whether the generation that it writes to is still the active
 // one, and if not takes its record back and begins anew. So all sequences of a generation are below
 // all of the next one, and the first version that a lookup finds, newest generation first, is the
-// newest.
+// newest. (Both looks, at the sequence and at the state, are sequentially consistent, as are the
+// publication of a state and the look at what is under way: who seals and then settles has waited
+// for all that are still inserted into what was sealed.)
 //
 // Single records appear by one store under their shard's lock. The records of a batch appear one by
-// one: each is marked, and a lookup that meets one asks the slots whether its batch is complete,
-// takes the next older version while it is not, and looks again when it may just have become so.
-// Snapshots, iterators and MultiGet read at a sequence below which nothing is under way: they wait
-// for what is, which is never a writer that waits.
+// one: each is marked, and a lookup that meets one asks the sequencer whether its batch is
+// complete, takes the next older version while it is not, and looks again when it may just have
+// become so. Snapshots, iterators and MultiGet read at a sequence below which nothing is under way:
+// they wait for what is, which is never a writer that waits.
 //
 // Lookups in many generations. Each has its own index, so a key that lies in the oldest of n costs
 // n index lines. These do not depend on each other: all are fetched at once, and each further
@@ -102,7 +103,8 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   using Generations = std::vector<std::shared_ptr<Generation>>;
   struct State {
     std::shared_ptr<Generation> active;
-    Generations sealed;  ///< Newest first.
+    Generations sealed;          ///< Newest first.
+    uint64_t active_number = 1;  ///< Rises with each seal.
   };
   class SnapshotState;
   /// What a key has now. Inside an epoch.
@@ -123,22 +125,25 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   enum class Inserted : uint8_t { kYes, kNoRoom, kNotActive };
 
   bool IsUnderWay(base::SequenceNumber sequence) const noexcept override {
-    return slots_.IsUnderWay(sequence, last_sequence_);
+    return sequencer_.IsUnderWay(sequence);
   }
 
-  base::SequenceNumber SettledBelow() const noexcept override { return slots_.SettledBelow(); }
+  base::SequenceNumber SettledBelow() const noexcept override {
+    return sequencer_.BatchesSettledBelow();
+  }
 
   // Inside an epoch.
   const State* state() const noexcept { return state_.load(std::memory_order_acquire); }
   bool IsActive(const Generation* generation) const noexcept {
-    return state()->active.get() == generation;
+    return state_.load(std::memory_order_seq_cst)->active.get() == generation;
   }
   Found Find(const State& state, uint32_t keyspace, std::string_view key, uint64_t hash,
              base::SequenceNumber at) const;
   /// Whether it is known without a look that all of the record's batch can be seen.
   bool IsSettled(const Record& record) const noexcept {
     return (record.flags & Record::kFlagBatch) == 0 ||
-           base::TagSequence(record.tag.load(std::memory_order_acquire)) < slots_.SettledBelow();
+           base::TagSequence(record.tag.load(std::memory_order_acquire)) <
+               sequencer_.BatchesSettledBelow();
   }
   /// Get of what one look does not tell.
   [[gnu::noinline]] Result<MaybeValue> GetSlowly(std::string_view key, uint64_t hash,
@@ -198,8 +203,7 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   const basalt::MemTableOptions options_;
   std::atomic<const State*> state_{nullptr};
   mutable base::RetireList retired_;
-  alignas(64) mutable std::atomic<base::SequenceNumber> last_sequence_{0};
-  WriterSlots slots_;
+  mutable Sequencer sequencer_;
 
   std::mutex work_mutex_;
   mutable std::shared_mutex order_mutex_;

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,7 +21,9 @@
 #include "memtable/store_test_support.h"
 
 // Random operations on a memtable and on ordinary maps; whatever can be read must be the same. A
-// snapshot and an iterator each keep the map of their moment, as long as they live.
+// snapshot and an iterator each keep the map of their moment, as long as they live. One operation
+// follows the other, but each may be on another thread: threads have memory and sequence numbers
+// of their own.
 
 namespace basalt {
 namespace {
@@ -49,17 +55,63 @@ std::vector<std::string> ModelKeys() {
   return keys;
 }
 
+/// A thread that does what it is told.
+class Helper {
+ public:
+  Helper() : thread_([this] { Serve(); }) {}
+  ~Helper() {
+    Do([this] { is_done_ = true; });
+    thread_.join();
+  }
+  Helper(const Helper&) = delete;
+  Helper& operator=(const Helper&) = delete;
+
+  /// Returns when it is done.
+  void Do(std::function<void()> task) {
+    std::unique_lock lock(mutex_);
+    task_ = std::move(task);
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return task_ == nullptr; });
+  }
+
+ private:
+  void Serve() {
+    std::unique_lock lock(mutex_);
+    while (!is_done_) {
+      changed_.wait(lock, [this] { return task_ != nullptr; });
+      task_();
+      task_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<void()> task_;
+  bool is_done_ = false;
+  std::thread thread_;
+};
+
 class ModelRun {
  public:
-  ModelRun(const MemTableOptions& options, uint64_t seed)
+  ModelRun(const MemTableOptions& options, uint64_t seed, size_t helpers)
       : may_refuse_(options.memory_budget < uint64_t{16} << 20),
         table_(NewTable(options)),
-        random_(seed) {}
+        random_(seed),
+        helpers_(helpers) {}
 
   void Run(int operations) {
     for (int i = 0; i < operations && !testing::Test::HasFatalFailure(); ++i) {
-      SCOPED_TRACE("operation " + std::to_string(i));
-      Step();
+      const auto step = [this, i] {
+        SCOPED_TRACE("operation " + std::to_string(i));
+        Step();
+      };
+      const size_t thread = random_.Below(helpers_.size() + 1);
+      if (thread == helpers_.size()) {
+        step();
+      } else {
+        helpers_[thread].Do(step);
+      }
       if (testing::Test::HasFailure()) return;
     }
     Finish();
@@ -430,6 +482,7 @@ class ModelRun {
   std::shared_ptr<Keyspaces> contents_ = std::make_shared<Keyspaces>();
   std::vector<Moment> moments_;
   std::deque<Walk> walks_;
+  std::vector<Helper> helpers_;
 };
 
 class MemTableModelTest : public testing::TestWithParam<ModelCase> {};
@@ -437,7 +490,7 @@ class MemTableModelTest : public testing::TestWithParam<ModelCase> {};
 TEST_P(MemTableModelTest, AnyOperationsGiveWhatAMapGives) {
   for (uint64_t seed = 1; seed <= 5 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    ModelRun(GetParam().options, seed).Run(4'000);
+    ModelRun(GetParam().options, seed, /*helpers=*/seed % 3).Run(4'000);
   }
 }
 

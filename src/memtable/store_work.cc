@@ -49,7 +49,7 @@ uint64_t StoreCore::MemoryBytes(const State& state) const noexcept {
 
 void StoreCore::Publish(State next) {
   auto published = std::make_unique<const State>(std::move(next));
-  const State* const old = state_.exchange(published.release(), std::memory_order_acq_rel);
+  const State* const old = state_.exchange(published.release(), std::memory_order_seq_cst);
   retired_.Retire(const_cast<State*>(old), sizeof(State),
                   [](void* retired) { delete static_cast<State*>(retired); });
   retired_.Collect();
@@ -64,6 +64,7 @@ bool StoreCore::SealUnderLock(uint64_t bytes_wanted, bool uses_reserve) {
       std::max({RoomFor(bytes_wanted), kGenerationMin, options_.shards * kShardBytesMin});
   if (left < least) return false;
   next.sealed.insert(next.sealed.begin(), std::move(next.active));
+  ++next.active_number;
   next.active = NewGeneration(std::min(left, std::max(options_.generation_bytes, least)));
   Publish(std::move(next));
   seals_.fetch_add(1, std::memory_order_relaxed);
@@ -193,7 +194,7 @@ std::vector<base::SequenceNumber> StoreCore::Boundaries() const {
   std::vector<base::SequenceNumber> boundaries(snapshots_.begin(), snapshots_.end());
   boundaries.erase(std::unique(boundaries.begin(), boundaries.end()), boundaries.end());
   // Later snapshots are at this or above.
-  const base::SequenceNumber last = last_sequence_.load(std::memory_order_acquire);
+  const base::SequenceNumber last = sequencer_.last();
   if (boundaries.empty() || boundaries.back() != last) boundaries.push_back(last);
   return boundaries;
 }
@@ -347,7 +348,7 @@ bool StoreCore::MergeUnderLock(size_t first, size_t last, uint64_t limit_bytes) 
                            seen.sealed.begin() + static_cast<ptrdiff_t>(last));
   if (limit_bytes < std::max(kGenerationMin, options_.shards * kShardBytesMin)) return false;
   // Who began before they were sealed may still be inserting.
-  slots_.AwaitAllUpTo(last_sequence_.load(std::memory_order_acquire));
+  sequencer_.Settle();
   const bool at_bottom = last == seen.sealed.size();
   const std::vector<base::SequenceNumber> boundaries = Boundaries();
   const std::shared_ptr<Generation> out = NewGeneration(limit_bytes);
@@ -428,7 +429,7 @@ MemTableStats StoreCore::GetStats() const {
   };
   add(*seen.active);
   for (const auto& generation : seen.sealed) add(*generation);
-  stats.last_sequence = last_sequence_.load(std::memory_order_acquire);
+  stats.last_sequence = sequencer_.last();
   stats.sealed_generations = seen.sealed.size();
   stats.seals = seals_.load(std::memory_order_relaxed);
   stats.compactions = compactions_.load(std::memory_order_relaxed);
