@@ -14,15 +14,15 @@
 //
 //   last ....... the highest number that was given to a thread
 //   cut ........ no single record begins any more with a number up to it
-//   settled .... all numbers below it are complete, and stay so
+//   settled .... whatever has a number below it is complete, and nothing will come
 //   batches .... all batches with numbers below it are
 //   Slot ....... of a thread, a cache line that only that thread writes: what its write has under
 //                way, and its block of numbers. Slots come in lists of 16, as threads come
 //
 // Blocks. The line of `last` goes from core to core as two threads write by turns, and each of them
-// waits for it longer than for the rest of a record. So a thread that finds that others have taken
-// numbers since it did takes two the next time, then four, up to 64, and gives them to its single
-// records one after the other. While it writes alone it takes one number at a time.
+// would wait for it at each record. So a thread that finds that others have taken numbers since it
+// did takes two the next time, then four, up to 64, and gives them to its single records one after
+// the other. While it writes alone it takes one number at a time.
 //
 // A number of a block may be below others that were given out, used and complete long ago. So that
 // a record that begins later is above all that matters to it, its thread lets go of a block that
@@ -64,6 +64,7 @@ class BasicSequencer {
     uint64_t generation_ = 0;  ///< That was active when it took the block.
     uint64_t block_size_ = 1;  ///< Of the next block.
   };
+  static_assert(sizeof(Slot) == 64);
 
   BasicSequencer() = default;
   ~BasicSequencer();
@@ -75,8 +76,8 @@ class BasicSequencer {
 
   // A write: a number or a range of them, then what is written, then End.
 
-  /// The number of a single record, above `above` and all that was complete before in the other
-  /// ways above. `generation`: number of the active generation, seen before; rises with each.
+  /// The number of a single record: above `above`, above every cut that was made before, and above
+  /// all numbers of generations before `generation`, the number of the one that it goes to.
   Number Take(Slot* slot, uint64_t generation, Number above) noexcept;
   /// The first of `count` numbers in a row, above all that were given out before.
   Number TakeRange(Slot* slot, uint64_t count) noexcept;
@@ -189,6 +190,7 @@ template <template <class> class Atomic>
                                                                 Number above) noexcept -> Number {
   const Number next = slot->next_;
   if (next == slot->block_end_) return TakeBlock(slot, generation);
+  // The first look at the cut spares what would be in vain; the second one decides.
   if (next > above && generation == slot->generation_ &&
       next > cut_.load(std::memory_order_relaxed)) {
     slot->lower_bound_.exchange(next, std::memory_order_seq_cst);
