@@ -124,8 +124,9 @@ Generation::Generation(Private, const GenerationOptions& options)
     lanes_.push_back(
         std::make_unique<Lane>(pool_.get(), &budget_, chunk_bytes_max, &records_, is_shared));
   }
+  for (const auto& lane : lanes_) places_.push_back(lane->place());
   for (size_t i = 0; i < shards; ++i) {
-    shards_.push_back(std::make_unique<Shard>(pool_, &budget_, &retired_, &records_));
+    shards_.push_back(std::make_unique<Shard>(pool_, &budget_, &retired_, places_, &records_));
   }
 }
 
@@ -141,24 +142,20 @@ bool Generation::IsFirst() noexcept {
 }
 
 Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) {
-  // So much room is taken in a shard at once, so that its lock is taken once and not twice a
-  // record.
-  constexpr uint8_t kRoomAtOnce = 8;
   Reservation reservation;
   reservation.is_first_ = IsFirst();
   const bool within_limit = !reservation.is_first_;
   const uint64_t hash = MixKeyspace(base::HashShort(source.key), source.keyspace);
-  Shard& shard = ShardOf(hash);
   Lane::Placed placed;
   {
     const base::EpochGuard inside;
     Lane& lane = LaneOf(inside.thread_number());
     const std::lock_guard lock(lane);
-    uint8_t& room = lane.room_in(ShardNumber(hash));
-    if (room == 0 && shard.Reserve(kRoomAtOnce, within_limit)) room = kRoomAtOnce;
-    if (room != 0) placed = lane.Place(source, within_limit);
+    if (PrepareRoom(&lane, ShardNumber(hash), within_limit)) {
+      placed = lane.Place(source, within_limit);
+    }
     if (placed.position != 0) {
-      --room;
+      --lane.room_in(ShardNumber(hash));
       lane.ShowOrder();
     }
   }
@@ -166,7 +163,7 @@ Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) 
     Drop(&reservation);
     return DoesNotFit(budget_, source.ByteSize(), 1);
   }
-  shard.Prefetch(hash);
+  ShardOf(hash).Prefetch(hash);
   Lane::Fill(placed.record, source);
   reservation.only_ = {
       .hash = hash, .record = placed.record, .position = placed.position, .index = 0};
@@ -243,7 +240,7 @@ Result<Generation::Reservation> Generation::Reserve(std::string_view batch, size
     return DoesNotFit(budget_, batch.size(), count);
   }
 
-  // By shard, so that its lock is taken and its lines are fetched once for many records.
+  // By shard, so that its room is taken and its lines are fetched once for many records.
   const auto ends_end = ends.begin() + static_cast<ptrdiff_t>(shards_.size());
   std::inclusive_scan(ends.begin(), ends_end, ends.begin());
   reservation.count_ = ends[shards_.size() - 1];
@@ -280,8 +277,13 @@ bool Generation::ForEachShard(std::span<Shard::Taken> records, const Visit& visi
 }
 
 void Generation::Insert(Reservation reservation, base::SequenceNumber first_sequence) noexcept {
+  const base::EpochGuard inside;
+  Lane& lane = LaneOf(inside.thread_number());
   ForEachShard(reservation.records(), [&](Shard& shard, std::span<Shard::Taken> records) {
-    shard.Finish(records, first_sequence);
+    const std::lock_guard lock(lane);
+    const size_t new_keys = shard.Finish(records, first_sequence, &lane);
+    const size_t shard_number = ShardNumber(records.front().hash);
+    if (new_keys != records.size()) ReturnRoom(&lane, shard_number, records.size() - new_keys);
     return true;
   });
   reservation.count_ = 0;
@@ -291,7 +293,8 @@ void Generation::Abandon(Reservation reservation) noexcept { Drop(&reservation);
 
 void Generation::Drop(Reservation* reservation) noexcept {
   ForEachShard(reservation->records(), [](Shard& shard, std::span<Shard::Taken> records) {
-    shard.Abandon(records);
+    for (const Shard::Taken& taken : records) Forget(taken.record);
+    shard.GiveBack(records.size());
     return true;
   });
   reservation->count_ = 0;
@@ -575,13 +578,13 @@ void Generation::AddKeyspacesTo(std::set<uint32_t>* keyspaces) const {
 
 uint64_t Generation::logical_bytes() const noexcept {
   uint64_t bytes = 0;
-  for (const auto& shard : shards_) bytes += shard->logical_bytes();
+  for (const auto& lane : lanes_) bytes += lane->logical_bytes();
   return bytes;
 }
 
 uint64_t Generation::record_count() const noexcept {
   uint64_t count = 0;
-  for (const auto& shard : shards_) count += shard->finished_count();
+  for (const auto& lane : lanes_) count += lane->finished_count();
   return count;
 }
 

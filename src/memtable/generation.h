@@ -39,9 +39,9 @@
 //     Runs ......... for each keyspace a few sorted runs of falling size (run_set.h), and for each
 //                    lane the watermark: how many of its order entries the runs cover
 //
-// Who writes lays its records down where no other thread writes, and meets the others at the key's
-// shard: of all the lines that a put writes, two move between the cores of two writers, the shard's
-// and that of the bucket.
+// Who writes lays its records down where no other thread writes, and meets the others in the index:
+// of all the lines that a put writes, that of the key's bucket alone moves between the cores of two
+// writers. Room in the index is taken for 8 to 64 records of a lane at once.
 //
 // The life of a record. Reserve takes its space and copies it, unfinished (tag 0). Insert stores
 // its tag, with release, and then lets the index lead to it, so that who finds it finds it
@@ -60,12 +60,13 @@
 //   - A lane without a lock belongs to the one thread that has its number, while that is inside an
 //     epoch: numbers are handed on like the epochs' slots.
 //
-// Locks. A shared lane's one-word lock: Reserve (without the copying) and Put. Then a shard's:
-// Reserve (for some records at once), Insert (without the tag), Put. The arena's mutex for a new
-// piece. Get takes none, and is inside an epoch while it reads the index. A mutex guards the runs:
-// one iterator sorts what is new, others that are created meanwhile wait for it, since they need it
-// too. Large runs are merged without the mutex, by one thread at a time (run_set.h); the others go
-// on with the runs that there are.
+// Locks. A shared lane's one-word lock: Reserve (without the copying), Insert and Put. Then that of
+// a shard's room, now and then, and the arena's mutex for a new piece. Records enter an index side
+// by side, and wait only while its words move into twice as many (hash_index.h). Get takes none,
+// and is inside an epoch while it reads the index. A mutex guards the runs: one iterator sorts what
+// is new, others that are created meanwhile wait for it, since they need it too. Large runs are
+// merged without the mutex, by one thread at a time (run_set.h); the others go on with the runs
+// that there are.
 //
 // Cost. Get: two cache misses, bucket and record. Insert: the bucket, and the older version if
 // there is one. An iterator over n new records: some 30 ns a record, once, and some 50 for merges
@@ -131,10 +132,12 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void Abandon(Reservation reservation) noexcept;
 
   enum class Placed : uint8_t { kYes, kNoRoom, kNotAssigned };
-  /// Reserve and Insert of one small record. `assign(tag)` is called under the lock of the key's
-  /// shard, with the tag of the newest version that is here or 0, and gives the sequence; 0: the
-  /// record is not to be. `has_piled_up`: now and then set, when it is time to sort. Any thread,
-  /// inside an epoch, which gives its number.
+  /// Reserve and Insert of one small record. `assign(tag)` gives its sequence; 0: the record is not
+  /// to be. `tag` is of the newest version that is here, or 0, and still was when the record took
+  /// its place: should another version come in between, `assign` is called again. It has to make a
+  /// sequentially consistent read-modify-write, unless only one thread writes to this table.
+  /// `has_piled_up`: now and then set, when it is time to sort. Any thread, inside an epoch, which
+  /// gives its number.
   template <class Assign>
   Placed Put(const RecordSource& source, uint64_t hash, uint32_t thread_number,
              const Assign& assign, bool* has_piled_up);
@@ -202,8 +205,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   /// Inserted records, all versions.
   uint64_t record_count() const noexcept;
   bool empty() const noexcept {
-    const auto is_empty = [](const auto& shard) { return shard->finished_count() == 0; };
-    return std::all_of(shards_.begin(), shards_.end(), is_empty) && range_deletes() == nullptr;
+    const auto is_empty = [](const auto& lane) { return lane->finished_count() == 0; };
+    return std::all_of(lanes_.begin(), lanes_.end(), is_empty) && range_deletes() == nullptr;
   }
   /// The keyspaces of all records.
   void AddKeyspacesTo(std::set<uint32_t>* keyspaces) const;
@@ -232,6 +235,21 @@ class Generation : public std::enable_shared_from_this<Generation> {
   Record* RecordAt(base::Arena::Position position) const noexcept {
     return reinterpret_cast<Record*>(records_.At(position));
   }
+  /// Sees to it that the lane, which is locked, has room for a record in this shard. False: as for
+  /// Reserve.
+  bool PrepareRoom(Lane* lane, size_t shard, bool within_limit) const noexcept {
+    uint8_t& room = lane->room_in(shard);
+    if (room == 0) room = shards_[shard]->ReserveSome(within_limit);
+    return room != 0;
+  }
+  /// Room that was not used: some to the lane, which is locked, and to the shard what is too much.
+  void ReturnRoom(Lane* lane, size_t shard, size_t count) const noexcept {
+    constexpr size_t kRoomMax = 8;
+    uint8_t& room = lane->room_in(shard);
+    const size_t kept = room < kRoomMax ? std::min(count, kRoomMax - room) : 0;
+    room = static_cast<uint8_t>(room + kept);
+    if (count != kept) shards_[shard]->GiveBack(count - kept);
+  }
   /// Calls `visit(shard, its records)` for records that stand by shard, until it answers false.
   template <class Visit>
   bool ForEachShard(std::span<Shard::Taken> records, const Visit& visit) const;
@@ -256,6 +274,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   base::Arena records_;
   uint32_t shard_shift_;                      // the shard is hash >> 1 >> shard_shift_
   std::vector<std::unique_ptr<Lane>> lanes_;  // one a thread, then as many that threads share
+  std::vector<InsertGate::Place*> places_;    // of the lanes
   std::vector<std::unique_ptr<Shard>> shards_;
   std::atomic<RangeDelete*> range_deletes_{nullptr};
   std::atomic<bool> first_taken_{false};  // a batch has used the right to pass the budget
@@ -269,33 +288,29 @@ Generation::Placed Generation::Put(const RecordSource& source, uint64_t hash,
                                    bool* has_piled_up) {
   constexpr uint32_t kPile = 32768;
   hash = MixKeyspace(hash, source.keyspace);
-  Shard& shard = ShardOf(hash);
+  const size_t shard_number = ShardNumber(hash);
+  Shard& shard = *shards_[shard_number];
   shard.PrefetchToPut(hash);
-  bool is_assigned = false;
+  Shard::Placed placed{};
   {
     Lane& lane = LaneOf(thread_number);
     const std::lock_guard lock(lane);
+    if (!PrepareRoom(&lane, shard_number, /*within_limit=*/true)) return Placed::kNoRoom;
     const auto [position, record] = lane.Place(source, /*within_limit=*/true);
     if (position == 0) return Placed::kNoRoom;
     Lane::Fill(record, source);
-    const auto assign_tag = [&](const Record* newest) {
-      const base::SequenceNumber sequence =
-          assign(newest == nullptr ? 0 : newest->tag.load(std::memory_order_relaxed));
-      is_assigned = sequence != 0;
-      return sequence;
-    };
-    const bool has_room =
-        shard.Put(source, record, position, hash, /*within_limit=*/true, assign_tag);
-    if (!has_room) Forget(record);
+    placed = shard.Put(source, record, position, hash, &lane, [&](const Record* newest) {
+      return assign(newest == nullptr ? 0 : newest->tag.load(std::memory_order_relaxed));
+    });
+    if (placed == Shard::Placed::kNewKey) --lane.room_in(shard_number);
     lane.ShowOrder();
-    if (!has_room) return Placed::kNoRoom;
     if (lane.order_count() % kPile == 0) *has_piled_up = true;
   }
   if (!first_taken_.load(std::memory_order_relaxed)) {
     first_taken_.store(true, std::memory_order_relaxed);
   }
   CollectRetired();
-  return is_assigned ? Placed::kYes : Placed::kNotAssigned;
+  return placed == Shard::Placed::kNotAssigned ? Placed::kNotAssigned : Placed::kYes;
 }
 
 class Generation::Reservation {

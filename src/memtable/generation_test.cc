@@ -369,6 +369,19 @@ TEST(Generation, OverwritingOneKeyDoesNotGrowTheIndex) {
   // 20 + 3 bytes in units of 8, and 16 of order: 40 a record, and at most two open chunks.
   EXPECT_LT(table->memory_bytes(), 50'000u * 40 + (2u << 20));
   EXPECT_EQ(GetAt(*table, "key", 25'000), "25000=");
+
+  const uint64_t bytes = table->memory_bytes();
+  for (SequenceNumber sequence = 50'001; sequence <= 100'000; ++sequence) {
+    const base::EpochGuard inside;
+    bool has_piled_up = false;
+    ASSERT_EQ(table->Put(
+                  {.key = "key", .value = ""}, base::Hash("key"), inside.thread_number(),
+                  [sequence](base::Tag) { return sequence; }, &has_piled_up),
+              Generation::Placed::kYes);
+  }
+  // As much again, and a chunk and a half.
+  EXPECT_LE(table->memory_bytes(), bytes + 50'000u * 40 + (3u << 19));
+  EXPECT_EQ(GetAt(*table, "key", 75'000), "75000=");
 }
 
 /// A memtable beside a plain map of all finished versions, driven by one seed.

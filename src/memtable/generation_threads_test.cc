@@ -198,6 +198,106 @@ TEST(MemTableThreads, WhatIsThereIsFoundWhileTheIndexDoubles) {
   for (std::thread& reader : readers) reader.join();
 }
 
+/// One record by Generation::Put, with the next number of `last`.
+Generation::Placed PutNext(Generation* table, std::string_view key, std::string_view value,
+                           std::atomic<SequenceNumber>* last) {
+  const base::EpochGuard inside;
+  bool has_piled_up = false;
+  const auto assign = [&](base::Tag) { return last->fetch_add(1) + 1; };
+  return table->Put({.key = key, .value = value}, base::Hash(key), inside.thread_number(), assign,
+                    &has_piled_up);
+}
+
+// From an empty index to one that has doubled often, some times over; in lanes of their own.
+TEST(MemTableThreads, WritersBesideOneAnotherLoseNothingWhileTheIndexDoubles) {
+  constexpr uint64_t kWriters = 3;
+  constexpr uint64_t kKeysOfWriter = 4'000;
+  for (int round = 0; round < 40; ++round) {
+    const auto table = Generation::Create({.budget_bytes = 64 << 20, .shards = 4});
+    std::atomic<SequenceNumber> last{0};
+    std::vector<std::thread> writers;
+    for (uint64_t writer = 0; writer < kWriters; ++writer) {
+      writers.emplace_back([&, writer] {
+        for (uint64_t i = 0; i < kKeysOfWriter; ++i) {
+          const std::string key = Numbered(Numbered("writer", writer) + "/", i);
+          if (writer == 0) {
+            WriteBatch batch;
+            batch.Put(key, "");
+            Generation::Reservation reservation = MustReserve(*table, batch);
+            table->Insert(std::move(reservation), last.fetch_add(1) + 1);
+          } else {
+            ASSERT_EQ(PutNext(table.get(), key, "", &last), Generation::Placed::kYes);
+          }
+        }
+      });
+    }
+    for (std::thread& writer : writers) writer.join();
+    uint64_t lost = 0;
+    for (uint64_t writer = 0; writer < kWriters; ++writer) {
+      for (uint64_t i = 0; i < kKeysOfWriter; ++i) {
+        const std::string key = Numbered(Numbered("writer", writer) + "/", i);
+        if (!GetAt(*table, key, base::kMaxSequence)) ++lost;
+      }
+    }
+    ASSERT_EQ(lost, 0u) << "in round " << round;
+    ASSERT_EQ(table->record_count(), kWriters * kKeysOfWriter);
+  }
+}
+
+// Writers race to the chains of few keys, many of them with a number that is late. In the end each
+// version is there, as of its number.
+TEST(MemTableThreads, VersionsThatRaceToOneChainAreAllInIt) {
+  constexpr uint64_t kWriters = 4;
+  constexpr uint64_t kKeys = 3;
+  constexpr int kVersionsOfWriter = 160;
+  constexpr SequenceNumber kAtOnce = 16;
+  for (int round = 0; round < 60; ++round) {
+    const auto table = Generation::Create({.budget_bytes = 64 << 20, .shards = 4});
+    std::atomic<SequenceNumber> last{0};
+    std::array<std::vector<std::pair<SequenceNumber, uint64_t>>, kWriters> written;
+    std::vector<std::thread> writers;
+    for (uint64_t writer = 0; writer < kWriters; ++writer) {
+      writers.emplace_back([&, writer] {
+        base::Random random(writer);
+        for (int i = 0; i < kVersionsOfWriter; ++i) {
+          if (writer % 2 == 0) {
+            ASSERT_EQ(PutNext(table.get(), std::to_string(random.Below(kKeys)), "put", &last),
+                      Generation::Placed::kYes);
+            continue;
+          }
+          // Some at once, the last one first.
+          const SequenceNumber first = last.fetch_add(kAtOnce) + 1;
+          for (SequenceNumber sequence = first + kAtOnce; sequence-- > first; ++i) {
+            const uint64_t key = random.Below(kKeys);
+            Put(*table, std::to_string(key), std::to_string(writer), sequence);
+            written[writer].emplace_back(sequence, key);
+          }
+          --i;
+        }
+      });
+    }
+    for (std::thread& writer : writers) writer.join();
+
+    ASSERT_EQ(table->record_count(), kWriters * kVersionsOfWriter);
+    for (uint64_t writer = 1; writer < kWriters; writer += 2) {
+      for (const auto& [sequence, key] : written[writer]) {
+        ASSERT_EQ(GetAt(*table, std::to_string(key), sequence),
+                  std::to_string(sequence) + '=' + std::to_string(writer));
+      }
+    }
+    uint64_t versions = 0;
+    for (uint64_t key = 0; key < kKeys; ++key) {
+      for (SequenceNumber at = last.load(); at > 0; ++versions) {
+        const auto version = GetAt(*table, std::to_string(key), at);
+        if (!version) break;
+        at = std::stoull(*version) - 1;
+      }
+    }
+    ASSERT_EQ(versions, kWriters * kVersionsOfWriter);
+    ASSERT_EQ(ScanAll(*table, last.load()).size(), versions);
+  }
+}
+
 // A reader waits for each key that a writer is about to insert: what the index leads to is
 // finished. The two take turns, which is slow on a busy machine: bounded by time, too.
 TEST(MemTableThreads, ARecordThatIsFoundIsFinished) {

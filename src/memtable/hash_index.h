@@ -9,11 +9,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <type_traits>
 
 #include "base/arena.h"
 #include "base/epoch.h"
 #include "base/prefetch.h"
+#include "base/spin_lock.h"
+#include "memtable/insert_gate.h"
 
 // Where the newest version of each key lies.
 //
@@ -24,18 +27,24 @@
 //
 //   A word's home is bucket (tag & mask). A bucket fills from its first word on; when it is full,
 //   the next bucket takes the word, and so on around. Words are never removed, and a word's tag
-//   never changes, so a search ends at the first empty word.
+//   never changes, so a search ends at the first empty word. It is there that a new word goes: of
+//   two threads that want it one fails, and finds the other's word when it searches again.
 //
 // Since the tag alone says where a word belongs, the words move into twice as many buckets without
 // a look at a record. At most 7 of 10 words are taken.
 //
-// Who may do what. One writer at a time (the shard's lock) prepares, finds and stores. Readers take
-// no lock: they load words inside an epoch, because a doubling retires the old words to it. A
-// reader may search the old words while new ones are stored in the new array: it began before those
-// were stored.
+// Room. Who will store words has reserved room for them, so storing cannot fail. Room and doublings
+// have a lock.
+//
+// Who may do what. Any number of threads store words at once, inside the gate (insert_gate.h) and
+// an epoch; a doubling closes the gate while it moves the words. Readers know nothing of either:
+// they load words inside an epoch, because a doubling retires the old words to it. A reader may
+// search the old words while new ones are stored in the new array: it began before those were
+// stored.
 //
 // Cost. A search is one cache miss (1.05 buckets on average at 7 of 10), whether or not the key is
-// there; the record that a word leads to is the second.
+// there; the record that a word leads to is the second. To store is a compare-exchange. Of the
+// lines that writers share, each put writes its bucket's only.
 
 namespace basalt::memtable {
 
@@ -44,37 +53,51 @@ class HashIndex {
   using Position = base::Arena::Position;
   using Word = std::atomic<uint64_t>;
 
+  /// `places`: of all threads that will insert. They and all others but the pool outlive it.
   HashIndex(std::shared_ptr<base::ChunkPool> pool, base::ByteBudget* budget,
-            base::RetireList* retired) noexcept;
+            base::RetireList* retired, std::span<InsertGate::Place* const> places) noexcept;
   ~HashIndex();
   HashIndex(const HashIndex&) = delete;
   HashIndex& operator=(const HashIndex&) = delete;
 
-  /// Makes sure that `pending` more words can be stored. False: the budget (if `within_limit`) or
-  /// the system's memory is used up. Writer.
-  bool Prepare(size_t pending, bool within_limit) noexcept {
-    return words_used_ + pending <= words_used_max_ || Grow(words_used_ + pending, within_limit);
-  }
+  /// Makes room for so many more words. False: the budget (if `within_limit`) or the system's
+  /// memory is used up. Any thread, not inside the gate.
+  bool Reserve(size_t words, bool within_limit) noexcept;
+  /// Makes room for some, 8 or more as there are many; how many, or 0: as for Reserve.
+  uint8_t ReserveSome(bool within_limit) noexcept;
+  /// Room that was reserved and will not be used. Any thread.
+  void GiveBack(size_t words) noexcept;
 
+  /// What follows needs to be inside of it, and inside an epoch.
+  const InsertGate& gate() const noexcept { return gate_; }
+
+  /// A word, and what it was.
+  struct Seen {
+    Word* word;
+    uint64_t was;  ///< 0: empty.
+  };
   /// The word with this tag whose position is `same(position)`, or the empty word where it belongs.
-  /// Writer, after Prepare.
   template <class Same>
-  Word* FindOrPlace(uint32_t tag, const Same& same) noexcept {
-    Word* const words = Words(table_.load(std::memory_order_relaxed));
-    for (size_t home = HomeWord(tag);; home = (home + kBucketWords) & word_mask_) {
+  Seen FindOrPlace(uint32_t tag, const Same& same) noexcept {
+    const uint64_t table = table_.load(std::memory_order_acquire);
+    Word* const words = Words(table);
+    const size_t mask = WordMask(table);
+    for (size_t home = size_t{tag} * kBucketWords & mask;; home = (home + kBucketWords) & mask) {
       const Sight sight = LookAt(words + home, tag);
       for (uint32_t found = sight.same; found != 0; found &= found - 1) {
         Word* const word = words + home + std::countr_zero(found);
-        if (same(PositionOf(word->load(std::memory_order_relaxed)))) return word;
+        const uint64_t was = word->load(std::memory_order_acquire);
+        if (same(PositionOf(was))) return {word, was};
       }
-      if (sight.empty != 0) return words + home + std::countr_zero(sight.empty);
+      if (sight.empty != 0) return {words + home + std::countr_zero(sight.empty), 0};
     }
   }
 
-  /// Makes `word` lead to `position`, whose record is finished. Writer.
-  void Publish(Word* word, uint32_t tag, Position position) noexcept {
-    if (PositionOf(word->load(std::memory_order_relaxed)) == 0) ++words_used_;
-    word->store(uint64_t{tag} << 32 | position, std::memory_order_seq_cst);
+  /// Makes the word lead to `position`, whose record is finished; an empty one takes one of room.
+  /// False: it has changed, and who wants it searches again.
+  static bool Publish(Seen seen, uint32_t tag, Position position) noexcept {
+    return seen.word->compare_exchange_strong(seen.was, uint64_t{tag} << 32 | position,
+                                              std::memory_order_seq_cst);
   }
 
   /// The position whose word has this tag and for which `same(position)`; 0: none. Any thread,
@@ -132,7 +155,6 @@ class HashIndex {
                                          (size_t{tag} * kBucketBytes & (WordMask(table) * 8)));
   }
   static uint32_t TagOf(uint64_t word) noexcept { return static_cast<uint32_t>(word >> 32); }
-  size_t HomeWord(uint32_t tag) const noexcept { return size_t{tag} * kBucketWords & word_mask_; }
 
   // Which words of a bucket have the tag, and which are empty: a bit each.
   struct Sight {
@@ -141,17 +163,22 @@ class HashIndex {
   };
   static Sight LookAt(const Word* bucket, uint32_t tag) noexcept;
 
+  static size_t WordsUsedMax(size_t words) noexcept { return words / 10 * 7; }
+  bool ReserveLocked(size_t words, bool within_limit) noexcept;
   bool Grow(size_t words_needed, bool within_limit) noexcept;
-  void MoveWords(const Word* from, size_t count, Word* to) noexcept;
+  static void MoveWords(std::span<const Word> from, std::span<Word> to) noexcept;
 
-  // The writer's, apart from what readers load.
-  size_t word_mask_ = 0;
-  size_t words_used_ = 0;
-  size_t words_used_max_ = 0;
+  // Loaded by all, written when words move.
+  std::atomic<uint64_t> table_{0};  // 0: there are no words
+  InsertGate gate_;
+  [[maybe_unused]] std::byte apart_[kBucketBytes];  // keeps the next ones from that line
+
+  base::SpinLock lock_;
+  size_t words_reserved_ = 0;  // those that are used, too; under lock_
   const std::shared_ptr<base::ChunkPool> pool_;
   base::ByteBudget* const budget_;
   base::RetireList* const retired_;
-  std::atomic<uint64_t> table_{0};  // 0: nothing was ever stored
+  const std::span<InsertGate::Place* const> places_;
 };
 
 // All words at once: how many there are cannot be guessed, so nothing branches on it.

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/internal_key.h"
 #include "base/spin_lock.h"
+#include "memtable/insert_gate.h"
 #include "memtable/record.h"
 
 namespace basalt::memtable {
@@ -53,8 +54,24 @@ class alignas(64) Lane {
   void ShowOrder() noexcept { order_count_.store(placed_count_, std::memory_order_release); }
   /// So many more records of this shard have room in its index, on the lane's account.
   uint8_t& room_in(size_t shard) noexcept { return room_in_[shard]; }
+  /// Says which index the lane's thread inserts into.
+  InsertGate::Place* place() noexcept { return &place_; }
+  /// A record, laid down in this lane or in another one, can be found now.
+  void CountFinished(const Record& record) noexcept {
+    const auto add = [](std::atomic<uint64_t>* counter, uint64_t count) {
+      counter->store(counter->load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+    };
+    add(&finished_count_, 1);
+    add(&logical_bytes_, uint64_t{record.key_size} + record.value_size);
+  }
 
   // Any thread:
+
+  uint64_t finished_count() const noexcept {
+    return finished_count_.load(std::memory_order_relaxed);
+  }
+  /// Of the keys and values of finished records.
+  uint64_t logical_bytes() const noexcept { return logical_bytes_.load(std::memory_order_relaxed); }
 
   /// Copies the rest of a record. Nobody reads it before it is finished.
   static void Fill(Record* record, const RecordSource& source) noexcept;
@@ -84,6 +101,7 @@ class alignas(64) Lane {
     return reinterpret_cast<const Record*>(records_->At(position));
   }
 
+  // What each record writes: one line, and one at the end.
   const bool is_shared_;
   base::SpinLock lock_;
   std::atomic<uint32_t> order_count_{0};
@@ -92,6 +110,9 @@ class alignas(64) Lane {
   base::Arena::Cursor order_cursor_;
   base::Arena* const records_;
   base::Arena order_;  // a column
+  alignas(64) InsertGate::Place place_;
+  std::atomic<uint64_t> finished_count_{0};
+  std::atomic<uint64_t> logical_bytes_{0};
   std::array<uint8_t, kShardsMax> room_in_{};
 };
 

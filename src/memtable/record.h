@@ -24,7 +24,7 @@ namespace basalt::memtable {
 ///        .       key bytes, value bytes
 ///
 /// The tag is stored last, with release: who loads it, not zero, with acquire may read all the
-/// rest, which never changes again, but for `previous` (under the shard's lock, with release).
+/// rest, which never changes again, but for `previous` (by compare-exchange).
 struct Record {
   static constexpr uint8_t kFlagTime = 1;
   static constexpr uint8_t kFlagBatch = 2;

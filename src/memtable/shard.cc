@@ -1,7 +1,6 @@
 #include "memtable/shard.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 namespace basalt::memtable {
@@ -12,71 +11,41 @@ constexpr size_t kLineBytes = 64;
 }  // namespace
 
 Shard::Shard(std::shared_ptr<base::ChunkPool> pool, base::ByteBudget* budget,
-             base::RetireList* retired, const base::Arena* records)
-    : index_(std::move(pool), budget, retired), records_(records) {}
+             base::RetireList* retired, std::span<InsertGate::Place* const> places,
+             const base::Arena* records)
+    : records_(records), index_(std::move(pool), budget, retired, places) {}
 
-// The chain descends in sequence: a late smaller one goes behind the larger ones.
-void Shard::Link(Record* record, Position position, uint64_t hash, HashIndex::Word* word) noexcept {
-  const base::Tag tag = record->tag.load(std::memory_order_relaxed);
-  Record* newer = nullptr;
-  Position older = HashIndex::PositionOf(word->load(std::memory_order_relaxed));
-  while (older != 0 && RecordAt(older)->tag.load(std::memory_order_relaxed) > tag) {
-    newer = RecordAt(older);
-    older = newer->previous.load(std::memory_order_relaxed);
-  }
-  record->previous.store(older, std::memory_order_relaxed);
-  if (newer == nullptr) {
-    index_.Publish(word, static_cast<uint32_t>(hash), position);
-  } else {
-    newer->previous.store(position, std::memory_order_release);
-  }
-  const auto add = [](std::atomic<uint64_t>& counter, uint64_t count) {
-    counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
-  };
-  add(finished_count_, 1);
-  add(logical_bytes_, uint64_t{record->key_size} + record->value_size);
-}
-
-bool Shard::Reserve(size_t count, bool within_limit) noexcept {
-  const std::lock_guard lock(lock_);
-  if (!index_.Prepare(pending_ + count, within_limit)) return false;
-  pending_ += static_cast<uint32_t>(count);
-  return true;
-}
-
-void Shard::Finish(std::span<const Taken> records, base::SequenceNumber first) noexcept {
+size_t Shard::Finish(std::span<const Taken> records, base::SequenceNumber first,
+                     Lane* lane) noexcept {
   constexpr size_t kAtOnce = 32;
   constexpr size_t kAhead = 8;
+  size_t new_keys = 0;
   while (!records.empty()) {
     const std::span<const Taken> group = records.first(std::min(records.size(), kAtOnce));
     records = records.subspan(group.size());
-    // First the tag, then the link: whoever comes by the index must find the record finished.
     for (const auto [hash, record, position, index] : group) {
       record->tag.store(base::MakeTag(first + index, static_cast<RecordKind>(record->kind)),
                         std::memory_order_release);
     }
-    const std::lock_guard lock(lock_);
+    InsertGate::Visit visit(index_.gate(), lane->place());
+    visit.Enter();
     for (size_t i = 0; i < group.size(); ++i) {
       if (i + kAhead < group.size()) {
         index_.PrefetchToWrite(static_cast<uint32_t>(group[i + kAhead].hash));
       }
       const auto [hash, record, position, index] = group[i];
-      HashIndex::Word* const word = WordOf(hash, [record](const Record& other) {
-        return other.keyspace() == record->keyspace() &&
-               base::SameBytes(other.key(), record->key());
-      });
-      Link(record, position, hash, word);
+      HashIndex::Seen seen{};
+      do {
+        seen = Search(hash, [record](const Record& other) {
+          return other.keyspace() == record->keyspace() &&
+                 base::SameBytes(other.key(), record->key());
+        });
+      } while (!TryToLink(seen, hash, record, position));
+      if (seen.was == 0) ++new_keys;
+      lane->CountFinished(*record);
     }
-    pending_ -= static_cast<uint32_t>(group.size());
   }
-}
-
-void Shard::Abandon(std::span<const Taken> records) noexcept {
-  for (const Taken& taken : records) {
-    taken.record->tag.store(Record::kAbandonedTag, std::memory_order_release);
-  }
-  const std::lock_guard lock(lock_);
-  pending_ -= static_cast<uint32_t>(records.size());
+  return new_keys;
 }
 
 const Record* Shard::Candidate(uint64_t hash) const noexcept {

@@ -3,16 +3,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string_view>
 
 #include "base/arena.h"
 #include "base/epoch.h"
 #include "base/internal_key.h"
-#include "base/prefetch.h"
-#include "base/spin_lock.h"
 #include "memtable/hash_index.h"
+#include "memtable/lane.h"
 #include "memtable/record.h"
 
 namespace basalt::memtable {
@@ -23,9 +21,10 @@ class alignas(64) Shard {
  public:
   using Position = base::Arena::Position;
 
-  /// `records`: where positions lead. All but the pool outlives the shard.
+  /// `places`: those of all lanes. `records`: where positions lead. All but the pool outlives the
+  /// shard.
   Shard(std::shared_ptr<base::ChunkPool> pool, base::ByteBudget* budget, base::RetireList* retired,
-        const base::Arena* records);
+        std::span<InsertGate::Place* const> places, const base::Arena* records);
 
   /// A record that was laid down, by its place in its batch.
   struct Taken {
@@ -34,21 +33,30 @@ class alignas(64) Shard {
     Position position;  ///< Of the record.
     uint32_t index;
   };
-  /// Makes sure that so many more records can be finished. False: the budget (if `within_limit`) or
-  /// memory is used up.
-  bool Reserve(size_t count, bool within_limit) noexcept;
+  /// Makes room for so many more records. False: the budget (if `within_limit`) or memory is used
+  /// up.
+  bool Reserve(size_t count, bool within_limit) noexcept {
+    return index_.Reserve(count, within_limit);
+  }
+  /// For some, 8 or more as there are many; how many, or 0: as for Reserve.
+  uint8_t ReserveSome(bool within_limit) noexcept { return index_.ReserveSome(within_limit); }
+  /// Room that is not used.
+  void GiveBack(size_t count) noexcept { index_.GiveBack(count); }
+
+  // Inside an epoch, by the thread whose lane it is, which keeps it locked:
+
   /// Gives records for which there is room their sequences, `first` + index, and lets lookups find
-  /// them.
-  void Finish(std::span<const Taken> records, base::SequenceNumber first) noexcept;
-  /// Marks records for which there is room as never to be seen.
-  void Abandon(std::span<const Taken> records) noexcept;
-  /// Reserve and Finish under one hold of the lock, of the record at `position`, made of `source`.
-  /// `assign(newest)` is called under the lock, with the newest version that is there or null, and
-  /// gives the sequence; 0: the record is not to be. False: as for Reserve; the record is
-  /// unfinished as before.
+  /// them. How many took room: the others are versions of keys that were there.
+  size_t Finish(std::span<const Taken> records, base::SequenceNumber first, Lane* lane) noexcept;
+
+  enum class Placed : uint8_t { kNewKey, kNewVersion, kNotAssigned };
+  /// The same for the record at `position`, made of `source`. `assign(newest)` gives its sequence;
+  /// 0: the record is not to be. `newest` is the newest version that is there, or null; should
+  /// another one come to stand there meanwhile, `assign` is called again with that. It has to make
+  /// a sequentially consistent read-modify-write, unless only one thread writes to this table.
   template <class Assign>
-  bool Put(const RecordSource& source, Record* record, Position position, uint64_t hash,
-           bool within_limit, const Assign& assign) noexcept;
+  Placed Put(const RecordSource& source, Record* record, Position position, uint64_t hash,
+             Lane* lane, const Assign& assign) noexcept;
 
   /// The newest version with a sequence <= `at` that `check`, if there is one, does not hide; null:
   /// none. Inside an epoch; the record itself lives as long as the table.
@@ -56,9 +64,8 @@ class alignas(64) Shard {
                      base::SequenceNumber at, BatchCheck* check) const noexcept;
   void Prefetch(uint64_t hash) const noexcept { index_.Prefetch(static_cast<uint32_t>(hash)); }
   /// The same for who is about to Put.
-  void PrefetchToPut(uint64_t hash) noexcept {
-    base::PrefetchToWrite(this);
-    Prefetch(hash);
+  void PrefetchToPut(uint64_t hash) const noexcept {
+    index_.PrefetchToWrite(static_cast<uint32_t>(hash));
   }
   /// The record that a lookup will look at first; null: no key has this hash. Inside an epoch.
   [[gnu::always_inline]] const Record* First(uint64_t hash) const noexcept {
@@ -69,12 +76,6 @@ class alignas(64) Shard {
   /// The same, and starts to load it.
   const Record* Candidate(uint64_t hash) const noexcept;
 
-  uint64_t finished_count() const noexcept {
-    return finished_count_.load(std::memory_order_relaxed);
-  }
-  /// Of the keys and values of finished records.
-  uint64_t logical_bytes() const noexcept { return logical_bytes_.load(std::memory_order_relaxed); }
-
   HashIndex::ProbeCounts CountProbes() const noexcept { return index_.CountProbes(); }
 
  private:
@@ -82,42 +83,61 @@ class alignas(64) Shard {
     return reinterpret_cast<Record*>(records_->At(position));
   }
   template <class SameKey>
-  HashIndex::Word* WordOf(uint64_t hash, const SameKey& has_same_key) noexcept;
-  void Link(Record* record, Position position, uint64_t hash, HashIndex::Word* word) noexcept;
+  HashIndex::Seen Search(uint64_t hash, const SameKey& has_same_key) noexcept;
+  bool TryToLink(HashIndex::Seen seen, uint64_t hash, Record* record, Position position) noexcept;
 
-  // One line holds what each put writes, the first words of the index included.
-  base::SpinLock lock_;
-  uint32_t pending_ = 0;  // has room, neither finished nor abandoned; under lock_
-  std::atomic<uint64_t> finished_count_{0};  // written under lock_
-  std::atomic<uint64_t> logical_bytes_{0};   // written under lock_
-  HashIndex index_;                          // written under lock_
   const base::Arena* const records_;
+  HashIndex index_;
 };
 
 // Asked only of records with the hash's low half: seldom, if the key is new.
 template <class SameKey>
-HashIndex::Word* Shard::WordOf(uint64_t hash, const SameKey& has_same_key) noexcept {
+HashIndex::Seen Shard::Search(uint64_t hash, const SameKey& has_same_key) noexcept {
   return index_.FindOrPlace(static_cast<uint32_t>(hash),
                             [&](Position other) { return has_same_key(*RecordAt(other)); });
 }
 
-template <class Assign>
-bool Shard::Put(const RecordSource& source, Record* record, Position position, uint64_t hash,
-                bool within_limit, const Assign& assign) noexcept {
-  const std::lock_guard lock(lock_);
-  if (!index_.Prepare(pending_ + 1, within_limit)) return false;
-  HashIndex::Word* const word = WordOf(hash, [&source](const Record& other) {
-    return other.keyspace() == source.keyspace && base::SameBytes(other.key(), source.key);
-  });
-  const Position newest = HashIndex::PositionOf(word->load(std::memory_order_relaxed));
-  const base::SequenceNumber sequence = assign(newest == 0 ? nullptr : RecordAt(newest));
-  if (sequence == 0) {
-    record->tag.store(Record::kAbandonedTag, std::memory_order_release);
-  } else {
-    record->tag.store(base::MakeTag(sequence, source.kind), std::memory_order_release);
-    Link(record, position, hash, word);
+// The chain descends in sequence: a late smaller one goes behind the larger ones. Its tag is there
+// already: whoever comes by the index must find it finished. False: what it would go in front of
+// has changed.
+inline bool Shard::TryToLink(HashIndex::Seen seen, uint64_t hash, Record* record,
+                             Position position) noexcept {
+  const base::Tag tag = record->tag.load(std::memory_order_relaxed);
+  Record* newer = nullptr;
+  Position older = HashIndex::PositionOf(seen.was);
+  while (older != 0 && RecordAt(older)->tag.load(std::memory_order_relaxed) > tag) {
+    newer = RecordAt(older);
+    older = newer->previous.load(std::memory_order_acquire);
   }
-  return true;
+  record->previous.store(older, std::memory_order_relaxed);
+  if (newer == nullptr) return HashIndex::Publish(seen, static_cast<uint32_t>(hash), position);
+  return newer->previous.compare_exchange_strong(older, position, std::memory_order_seq_cst);
+}
+
+template <class Assign>
+Shard::Placed Shard::Put(const RecordSource& source, Record* record, Position position,
+                         uint64_t hash, Lane* lane, const Assign& assign) noexcept {
+  InsertGate::Visit visit(index_.gate(), lane->place());
+  for (;;) {
+    const HashIndex::Seen seen = Search(hash, [&source](const Record& other) {
+      return other.keyspace() == source.keyspace && base::SameBytes(other.key(), source.key);
+    });
+    const Position newest = HashIndex::PositionOf(seen.was);
+    const base::SequenceNumber sequence = assign(newest == 0 ? nullptr : RecordAt(newest));
+    if (sequence == 0) {
+      record->tag.store(Record::kAbandonedTag, std::memory_order_release);
+      return Placed::kNotAssigned;
+    }
+    if (!visit.IsInside()) [[unlikely]] {
+      visit.BeginAgain();
+      continue;
+    }
+    record->tag.store(base::MakeTag(sequence, source.kind), std::memory_order_release);
+    if (TryToLink(seen, hash, record, position)) {
+      lane->CountFinished(*record);
+      return newest == 0 ? Placed::kNewKey : Placed::kNewVersion;
+    }
+  }
 }
 
 }  // namespace basalt::memtable

@@ -36,11 +36,11 @@
 // publication of a state and the look at what is under way: who seals and then settles has waited
 // for all that are still inserted into what was sealed.)
 //
-// Single records appear by one store under their shard's lock. The records of a batch appear one by
-// one: each is marked, and a lookup that meets one asks the sequencer whether its batch is
-// complete, takes the next older version while it is not, and looks again when it may just have
-// become so. Snapshots, iterators and MultiGet read at a sequence below which nothing is under way:
-// they wait for what is, which is never a writer that waits.
+// Single records appear by one compare-exchange. The records of a batch appear one by one: each is
+// marked, and a lookup that meets one asks the sequencer whether its batch is complete, takes the
+// next older version while it is not, and looks again when it may just have become so. Snapshots,
+// iterators and MultiGet read at a sequence below which nothing is under way: they wait for what
+// is, which is never a writer that waits.
 //
 // Lookups in many generations. Each has its own index, so a key that lies in the oldest of n costs
 // n index lines. These do not depend on each other: all are fetched at once, and each further
@@ -49,7 +49,7 @@
 //
 // Locks, in this order: work_mutex_ (sorting and merging: one at a time, whoever comes), then
 // order_mutex_ (shared by batches, alone by Update's last step), then state_mutex_ (replacing the
-// state). No lock is taken by a lookup, and none but a lane's and a shard's by a put of one record.
+// state). A lookup takes no lock, and a put of one record mostly none (generation.h).
 //
 // What is new is sorted in the background, unless every processor is taken by writers and nobody
 // iterates (sort_delay.h).
