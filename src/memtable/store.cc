@@ -378,7 +378,7 @@ Status StoreCore::Write(const RecordSource& source) {
   const uint64_t hash = base::HashShort(source.key);
   for (;;) {
     const Attempt attempt = TryOne(source, hash, nullptr);
-    if (attempt.has_piled_up) ScheduleWork();
+    if (attempt.has_piled_up) SortSoon();
     if (attempt.placed == Generation::Placed::kYes) return {};
     if (attempt.placed == Generation::Placed::kNoRoom) {
       BASALT_RETURN_IF_ERROR(MakeRoom(*attempt.full, source.ByteSize()));
@@ -435,7 +435,7 @@ Status StoreCore::Write(const WriteBatch& batch) {
   if (batch.byte_size() > kSortedBatchBytes) {
     CopyState().active->SortTail();
   } else if ((written_batches_.fetch_add(1, std::memory_order_relaxed) + 1) % kBatchesPiled == 0) {
-    ScheduleWork();
+    SortSoon();
   }
   return {};
 }

@@ -182,6 +182,9 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   /// Whether the active generation may stay unsorted for now (SortDelay).
   enum class Sorting : uint8_t { kNow, kMayWait };
   void ScheduleWork();
+  /// For writers, now and then, outside of an epoch. When the background is far behind, gives it
+  /// the processor: else the next iterator sorts for long, while other processors may be idle.
+  void SortSoon();
   void RunScheduledWork() noexcept;
   bool WorkIfMemoryAllows(Sorting sorting) noexcept;
   void Work(Sorting sorting);

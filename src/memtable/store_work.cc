@@ -3,6 +3,7 @@
 #include <new>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/hash.h"
@@ -131,6 +132,12 @@ void StoreCore::ScheduleWork() {
     return;
   }
   (*pool)->Schedule([core = shared_from_this()] { core->RunScheduledWork(); });
+}
+
+void StoreCore::SortSoon() {
+  constexpr uint64_t kFarBehind = 2 * SortDelay::kUnsortedMax;
+  ScheduleWork();
+  if (CopyState().active->unsorted_count() > kFarBehind) std::this_thread::yield();
 }
 
 void StoreCore::RunScheduledWork() noexcept {
