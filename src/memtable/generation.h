@@ -49,8 +49,7 @@
 // table goes.
 //
 // Invariants
-//   - Versions are ordered by sequence number alone, never by arrival: a smaller sequence that
-//   arrives
+//   - Versions are ordered by sequence number alone, never by arrival: a smaller sequence that is
 //     late is linked behind the larger ones.
 //   - A watermark never passes an unfinished record, because that one could not be added to the run
 //     later. Finished records beyond it are sorted into an iterator's own run.
@@ -258,7 +257,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   /// those that are placed are there.
   bool Place(std::string_view batch, bool is_of_several, bool within_limit,
              std::span<Shard::Taken> placed, std::span<uint32_t> ends) const;
-  /// A record for which no shard has room: marks it as never to be seen.
+  /// Marks a record that has been laid down as never to be seen.
   static void Forget(Record* record) noexcept {
     record->tag.store(Record::kAbandonedTag, std::memory_order_release);
   }
