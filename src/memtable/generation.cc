@@ -146,16 +146,15 @@ Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) 
   reservation.is_first_ = IsFirst();
   const bool within_limit = !reservation.is_first_;
   const uint64_t hash = MixKeyspace(base::HashShort(source.key), source.keyspace);
+  const size_t shard = ShardNumber(hash);
   Lane::Placed placed;
   {
     const base::EpochGuard inside;
     Lane& lane = LaneOf(inside.thread_number());
     const std::lock_guard lock(lane);
-    if (PrepareRoom(&lane, ShardNumber(hash), within_limit)) {
-      placed = lane.Place(source, within_limit);
-    }
+    if (PrepareRoom(&lane, shard, within_limit)) placed = lane.Place(source, within_limit);
     if (placed.position != 0) {
-      --lane.room_in(ShardNumber(hash));
+      --lane.room_in(shard);
       lane.ShowOrder();
     }
   }
@@ -163,7 +162,7 @@ Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) 
     Drop(&reservation);
     return DoesNotFit(budget_, source.ByteSize(), 1);
   }
-  ShardOf(hash).Prefetch(hash);
+  shards_[shard]->Prefetch(hash);
   Lane::Fill(placed.record, source);
   reservation.only_ = {
       .hash = hash, .record = placed.record, .position = placed.position, .index = 0};
@@ -249,8 +248,8 @@ Result<Generation::Reservation> Generation::Reserve(std::string_view batch, size
     if (placed[i].record != nullptr) taken[--ends[ShardNumber(placed[i].hash)]] = placed[i];
   }
   size_t reserved = 0;
-  const bool fits = ForEachShard(taken, [&](Shard& shard, std::span<Shard::Taken> its) {
-    if (!shard.Reserve(its.size(), within_limit)) return false;
+  const bool fits = ForEachShard(taken, [&](size_t shard, std::span<Shard::Taken> its) {
+    if (!shards_[shard]->Reserve(its.size(), within_limit)) return false;
     reserved += its.size();
     return true;
   });
@@ -270,7 +269,7 @@ bool Generation::ForEachShard(std::span<Shard::Taken> records, const Visit& visi
     const size_t number = ShardNumber(records.front().hash);
     size_t count = 1;
     while (count < records.size() && ShardNumber(records[count].hash) == number) ++count;
-    if (!visit(*shards_[number], records.first(count))) return false;
+    if (!visit(number, records.first(count))) return false;
     records = records.subspan(count);
   }
   return true;
@@ -279,11 +278,10 @@ bool Generation::ForEachShard(std::span<Shard::Taken> records, const Visit& visi
 void Generation::Insert(Reservation reservation, base::SequenceNumber first_sequence) noexcept {
   const base::EpochGuard inside;
   Lane& lane = LaneOf(inside.thread_number());
-  ForEachShard(reservation.records(), [&](Shard& shard, std::span<Shard::Taken> records) {
+  ForEachShard(reservation.records(), [&](size_t shard, std::span<Shard::Taken> records) {
     const std::lock_guard lock(lane);
-    const size_t new_keys = shard.Finish(records, first_sequence, &lane);
-    const size_t shard_number = ShardNumber(records.front().hash);
-    if (new_keys != records.size()) ReturnRoom(&lane, shard_number, records.size() - new_keys);
+    const size_t new_keys = shards_[shard]->Finish(records, first_sequence, &lane);
+    if (new_keys != records.size()) ReturnRoom(&lane, shard, records.size() - new_keys);
     return true;
   });
   reservation.count_ = 0;
@@ -292,9 +290,9 @@ void Generation::Insert(Reservation reservation, base::SequenceNumber first_sequ
 void Generation::Abandon(Reservation reservation) noexcept { Drop(&reservation); }
 
 void Generation::Drop(Reservation* reservation) noexcept {
-  ForEachShard(reservation->records(), [](Shard& shard, std::span<Shard::Taken> records) {
+  ForEachShard(reservation->records(), [this](size_t shard, std::span<Shard::Taken> records) {
     for (const Shard::Taken& taken : records) Forget(taken.record);
-    shard.GiveBack(records.size());
+    shards_[shard]->GiveBack(records.size());
     return true;
   });
   reservation->count_ = 0;

@@ -249,7 +249,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
     room = static_cast<uint8_t>(room + kept);
     if (count != kept) shards_[shard]->GiveBack(count - kept);
   }
-  /// Calls `visit(shard, its records)` for records that stand by shard, until it answers false.
+  /// Calls `visit(shard number, its records)` for records that stand by shard, until it answers
+  /// false.
   template <class Visit>
   bool ForEachShard(std::span<Shard::Taken> records, const Visit& visit) const;
   /// Copies the records of a batch into the calling thread's lane: `placed` gets one entry each,
@@ -290,7 +291,7 @@ Generation::Placed Generation::Put(const RecordSource& source, uint64_t hash,
   const size_t shard_number = ShardNumber(hash);
   Shard& shard = *shards_[shard_number];
   shard.PrefetchToPut(hash);
-  Shard::Placed placed{};
+  Shard::Outcome outcome{};
   {
     Lane& lane = LaneOf(thread_number);
     const std::lock_guard lock(lane);
@@ -298,10 +299,10 @@ Generation::Placed Generation::Put(const RecordSource& source, uint64_t hash,
     const auto [position, record] = lane.Place(source, /*within_limit=*/true);
     if (position == 0) return Placed::kNoRoom;
     Lane::Fill(record, source);
-    placed = shard.Put(source, record, position, hash, &lane, [&](const Record* newest) {
+    outcome = shard.Put(source, record, position, hash, &lane, [&](const Record* newest) {
       return assign(newest == nullptr ? 0 : newest->tag.load(std::memory_order_relaxed));
     });
-    if (placed == Shard::Placed::kNewKey) --lane.room_in(shard_number);
+    if (outcome == Shard::Outcome::kNewKey) --lane.room_in(shard_number);
     lane.ShowOrder();
     if (lane.order_count() % kPile == 0) *has_piled_up = true;
   }
@@ -309,7 +310,7 @@ Generation::Placed Generation::Put(const RecordSource& source, uint64_t hash,
     first_taken_.store(true, std::memory_order_relaxed);
   }
   CollectRetired();
-  return placed == Shard::Placed::kNotAssigned ? Placed::kNotAssigned : Placed::kYes;
+  return outcome == Shard::Outcome::kNotAssigned ? Placed::kNotAssigned : Placed::kYes;
 }
 
 class Generation::Reservation {

@@ -249,7 +249,7 @@ TEST(MemTableThreads, WritersBesideOneAnotherLoseNothingWhileTheIndexDoubles) {
 TEST(MemTableThreads, VersionsThatRaceToOneChainAreAllInIt) {
   constexpr uint64_t kWriters = 4;
   constexpr uint64_t kKeys = 3;
-  constexpr int kVersionsOfWriter = 160;
+  constexpr uint64_t kVersionsOfWriter = 160;
   constexpr SequenceNumber kAtOnce = 16;
   for (int round = 0; round < 60; ++round) {
     const auto table = Generation::Create({.budget_bytes = 64 << 20, .shards = 4});
@@ -259,20 +259,21 @@ TEST(MemTableThreads, VersionsThatRaceToOneChainAreAllInIt) {
     for (uint64_t writer = 0; writer < kWriters; ++writer) {
       writers.emplace_back([&, writer] {
         base::Random random(writer);
-        for (int i = 0; i < kVersionsOfWriter; ++i) {
+        for (SequenceNumber done = 0; done < kVersionsOfWriter; done += kAtOnce) {
           if (writer % 2 == 0) {
-            ASSERT_EQ(PutNext(table.get(), std::to_string(random.Below(kKeys)), "put", &last),
-                      Generation::Placed::kYes);
+            for (SequenceNumber i = 0; i < kAtOnce; ++i) {
+              ASSERT_EQ(PutNext(table.get(), std::to_string(random.Below(kKeys)), "put", &last),
+                        Generation::Placed::kYes);
+            }
             continue;
           }
-          // Some at once, the last one first.
+          // The last one first.
           const SequenceNumber first = last.fetch_add(kAtOnce) + 1;
-          for (SequenceNumber sequence = first + kAtOnce; sequence-- > first; ++i) {
+          for (SequenceNumber sequence = first + kAtOnce; sequence-- > first;) {
             const uint64_t key = random.Below(kKeys);
             Put(*table, std::to_string(key), std::to_string(writer), sequence);
             written[writer].emplace_back(sequence, key);
           }
-          --i;
         }
       });
     }

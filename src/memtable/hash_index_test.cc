@@ -85,12 +85,9 @@ TEST(HashIndexThreads, WordsOfManyThreadsAreAllThere) {
   const auto pool = std::make_shared<base::ChunkPool>();
   base::ByteBudget budget(~uint64_t{0});
   base::RetireList retired;
-  struct alignas(64) PlaceOnItsLine {
-    InsertGate::Place place;
-  };
-  std::array<PlaceOnItsLine, kThreads> in_memory;
-  const std::array<InsertGate::Place*, kThreads> places = {&in_memory[0].place, &in_memory[1].place,
-                                                           &in_memory[2].place};
+  std::array<InsertGate::Place, kThreads> in_memory;
+  const std::array<InsertGate::Place*, kThreads> places = {&in_memory[0], &in_memory[1],
+                                                           &in_memory[2]};
   {
     HashIndex index(pool, &budget, &retired, places);
     const auto tag_of = [](Position position) { return position / 4 * 0x9E37'79B9; };

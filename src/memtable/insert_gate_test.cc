@@ -31,7 +31,7 @@ class Words {
   static constexpr size_t kTables = 4;
 
   Words() {
-    for (size_t i = 0; i < kVisitors; ++i) places_[i] = &places_in_memory_[i].place;
+    for (size_t i = 0; i < kVisitors; ++i) places_[i] = &in_memory_[i];
   }
 
   /// With a fence before it searches.
@@ -73,9 +73,6 @@ class Words {
 
  private:
   using Table = std::array<Atomic<uint32_t>, kWords>;
-  struct alignas(64) PlaceOnItsLine {
-    typename Gate::Place place;
-  };
 
   static bool TryToStore(Table& table, uint32_t word) {
     for (auto& place : table) {
@@ -88,7 +85,7 @@ class Words {
   }
 
   Gate gate_;
-  std::array<PlaceOnItsLine, kVisitors> places_in_memory_;
+  std::array<typename Gate::Place, kVisitors> in_memory_;
   std::array<typename Gate::Place*, kVisitors> places_;
   std::array<Atomic<uint32_t>, kVisitors> fences_{};
   Atomic<uint32_t> table_{0};

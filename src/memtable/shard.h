@@ -49,14 +49,14 @@ class alignas(64) Shard {
   /// them. How many took room: the others are versions of keys that were there.
   size_t Finish(std::span<const Taken> records, base::SequenceNumber first, Lane* lane) noexcept;
 
-  enum class Placed : uint8_t { kNewKey, kNewVersion, kNotAssigned };
+  enum class Outcome : uint8_t { kNewKey, kNewVersion, kNotAssigned };
   /// The same for the record at `position`, made of `source`. `assign(newest)` gives its sequence;
   /// 0: the record is not to be. `newest` is the newest version that is there, or null; should
   /// another one come to stand there meanwhile, `assign` is called again with that. It has to make
   /// a sequentially consistent read-modify-write, unless only one thread writes to this table.
   template <class Assign>
-  Placed Put(const RecordSource& source, Record* record, Position position, uint64_t hash,
-             Lane* lane, const Assign& assign) noexcept;
+  Outcome Put(const RecordSource& source, Record* record, Position position, uint64_t hash,
+              Lane* lane, const Assign& assign) noexcept;
 
   /// The newest version with a sequence <= `at` that `check`, if there is one, does not hide; null:
   /// none. Inside an epoch; the record itself lives as long as the table.
@@ -115,8 +115,8 @@ inline bool Shard::TryToLink(HashIndex::Seen seen, uint64_t hash, Record* record
 }
 
 template <class Assign>
-Shard::Placed Shard::Put(const RecordSource& source, Record* record, Position position,
-                         uint64_t hash, Lane* lane, const Assign& assign) noexcept {
+Shard::Outcome Shard::Put(const RecordSource& source, Record* record, Position position,
+                          uint64_t hash, Lane* lane, const Assign& assign) noexcept {
   InsertGate::Visit visit(index_.gate(), lane->place());
   for (;;) {
     const HashIndex::Seen seen = Search(hash, [&source](const Record& other) {
@@ -126,7 +126,7 @@ Shard::Placed Shard::Put(const RecordSource& source, Record* record, Position po
     const base::SequenceNumber sequence = assign(newest == 0 ? nullptr : RecordAt(newest));
     if (sequence == 0) {
       record->tag.store(Record::kAbandonedTag, std::memory_order_release);
-      return Placed::kNotAssigned;
+      return Outcome::kNotAssigned;
     }
     if (!visit.IsInside()) [[unlikely]] {
       visit.BeginAgain();
@@ -135,7 +135,7 @@ Shard::Placed Shard::Put(const RecordSource& source, Record* record, Position po
     record->tag.store(base::MakeTag(sequence, source.kind), std::memory_order_release);
     if (TryToLink(seen, hash, record, position)) {
       lane->CountFinished(*record);
-      return newest == 0 ? Placed::kNewKey : Placed::kNewVersion;
+      return newest == 0 ? Outcome::kNewKey : Outcome::kNewVersion;
     }
   }
 }

@@ -9,7 +9,7 @@ namespace basalt::memtable {
 
 /// Whether the background should leave the newest records unsorted for now. While as many threads
 /// write as there are processors, it would take one from them, in the middle of a put and perhaps
-/// with a lock that the others need. Sorted later and at once, records are merged less often, so
+/// while others wait for that. Sorted later and at once, records are merged less often, so
 /// that waiting costs nothing but the time of the next iterator, if one comes meanwhile.
 ///
 /// It does not go on waiting with kUnsortedMax records or more, nor where iterators come, which

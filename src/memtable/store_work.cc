@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/epoch.h"
 #include "base/hash.h"
 #include "base/merging_iterator.h"
 #include "base/retention.h"
@@ -137,7 +138,11 @@ void StoreCore::ScheduleWork() {
 void StoreCore::SortSoon() {
   constexpr uint64_t kFarBehind = 2 * SortDelay::kUnsortedMax;
   ScheduleWork();
-  if (CopyState().active->unsorted_count() > kFarBehind) std::this_thread::yield();
+  const auto unsorted = [this] {
+    const base::EpochGuard inside;
+    return state()->active->unsorted_count();
+  };
+  if (unsorted() > kFarBehind) std::this_thread::yield();
 }
 
 void StoreCore::RunScheduledWork() noexcept {
