@@ -351,27 +351,28 @@ struct alignas(Arena::kUnitBytes) Arena::OwnChunk {
 };
 
 bool Arena::Directory::Prepare(uint32_t number, ByteBudget* budget, bool within_limit) noexcept {
-  if (number < kFirst) return true;
-  const auto block = static_cast<uint32_t>(std::bit_width(number / kFirst));
-  if (blocks_[block].load(std::memory_order_relaxed) != nullptr) return true;
-  const size_t count = size_t{kFirst} << (block - 1);
-  const size_t bytes = count * sizeof(std::atomic<char*>);
+  if (number < kFirst || !std::has_single_bit(number)) return true;
+  const auto copy = static_cast<uint32_t>(std::countr_zero(number / kFirst));
+  if (copies_[copy] != nullptr) return true;
+  const size_t bytes = CountOf(copy) * sizeof(std::atomic<char*>);
   if (!budget->Charge(bytes, within_limit)) return false;
-  auto* const addresses = new (std::nothrow) std::atomic<char*>[count]();
+  auto* const addresses = new (std::nothrow) std::atomic<char*>[CountOf(copy)]();
   if (addresses == nullptr) {
     budget->Refund(bytes);
     return false;
   }
-  blocks_[block].store(addresses, std::memory_order_relaxed);
+  for (uint32_t i = 0; i < number; ++i) {
+    addresses[i].store(At(i).load(std::memory_order_relaxed), std::memory_order_relaxed);
+  }
+  copies_[copy] = addresses;
+  addresses_.store(addresses, std::memory_order_release);
   return true;
 }
 
 void Arena::Directory::Free(ByteBudget* budget) noexcept {
-  for (uint32_t block = 1; block < kBlocks; ++block) {
-    std::atomic<char*>* const addresses = blocks_[block].load(std::memory_order_relaxed);
-    if (addresses == nullptr) continue;
-    delete[] addresses;
-    budget->Refund((size_t{kFirst} << (block - 1)) * sizeof(*addresses));
+  for (uint32_t copy = 0; copy < kCopies && copies_[copy] != nullptr; ++copy) {
+    delete[] copies_[copy];
+    budget->Refund(CountOf(copy) * sizeof(std::atomic<char*>));
   }
 }
 

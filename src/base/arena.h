@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -28,12 +29,12 @@
 //   chunk_bytes_max
 //
 // Slot k's size follows from k alone, so a position gives its slot by one bit scan, and the slot's
-// memory by two loads from a directory that never moves: no lock, and both loads nearly always hit
-// the cache. Position 0 lies in no slot. Who writes has a cursor, which bumps through pieces of
-// chunks, each twice as long as the last one: several can write at once, each to lines of its own,
-// and what one holds in reserve is no more than what it has written. A block larger than half the
-// next slot, or above 64 KiB, gets memory of its own size, and one of the positions from 0xF0000000
-// on, which are numbers in a second directory.
+// memory by two loads: no lock, no branch, and both nearly always hit the cache. Position 0 lies in
+// no slot. Who writes has a cursor, which bumps through pieces of chunks, each twice as long as the
+// last one: several can write at once, each to lines of its own, and what one holds in reserve is
+// no more than what it has written. A block larger than half the next slot, or above 64 KiB, gets
+// memory of its own size, and one of the positions from 0xF0000000 on, which are numbers in a
+// second directory.
 //
 // An arena with one cursor, whose blocks are all of one size, a power of two up to 4 KiB, is a
 // column: it has no gaps, so that block i lies i times that size behind kFirstPosition. Its first
@@ -187,19 +188,13 @@ class Arena {
     if (position >= kOwnPosition) [[unlikely]] {
       return own_chunks_.At(position - kOwnPosition).load(std::memory_order_relaxed);
     }
+    // Nothing branches on where it lies: that cannot be guessed.
     const uint32_t page = position / kUnitsInPage;
-    uint32_t slot;
-    uint32_t first_page;
-    if (page < pages_max_) {
-      slot = static_cast<uint32_t>(std::bit_width(page)) - 1;
-      first_page = uint32_t{1} << slot;
-    } else {
-      const uint32_t chunk = page >> slots_doubling_;
-      slot = slots_doubling_ + chunk - 1;
-      first_page = chunk << slots_doubling_;
-    }
-    return chunks_.At(slot).load(std::memory_order_relaxed) +
-           size_t{position - first_page * kUnitsInPage} * kUnitBytes;
+    const uint32_t doublings =
+        std::min(static_cast<uint32_t>(std::bit_width(page | 1)) - 1, slots_doubling_);
+    const uint32_t slot = doublings + (page >> doublings) - 1;
+    const uint32_t unit = position & ((kUnitsInPage << doublings) - 1);
+    return chunks_.At(slot).load(std::memory_order_relaxed) + size_t{unit} * kUnitBytes;
   }
 
   /// Units from `position` to the end of its chunk's slot: how far a column may be walked from
@@ -215,26 +210,27 @@ class Arena {
   static constexpr Position kOwnPosition = 0xF000'0000;
   static_assert(ChunkPool::kBlockBytesMin == kUnitsInPage * kUnitBytes);
 
-  /// Addresses by number, which stay where they are as it grows. Relaxed loads do: who has a number
-  /// got it after the address was set.
+  /// Addresses by number, in one array, which a copy twice as large replaces when it is full: a
+  /// search through several would branch on the number. Relaxed loads of an address do: who has a
+  /// number got it after the address was set.
   class Directory {
    public:
-    // Block 0 is first_; block b > 0 has 16 << (b - 1) addresses, so that number n lies in block
-    // bit_width(n / 16).
-    std::atomic<char*>& At(uint32_t number) const noexcept {
-      if (number < kFirst) return first_[number];
-      const auto block = static_cast<uint32_t>(std::bit_width(number / kFirst));
-      return blocks_[block].load(std::memory_order_relaxed)[number - (kFirst << (block - 1))];
+    Directory() noexcept : addresses_(first_.data()) {}
+    [[gnu::always_inline]] std::atomic<char*>& At(uint32_t number) const noexcept {
+      return addresses_.load(std::memory_order_acquire)[number];
     }
-    /// Makes the place for a number. False: the budget (if `within_limit`) or memory is used up.
+    /// Makes the place for a number, the next one. False: the budget (if `within_limit`) or memory
+    /// is used up.
     bool Prepare(uint32_t number, ByteBudget* budget, bool within_limit) noexcept;
     void Free(ByteBudget* budget) noexcept;
 
    private:
     static constexpr uint32_t kFirst = 16;
-    static constexpr uint32_t kBlocks = 25;
-    mutable std::array<std::atomic<char*>, kFirst> first_{};
-    std::array<std::atomic<std::atomic<char*>*>, kBlocks> blocks_{};
+    static constexpr uint32_t kCopies = 24;
+    static constexpr size_t CountOf(uint32_t copy) noexcept { return size_t{2 * kFirst} << copy; }
+    std::array<std::atomic<char*>, kFirst> first_{};
+    std::atomic<std::atomic<char*>*> addresses_;
+    std::array<std::atomic<char*>*, kCopies> copies_{};  // readers may still be in any of them
   };
 
   // Memory of its own size for one large block; the block follows this header.

@@ -430,6 +430,9 @@ TEST(Arena, ThreadsWithCursorsOfTheirOwnWriteAtOnce) {
           const size_t bytes = i % 500 == 0 ? 70'000 : 1 + random.Next() % 300;
           blocks.emplace_back(arena.Allocate(&cursor, bytes, true).position, bytes);
           std::memset(arena.At(blocks.back().first), static_cast<int>(seed), bytes);
+          // While the others' chunks move the addresses on.
+          const Arena::Position older = blocks[random.Next() % blocks.size()].first;
+          ASSERT_EQ(*arena.At(older), static_cast<char>(seed));
         }
         for (const auto& [position, bytes] : blocks) {
           const char* const at = arena.At(position);
