@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/branchless_search.h"
 #include "base/coding.h"
 #include "base/internal_key.h"
 
@@ -17,11 +18,18 @@ void FreshRun::Insert(const Record& record) noexcept {
     for (SortEntry& entry : entries_) entry.prefix = base::KeyPrefix(entry.record->key(), shared);
   }
   const SortEntry inserted{&record, base::KeyPrefix(record.key(), shared_)};
-  const auto is_before = [&](const SortEntry& entry) {
-    return entry.prefix != inserted.prefix ? entry.prefix < inserted.prefix
-                                           : CompareRecords(*entry.record, record) < 0;
-  };
-  entries_.insert(std::partition_point(entries_.begin(), entries_.end(), is_before), inserted);
+  auto place = entries_.begin();
+  if (!entries_.empty()) {
+    place += static_cast<ptrdiff_t>(
+        base::FirstNotBelow(entries_.data(), entries_.size(), inserted.prefix, &SortEntry::prefix));
+  }
+  if (place != entries_.end() && place->prefix == inserted.prefix) {
+    const auto is_before = [&](const SortEntry& entry) {
+      return entry.prefix == inserted.prefix && CompareRecords(*entry.record, record) < 0;
+    };
+    place = std::partition_point(place, entries_.end(), is_before);
+  }
+  entries_.insert(place, inserted);
 }
 
 void FreshRun::Clear() noexcept {

@@ -136,6 +136,14 @@ Generation::~Generation() {
   }
 }
 
+// Whoever can see what a thread has written sees this, too.
+void Generation::CountThreads(uint32_t threads) const noexcept {
+  uint32_t counted = threads_.load(std::memory_order_relaxed);
+  while (counted < threads &&
+         !threads_.compare_exchange_weak(counted, threads, std::memory_order_relaxed)) {
+  }
+}
+
 bool Generation::IsFirst() noexcept {
   return !first_taken_.load(std::memory_order_relaxed) &&
          !first_taken_.exchange(true, std::memory_order_relaxed) && empty();
@@ -400,7 +408,7 @@ bool Generation::ExtendRuns() const {
   std::array<uint8_t, kLanesMax> new_in;  // the lanes that have some
   size_t lanes = 0;
   size_t tail = 0;
-  for (size_t i = 0; i < lanes_.size(); ++i) {
+  for (size_t i = 0; i < lanes_used(); ++i) {
     const uint32_t count = lanes_[i]->order_count();
     if (count == runs.watermarks[i]) continue;
     runs.next_watermarks[i] = count;

@@ -228,8 +228,17 @@ class Generation : public std::enable_shared_from_this<Generation> {
   Shard& ShardOf(uint64_t hash) const noexcept { return *shards_[ShardNumber(hash)]; }
   /// Of the thread with this number (EpochGuard::thread_number), while it is inside an epoch.
   Lane& LaneOf(uint32_t thread_number) const noexcept {
+    if (thread_number >= threads_.load(std::memory_order_relaxed)) [[unlikely]] {
+      CountThreads(thread_number + 1);
+    }
     const size_t own = lanes_.size() / 2;
     return *lanes_[thread_number < own ? thread_number : own + (thread_number & (own - 1))];
+  }
+  void CountThreads(uint32_t threads) const noexcept;
+  /// So many of the lanes, the first ones, may hold records.
+  size_t lanes_used() const noexcept {
+    const uint32_t threads = threads_.load(std::memory_order_relaxed);
+    return threads <= lanes_.size() / 2 ? threads : lanes_.size();
   }
   Record* RecordAt(base::Arena::Position position) const noexcept {
     return reinterpret_cast<Record*>(records_.At(position));
@@ -274,6 +283,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   base::Arena records_;
   uint32_t shard_shift_;                      // the shard is hash >> 1 >> shard_shift_
   std::vector<std::unique_ptr<Lane>> lanes_;  // one a thread, then as many that threads share
+  mutable std::atomic<uint32_t> threads_{0};  // above the number of each that has written
   std::vector<InsertGate::Place*> places_;    // of the lanes
   std::vector<std::unique_ptr<Shard>> shards_;
   std::atomic<RangeDelete*> range_deletes_{nullptr};

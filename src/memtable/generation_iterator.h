@@ -30,8 +30,9 @@
 //
 // The window begins small, since most walks end soon, and widens as it is refilled. How many lines
 // of a record are fetched when it comes into the window is guessed from the size of the one that
-// was shown last. They go to the processor's second cache, which can have several times as many
-// lines on their way as the first: that is what bounds a walk over records in order of arrival.
+// was shown last, at first from one of the newest run. They go to the processor's second cache,
+// which can have several times as many lines on their way as the first: that is what bounds a walk
+// over records in order of arrival.
 //
 // Cost: some 5 ns a step, more where there are many large runs, and some 10 to 20 for each record's
 // lines.
@@ -119,10 +120,10 @@ class GenerationIterator final : public base::RecordIterator {
   // The window: entries [shown_, filled_), by their number since the start.
   size_t shown_ = 0;
   size_t filled_ = 0;
-  size_t refill_at_ = 0;                        // when shown_ is here
-  size_t window_ = 0;                           // so many entries it is to have
-  const Record* present_ = nullptr;             // shown last
-  size_t likely_bytes_ = Record::kHeaderBytes;  // of a record, as the one shown last
+  size_t refill_at_ = 0;             // when shown_ is here
+  size_t window_ = 0;                // so many entries it is to have
+  const Record* typical_ = nullptr;  // shown last; at first, one of the newest
+  size_t likely_bytes_ = 0;          // of a record, as of that one
   const Record* records_[kWaitingMax];
   uint16_t cursor_numbers_[kWaitingMax];  // from whose runs they come
 };

@@ -33,6 +33,14 @@ std::optional<size_t> RunSet::FindMergeable(const RunList& runs) const noexcept 
   return std::nullopt;
 }
 
+RunSet::KeyspaceRuns* RunSet::Find(uint32_t keyspace) const {
+  if (latest_.second != nullptr && latest_.first == keyspace) return latest_.second;
+  const auto found = keyspaces_.find(keyspace);
+  if (found == keyspaces_.end()) return nullptr;
+  latest_ = {keyspace, found->second.get()};
+  return latest_.second;
+}
+
 void RunSet::Append(std::span<Tail> tails) {
   for (Tail& tail : tails) Prepare(&tail);
   for (const Tail& tail : tails) Commit(tail);
@@ -40,7 +48,10 @@ void RunSet::Append(std::span<Tail> tails) {
 
 // Makes what Commit puts in place. Changes nothing that shows.
 void RunSet::Prepare(Tail* tail) {
-  KeyspaceRuns& held = keyspaces_[tail->keyspace];
+  if (Find(tail->keyspace) == nullptr) {
+    keyspaces_.emplace(tail->keyspace, std::make_unique<KeyspaceRuns>());
+  }
+  KeyspaceRuns& held = *Find(tail->keyspace);
   waiting_.reserve(keyspaces_.size());
   if (tail->entries.size() <= kInsertedMax && held.fresh.HasRoomFor(tail->entries.size())) {
     held.fresh.Reserve();
@@ -78,7 +89,7 @@ RunSet::Extended RunSet::Extend(const KeyspaceRuns& held, RunView newest) {
 }
 
 void RunSet::Commit(const Tail& tail) noexcept {
-  KeyspaceRuns& held = keyspaces_.find(tail.keyspace)->second;
+  KeyspaceRuns& held = *Find(tail.keyspace);
   Add(&entry_count_, tail.entries.size());
   if (tail.extended.runs != nullptr) {
     PutInPlace(tail.keyspace, &held, tail.extended);
@@ -115,14 +126,14 @@ void RunSet::Wait(uint32_t keyspace, KeyspaceRuns* held) noexcept {
 }
 
 std::shared_ptr<const RunList> RunSet::Of(uint32_t keyspace) const {
-  const auto found = keyspaces_.find(keyspace);
-  return found != keyspaces_.end() ? found->second.runs : nullptr;
+  const KeyspaceRuns* const held = Find(keyspace);
+  return held != nullptr ? held->runs : nullptr;
 }
 
 SortedRun RunSet::FreshOf(uint32_t keyspace) const {
-  const auto found = keyspaces_.find(keyspace);
-  if (found == keyspaces_.end() || found->second.fresh.empty()) return {};
-  return SortedRun(found->second.fresh.view());
+  const KeyspaceRuns* const held = Find(keyspace);
+  if (held == nullptr || held->fresh.empty()) return {};
+  return SortedRun(held->fresh.view());
 }
 
 std::vector<uint32_t> RunSet::Keyspaces() const {
@@ -135,7 +146,7 @@ std::vector<uint32_t> RunSet::Keyspaces() const {
 std::optional<RunSet::Merge> RunSet::TakeMerge() {
   while (!waiting_.empty()) {
     const uint32_t keyspace = waiting_.back();
-    KeyspaceRuns& held = keyspaces_.find(keyspace)->second;
+    KeyspaceRuns& held = *Find(keyspace);
     std::optional<Merge> merge;
     if (const auto found = FindMergeable(*held.runs)) merge = HandOut(keyspace, &held, *found);
     waiting_.pop_back();
@@ -146,15 +157,14 @@ std::optional<RunSet::Merge> RunSet::TakeMerge() {
 }
 
 std::optional<RunSet::Merge> RunSet::TakeMergeOfAll(uint32_t keyspace) {
-  const auto found = keyspaces_.find(keyspace);
-  if (found == keyspaces_.end()) return std::nullopt;
-  KeyspaceRuns& held = found->second;
-  if (!held.fresh.empty()) {
+  KeyspaceRuns* const held = Find(keyspace);
+  if (held == nullptr) return std::nullopt;
+  if (!held->fresh.empty()) {
     waiting_.reserve(keyspaces_.size());
-    PutInPlace(keyspace, &held, Extend(held, held.fresh.view()));
+    PutInPlace(keyspace, held, Extend(*held, held->fresh.view()));
   }
-  if (held.runs->size() < 2) return std::nullopt;
-  return HandOut(keyspace, &held, held.runs->size() - 2);
+  if (held->runs->size() < 2) return std::nullopt;
+  return HandOut(keyspace, held, held->runs->size() - 2);
 }
 
 // Two at a time, the smallest first: each merge has inputs of similar size, and what it has read is
@@ -177,7 +187,7 @@ void RunSet::Merge::Run() {
 }
 
 void RunSet::PutBack(Merge* merge) {
-  KeyspaceRuns& held = keyspaces_.find(merge->keyspace_)->second;
+  KeyspaceRuns& held = *Find(merge->keyspace_);
   BASALT_CHECK(held.frozen == merge->first_ + 2);
   held.frozen = 0;
   Add(&bytes_, uint64_t{0} - merge->charged_bytes_);

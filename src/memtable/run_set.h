@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "memtable/fresh_run.h"
@@ -128,6 +129,8 @@ class RunSet {
     FreshRun fresh;           // newer than all runs, and in none
   };
 
+  /// Null: no record of that keyspace has come yet.
+  KeyspaceRuns* Find(uint32_t keyspace) const;
   void Prepare(Tail* tail);
   /// The first of the last two neighbours that are to be merged.
   std::optional<size_t> FindMergeable(const RunList& runs) const noexcept;
@@ -142,7 +145,8 @@ class RunSet {
 
   const Sorter sorter_;
   const size_t merged_freely_max_;
-  std::unordered_map<uint32_t, KeyspaceRuns> keyspaces_;
+  std::unordered_map<uint32_t, std::unique_ptr<KeyspaceRuns>> keyspaces_;
+  mutable std::pair<uint32_t, KeyspaceRuns*> latest_{0, nullptr};  // found last
   std::vector<uint32_t> waiting_;  // keyspaces with runs to merge; has room for all keyspaces
   std::atomic<uint64_t> entry_count_{0};
   std::atomic<uint64_t> run_count_{0};

@@ -351,6 +351,30 @@ TEST(SortedRun, RunsThatShareDifferentNumbersOfBytesMerge) {
   }
 }
 
+TEST(SortedRun, FewEntriesMergeInWhateverOrderTheyComeFromTwoRuns) {
+  constexpr size_t kEntriesMax = 10;
+  for (const bool is_one_key : {false, true}) {
+    for (size_t count = 1; count <= kEntriesMax; ++count) {
+      Versions versions;
+      for (size_t i = 0; i < count; ++i) {
+        versions.Add(is_one_key ? "key" : Numbered("key ", i), count - i);
+      }
+      const auto sorted = versions.Sorted();
+      // Bit i: the run of the i-th.
+      for (uint32_t order = 0; order < uint32_t{1} << count; ++order) {
+        std::vector<SortEntry> entries[2];
+        for (size_t i = 0; i < count; ++i) {
+          entries[order >> i & 1].push_back({sorted[i], base::KeyPrefix(sorted[i]->key())});
+        }
+        const SortedRun merged = SortedRun::Merge(SortedRun::Sort(std::move(entries[0])),
+                                                  SortedRun::Sort(std::move(entries[1])));
+        ASSERT_EQ(merged.size(), count);
+        for (size_t i = 0; i < count; ++i) ASSERT_EQ(&merged[i], sorted[i]) << order;
+      }
+    }
+  }
+}
+
 // Runs above some size have samples of their entries.
 TEST(SortedRun, ASearchInALargeRunFindsEveryEntryAndWhatLiesBetween) {
   for (const uint64_t keys : {1, 40, 700, 1'000'000}) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <new>
+#include <span>
 #include <thread>
 
 #include "base/internal_key.h"
@@ -18,6 +19,7 @@
 //   batches .... all batches with numbers below it are
 //   Slot ....... of a thread, a cache line that only that thread writes: what its write has under
 //                way, and its block of numbers. Slots come in lists of 16, as threads come
+//   threads .... so many slots, the first ones, are all that readers have to look at
 //
 // Blocks. The line of `last` goes from core to core as two threads write by turns, and each of them
 // would wait for it at each record. So a thread that finds that others have taken numbers since it
@@ -130,10 +132,12 @@ class BasicSequencer {
 
   [[gnu::noinline]] void SettleAnew(Number number) noexcept;
   Number TakeBlock(Slot* slot, uint64_t generation) noexcept;
+  /// Of all threads that have asked for theirs: one whose list is not there yet has no number.
   template <class Visit>
   void ForEachSlot(const Visit& visit) const;
-  static void Raise(Atomic<Number>* to_raise, Number number) noexcept {
-    Number known = to_raise->load(std::memory_order_seq_cst);
+  template <class Word>
+  static void Raise(Atomic<Word>* to_raise, Word number) noexcept {
+    Word known = to_raise->load(std::memory_order_seq_cst);
     while (known < number &&
            !to_raise->compare_exchange_weak(known, number, std::memory_order_seq_cst)) {
     }
@@ -141,6 +145,7 @@ class BasicSequencer {
 
   alignas(64) Atomic<Number> last_{0};
   alignas(64) Atomic<Number> cut_{0};
+  Atomic<uint32_t> threads_{0};  // above the number of each that has asked for its slot
   alignas(64) Atomic<Number> settled_{0};
   Atomic<Number> batches_settled_{0};
   SlotList first_list_;
@@ -159,6 +164,9 @@ BasicSequencer<Atomic>::~BasicSequencer() {
 
 template <template <class> class Atomic>
 auto BasicSequencer<Atomic>::Of(uint32_t thread_number) noexcept -> Slot* {
+  if (thread_number >= threads_.load(std::memory_order_relaxed)) [[unlikely]] {
+    Raise(&threads_, thread_number + 1);
+  }
   SlotList* list = &first_list_;
   for (; thread_number >= kSlotsInList; thread_number -= kSlotsInList) {
     SlotList* next = list->next.load(std::memory_order_acquire);
@@ -179,9 +187,12 @@ auto BasicSequencer<Atomic>::Of(uint32_t thread_number) noexcept -> Slot* {
 template <template <class> class Atomic>
 template <class Visit>
 void BasicSequencer<Atomic>::ForEachSlot(const Visit& visit) const {
-  for (const SlotList* list = &first_list_; list != nullptr;
+  uint32_t left = threads_.load(std::memory_order_seq_cst);
+  for (const SlotList* list = &first_list_; left != 0 && list != nullptr;
        list = list->next.load(std::memory_order_acquire)) {
-    for (const Slot& slot : list->slots) visit(slot);
+    const uint32_t slots = std::min(left, kSlotsInList);
+    for (const Slot& slot : std::span(list->slots).first(slots)) visit(slot);
+    left -= slots;
   }
 }
 

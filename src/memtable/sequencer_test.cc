@@ -108,18 +108,20 @@ TEST(Sequencer, ThreadsBeyondTheFirstSlotsHaveSlotsToo) {
 }
 
 TEST(Sequencer, ABatchIsUnderWayUntilItsEnd) {
-  Sequencer sequencer;
-  WriteByTurns(&sequencer, 100);
-  Sequencer::Slot* const slot = sequencer.Of(2);
-  const SequenceNumber first = sequencer.TakeRange(slot, 3);
-  sequencer.SetBatch(slot, first, first + 2);
-  TakeAndEnd(&sequencer, 0);
-  EXPECT_FALSE(sequencer.IsUnderWay(first - 1));
-  for (uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(sequencer.IsUnderWay(first + i));
-  EXPECT_FALSE(sequencer.IsUnderWay(first + 3));
-  EXPECT_LE(sequencer.BatchesSettledBelow(), first);
-  sequencer.End(slot);
-  for (uint64_t i = 0; i < 3; ++i) EXPECT_FALSE(sequencer.IsUnderWay(first + i));
+  for (const uint32_t thread : {2, 15, 16, 77}) {
+    Sequencer sequencer;
+    WriteByTurns(&sequencer, 100);
+    Sequencer::Slot* const slot = sequencer.Of(thread);
+    const SequenceNumber first = sequencer.TakeRange(slot, 3);
+    sequencer.SetBatch(slot, first, first + 2);
+    TakeAndEnd(&sequencer, 0);
+    EXPECT_FALSE(sequencer.IsUnderWay(first - 1)) << thread;
+    for (uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(sequencer.IsUnderWay(first + i)) << thread;
+    EXPECT_FALSE(sequencer.IsUnderWay(first + 3)) << thread;
+    EXPECT_LE(sequencer.BatchesSettledBelow(), first) << thread;
+    sequencer.End(slot);
+    for (uint64_t i = 0; i < 3; ++i) EXPECT_FALSE(sequencer.IsUnderWay(first + i)) << thread;
+  }
 }
 
 // ---- Interleavings ----

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/arena.h"
+#include "base/branchless_search.h"
 #include "base/coding.h"
 
 namespace basalt::memtable {
@@ -36,27 +37,62 @@ SortEntry* CopyRest(const Source& source, SortEntry* out) noexcept {
   return CopyShifted(source.at, source.end, source.shift, out);
 }
 
-// For runs of similar size: which of them is next cannot be guessed, so nothing branches on it.
+// Steps of a merge. Which source's entry is next cannot be guessed, so nothing branches on it.
+// `shifts`: a source has a shift.
+
+template <bool shifts>
+SortEntry Shifted(const Source& source, const SortEntry& entry) noexcept {
+  return {entry.record, shifts ? source.shift(entry.prefix) : entry.prefix};
+}
+
+SortEntry Choose(bool second, SortEntry a, SortEntry b) noexcept {
+  const uint64_t mask = uint64_t{0} - static_cast<uint64_t>(second);
+  const auto record_a = reinterpret_cast<uintptr_t>(a.record);
+  const auto record_b = reinterpret_cast<uintptr_t>(b.record);
+  return {reinterpret_cast<const Record*>(record_a ^ ((record_a ^ record_b) & mask)),
+          a.prefix ^ ((a.prefix ^ b.prefix) & mask)};
+}
+
+// The lowest of both to *out.
+template <bool shifts>
+[[gnu::always_inline]] inline void TakeFirst(Source* a, Source* b, SortEntry** out) noexcept {
+  const SortEntry first_a = Shifted<shifts>(*a, *a->at);
+  const SortEntry first_b = Shifted<shifts>(*b, *b->at);
+  bool is_b = first_b.prefix < first_a.prefix;
+  if (first_a.prefix == first_b.prefix) [[unlikely]] {
+    is_b = CompareRecords(*first_b.record, *first_a.record) < 0;
+  }
+  *(*out)++ = Choose(is_b, first_a, first_b);
+  a->at += !is_b;
+  b->at += is_b;
+}
+
+// The highest of both to before *out_end.
+template <bool shifts>
+[[gnu::always_inline]] inline void TakeLast(Source* a, Source* b, SortEntry** out_end) noexcept {
+  const SortEntry last_a = Shifted<shifts>(*a, a->end[-1]);
+  const SortEntry last_b = Shifted<shifts>(*b, b->end[-1]);
+  bool is_b = last_a.prefix < last_b.prefix;
+  if (last_a.prefix == last_b.prefix) [[unlikely]] {
+    is_b = CompareRecords(*last_a.record, *last_b.record) < 0;
+  }
+  *--*out_end = Choose(is_b, last_a, last_b);
+  a->end -= !is_b;
+  b->end -= is_b;
+}
+
+// For runs of similar size. From both ends at once: a step waits for the one before it, and the
+// processor can do two of them in the time of one.
+template <bool shifts>
 void MergeAlike(Source a, Source b, SortEntry* out) noexcept {
-  while (true) {
-    // So many steps exhaust neither.
-    size_t steps = std::min(a.left(), b.left());
-    if (steps == 0) break;
+  SortEntry* out_end = out + a.left() + b.left();
+  // A source that is used up before the last of so many steps has given entries to both ends. Where
+  // its next one would stand is the one that it gave to the other end, which loses to all that is
+  // left.
+  while (size_t steps = std::min(a.left(), b.left())) {
     for (; steps != 0; --steps) {
-      const uint64_t prefix_a = a.shift(a.at->prefix);
-      const uint64_t prefix_b = b.shift(b.at->prefix);
-      bool is_b = prefix_b < prefix_a;
-      if (prefix_a == prefix_b) [[unlikely]] {
-        is_b = CompareRecords(*b.at->record, *a.at->record) < 0;
-      }
-      const uint64_t mask = uint64_t{0} - static_cast<uint64_t>(is_b);
-      const auto record_a = reinterpret_cast<uintptr_t>(a.at->record);
-      const auto record_b = reinterpret_cast<uintptr_t>(b.at->record);
-      out->record = reinterpret_cast<const Record*>(record_a ^ ((record_a ^ record_b) & mask));
-      out->prefix = prefix_a ^ ((prefix_a ^ prefix_b) & mask);
-      ++out;
-      a.at += !is_b;
-      b.at += is_b;
+      TakeFirst<shifts>(&a, &b, &out);
+      TakeLast<shifts>(&a, &b, &out_end);
     }
   }
   CopyRest(b, CopyRest(a, out));
@@ -88,24 +124,6 @@ void MergeFew(Source many, Source few, SortEntry* out) noexcept {
     many.at = next;
   }
   CopyRest(many, out);
-}
-
-uint64_t PrefixOf(uint64_t sample) noexcept { return sample; }
-uint64_t PrefixOf(const SortEntry& entry) noexcept { return entry.prefix; }
-
-// How many of the first ones have a smaller prefix. Which half is next cannot be guessed, so
-// nothing branches on it.
-template <class Entry>
-size_t CountBelow(std::span<const Entry> entries, uint64_t prefix) noexcept {
-  if (entries.empty()) return 0;
-  const Entry* at = entries.data();
-  for (size_t count = entries.size(); count > 1;) {
-    const size_t half = count / 2;
-    count -= half;
-    const bool is_below = PrefixOf(at[half - 1]) < prefix;
-    at += half & (size_t{0} - static_cast<size_t>(is_below));
-  }
-  return static_cast<size_t>(at - entries.data()) + static_cast<size_t>(PrefixOf(*at) < prefix);
 }
 
 }  // namespace
@@ -188,7 +206,10 @@ SortedRun SortedRun::Merge(RunView a, RunView b) {
   if (a.entries.size() / kFewRatio >= b.entries.size()) {
     MergeFew(source(a), source(b), merged.entries_.get());
   } else {
-    MergeAlike(source(a), source(b), merged.entries_.get());
+    const Source source_a = source(a);
+    const Source source_b = source(b);
+    const bool shifts = !source_a.shift.is_none() || !source_b.shift.is_none();
+    (shifts ? MergeAlike<true> : MergeAlike<false>)(source_a, source_b, merged.entries_.get());
   }
   merged.TakeSamples();
   return merged;
@@ -204,8 +225,7 @@ SortedRun::Place SortedRun::Near(std::string_view key) const noexcept {
   }
   if (samples_ == nullptr) return {0, size_};
   const uint64_t prefix = base::KeyPrefix(key, shared_);
-  const size_t below =
-      CountBelow(std::span<const uint64_t>(samples_.get(), sample_count()), prefix);
+  const size_t below = base::FirstNotBelow(samples_.get(), sample_count(), prefix);
   if (below == 0) return {0, 1};
   const Place near{(below - 1) * kSampleEvery, std::min(below * kSampleEvery, size_)};
   for (size_t i = near.begin; i < near.end; i += kEntriesInLine) __builtin_prefetch(&entries_[i]);
@@ -225,7 +245,7 @@ size_t SortedRun::Find(Place near, std::string_view key, base::Tag tag,
   // Few entries have the same prefix, as a rule, but all may: growing steps again.
   const SortEntry* const end = entries_.get() + size_;
   const SortEntry* begin = entries_.get() + near.begin;
-  begin += CountBelow(std::span(begin, near.end - near.begin), prefix);
+  begin += base::FirstNotBelow(begin, near.end - near.begin, prefix, &SortEntry::prefix);
   size_t step = 1;
   while (step <= static_cast<size_t>(end - begin) && is_before(begin[step - 1])) {
     begin += step;
