@@ -26,6 +26,7 @@ class FreshRun {
   bool empty() const noexcept { return entries_.empty(); }
   size_t size() const noexcept { return entries_.size(); }
   bool HasRoomFor(size_t count) const noexcept { return size() + count <= kEntriesMax; }
+  bool is_reserved() const noexcept { return entries_.capacity() != 0; }
   RunView view() const noexcept { return {entries_, shared_, tails_}; }
 
  private:

@@ -416,6 +416,7 @@ bool Generation::ExtendRuns() const {
     new_in[lanes++] = static_cast<uint8_t>(i);
   }
   if (tail == 0) return true;
+  if (tail == 1 && ExtendRunsByOne(new_in[0])) return true;
   const std::span<const uint8_t> extended(new_in.data(), lanes);
 
   runs.tails.clear();
@@ -471,6 +472,26 @@ bool Generation::ExtendRuns() const {
   runs.covered.store(runs.covered.load(std::memory_order_relaxed) + covered,
                      std::memory_order_release);
   return all_covered;
+}
+
+// The same for the next record of a lane, as there is a scan after every insert. False: it has to
+// be done the other way.
+bool Generation::ExtendRunsByOne(size_t lane) const noexcept {
+  uint32_t& watermark = runs_->watermarks[lane];
+  bool is_appended = false;
+  lanes_[lane]->VisitOrder(
+      watermark, watermark + 1,
+      [&](uint32_t, const OrderEntry& entry, const Record* record, base::Tag tag) {
+        is_appended = tag != 0 && tag != Record::kAbandonedTag &&
+                      runs_->set.AppendOne(entry.keyspace, *record);
+        return false;
+      });
+  if (!is_appended) return false;
+  ++watermark;
+  FreeCovered(lane);
+  runs_->covered.store(runs_->covered.load(std::memory_order_relaxed) + 1,
+                       std::memory_order_release);
+  return true;
 }
 
 // Under the mutex: gives back order entries that runs cover, unless somebody may be reading them;

@@ -274,6 +274,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void Drop(Reservation* reservation) noexcept;
   void CollectRetired() noexcept;
   bool ExtendRuns() const;
+  bool ExtendRunsByOne(size_t lane) const noexcept;
   void FreeCovered(size_t lane) const noexcept;
   void MergeRuns(std::unique_lock<std::mutex>* lock, bool all) const;
 

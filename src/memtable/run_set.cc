@@ -46,6 +46,14 @@ void RunSet::Append(std::span<Tail> tails) {
   for (const Tail& tail : tails) Commit(tail);
 }
 
+bool RunSet::AppendOne(uint32_t keyspace, const Record& record) noexcept {
+  KeyspaceRuns* const held = Find(keyspace);
+  if (held == nullptr || !held->fresh.is_reserved() || !held->fresh.HasRoomFor(1)) return false;
+  const SortEntry entry{&record, 0};
+  InsertFresh({&entry, 1}, held);
+  return true;
+}
+
 // Makes what Commit puts in place. Changes nothing that shows.
 void RunSet::Prepare(Tail* tail) {
   if (Find(tail->keyspace) == nullptr) {
@@ -90,15 +98,17 @@ RunSet::Extended RunSet::Extend(const KeyspaceRuns& held, RunView newest) {
 
 void RunSet::Commit(const Tail& tail) noexcept {
   KeyspaceRuns& held = *Find(tail.keyspace);
+  if (tail.extended.runs == nullptr) return InsertFresh(tail.entries, &held);
   Add(&entry_count_, tail.entries.size());
-  if (tail.extended.runs != nullptr) {
-    PutInPlace(tail.keyspace, &held, tail.extended);
-    return;
-  }
-  if (held.fresh.empty()) Add(&run_count_, 1);
-  Add(&bytes_, tail.entries.size() * sizeof(SortEntry));
-  for (const SortEntry& entry : tail.entries) held.fresh.Insert(*entry.record);
-  held.fresh.CountTail();
+  PutInPlace(tail.keyspace, &held, tail.extended);
+}
+
+void RunSet::InsertFresh(std::span<const SortEntry> entries, KeyspaceRuns* held) noexcept {
+  Add(&entry_count_, entries.size());
+  if (held->fresh.empty()) Add(&run_count_, 1);
+  Add(&bytes_, entries.size() * sizeof(SortEntry));
+  for (const SortEntry& entry : entries) held->fresh.Insert(*entry.record);
+  held->fresh.CountTail();
 }
 
 // What was fresh is in the last of the runs.

@@ -83,6 +83,8 @@ class RunSet {
   };
   /// Adds all tails, each of another keyspace. Throws std::bad_alloc, and has added none then.
   void Append(std::span<Tail> tails);
+  /// The same for one record, if its place is ready. False: it is not.
+  bool AppendOne(uint32_t keyspace, const Record& record) noexcept;
 
   /// Without what is fresh. Null: it never had any.
   std::shared_ptr<const RunList> Of(uint32_t keyspace) const;
@@ -137,6 +139,7 @@ class RunSet {
   static Extended Extend(const KeyspaceRuns& held, RunView newest);
   void PutInPlace(uint32_t keyspace, KeyspaceRuns* held, const Extended& extended) noexcept;
   void Commit(const Tail& tail) noexcept;
+  void InsertFresh(std::span<const SortEntry> entries, KeyspaceRuns* held) noexcept;
   void Wait(uint32_t keyspace, KeyspaceRuns* held) noexcept;
   Merge HandOut(uint32_t keyspace, KeyspaceRuns* held, size_t first);
   static void Add(std::atomic<uint64_t>* counter, uint64_t by) noexcept {

@@ -223,6 +223,28 @@ TEST(RunSet, FreshEntriesKeepTheirOrderWhateverTheirKeysShare) {
   }
 }
 
+TEST(RunSet, OneRecordIsAppendedWhereItsPlaceIsReady) {
+  Versions versions;
+  RunSet set(Sorter::kVector);
+  const SortEntry first = versions.Add("first");
+  EXPECT_FALSE(set.AppendOne(0, *first.record)) << "of a keyspace that it never met";
+  Append(set, 0, {first});
+  while (versions.size() < FreshRun::kEntriesMax) {
+    EXPECT_TRUE(set.AppendOne(0, *versions.Add(Numbered("next ", versions.size())).record));
+  }
+  ASSERT_NO_FATAL_FAILURE(ExpectHolds(set, 0, versions));
+  EXPECT_EQ(set.entry_count(), versions.size());
+  EXPECT_EQ(set.run_count(), 1u);
+
+  const SortEntry last = versions.Add("last");
+  EXPECT_FALSE(set.AppendOne(0, *last.record)) << "there is no room";
+  Append(set, 0, {last});
+  EXPECT_EQ(set.FreshOf(0).size(), 0u);
+  EXPECT_TRUE(set.AppendOne(0, *versions.Add("one more").record));
+  ASSERT_NO_FATAL_FAILURE(ExpectHolds(set, 0, versions));
+  EXPECT_EQ(set.entry_count(), versions.size());
+}
+
 std::vector<SortEntry> Decimals(Versions* versions, size_t count) {
   std::vector<SortEntry> entries;
   for (size_t i = 0; i < count; ++i) {
