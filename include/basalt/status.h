@@ -80,7 +80,9 @@ class [[nodiscard]] Result {
   using error_type = Status;
 
   /// Holds `T{}`, as std::expected does, so that arrays of results can be made and filled.
-  Result() = default;
+  Result()
+    requires(std::is_default_constructible_v<T>)
+      : state_(std::in_place_index<0>) {}
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   /// From anything that converts to a T, as std::expected: a unique_ptr of a derived class,
   /// nullopt.
