@@ -1,5 +1,8 @@
 #include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "basalt/db.h"
 #include "bench/subject.h"
@@ -31,6 +34,7 @@ class BasaltSubject final : public Subject {
     db_ = std::move(*db);
   }
   void Close() override {
+    values_.clear();
     Check(db_->Close(), "close basalt");
     db_.reset();
   }
@@ -50,6 +54,18 @@ class BasaltSubject final : public Subject {
     if (!*value) return false;
     Touch((*value)->view());
     return true;
+  }
+  uint64_t MultiGet(std::span<const std::string_view> keys) override {
+    values_.resize(keys.size());
+    Check(db_->MultiGet(keys, values_), "get many keys from basalt");
+    uint64_t present = 0;
+    for (const Result<MaybeValue>& value : values_) {
+      if (!value) Fail("get many keys from basalt", value.error().ToString());
+      if (!*value) continue;
+      Touch((*value)->view());
+      ++present;
+    }
+    return present;
   }
   uint64_t ScanAll() override {
     const auto iterator = db_->NewIterator();
@@ -86,6 +102,7 @@ class BasaltSubject final : public Subject {
   const Memory memory_;
   std::unique_ptr<DB> db_;
   WriteBatch batch_;
+  std::vector<Result<MaybeValue>> values_;
 };
 
 }  // namespace

@@ -7,6 +7,9 @@
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "bench/subject.h"
 #include "bench/text.h"
@@ -53,6 +56,7 @@ class RocksDbSubject final : public Subject {
   }
   void Close() override {
     value_.Reset();  // it may pin a block of this store's cache
+    values_.clear();
     Check(db_->Close(), "close rocksdb");
     db_.reset();
   }
@@ -78,6 +82,23 @@ class RocksDbSubject final : public Subject {
     Check(status, "get from rocksdb");
     Touch(value_.ToStringView());
     return true;
+  }
+  uint64_t MultiGet(std::span<const std::string_view> keys) override {
+    std::vector<rocksdb::Slice> slices(keys.size());
+    std::ranges::transform(keys, slices.begin(), ToSlice);
+    for (rocksdb::PinnableSlice& value : values_) value.Reset();
+    values_.resize(keys.size());
+    statuses_.resize(keys.size());
+    db_->MultiGet(read_, db_->DefaultColumnFamily(), keys.size(), slices.data(), values_.data(),
+                  statuses_.data());
+    uint64_t present = 0;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (statuses_[i].IsNotFound()) continue;
+      Check(statuses_[i], "get many keys from rocksdb");
+      Touch(values_[i].ToStringView());
+      ++present;
+    }
+    return present;
   }
   uint64_t ScanAll() override {
     const std::unique_ptr<rocksdb::Iterator> iterator(db_->NewIterator(read_));
@@ -121,6 +142,8 @@ class RocksDbSubject final : public Subject {
   rocksdb::ReadOptions read_;
   rocksdb::WriteBatch batch_;
   rocksdb::PinnableSlice value_;
+  std::vector<rocksdb::PinnableSlice> values_;  // of the last MultiGet
+  std::vector<rocksdb::Status> statuses_;
 };
 
 }  // namespace

@@ -21,6 +21,7 @@ const std::vector<std::string> kBenchmarks = {"fillrandom2",
                                               "written",
                                               "compact",
                                               "readrandom",
+                                              "multireadrandom",
                                               "readmissing",
                                               "readseq",
                                               "seekrandom",
@@ -43,8 +44,8 @@ namespace {
 using std::chrono::steady_clock;
 
 const std::vector<std::string> kOnCompactedStore = {
-    "compact",    "readrandom",         "readmissing",         "readseq",
-    "seekrandom", "scan_after_deletes", "scan_flushed_deletes"};
+    "compact", "readrandom", "multireadrandom",    "readmissing",
+    "readseq", "seekrandom", "scan_after_deletes", "scan_flushed_deletes"};
 
 constexpr uint64_t kValueSeed = 1;
 constexpr uint64_t kFillSeed = 2;
@@ -52,6 +53,7 @@ constexpr uint64_t kOverwriteSeed = 3;
 constexpr uint64_t kReadSeed = 4;
 constexpr uint64_t kYcsbSeed = 6;
 constexpr uint32_t kBatchRecords = 100;
+constexpr uint32_t kKeysAtOnce = 32;
 constexpr int kNexts = 10;
 constexpr uint32_t kScansAcrossDeletes = 200;
 constexpr int kOpens = 5;
@@ -198,6 +200,21 @@ void Round::RunReads() {
       found += subject_->Get(PresentKey(random.Below(settings_.keys)).view()) ? 1 : 0;
     });
     Expect("readrandom", found, settings_.keys);
+  }
+  if (Wanted("multireadrandom")) {
+    base::Random random(kReadSeed);
+    uint64_t found = 0;
+    std::vector<Key> keys(kKeysAtOnce, Key(0));
+    std::vector<std::string_view> views(kKeysAtOnce);
+    const Plan many{.calls = settings_.keys / kKeysAtOnce, .operations_per_call = kKeysAtOnce};
+    Run("multireadrandom", many, [&](uint32_t) {
+      for (uint32_t i = 0; i < kKeysAtOnce; ++i) {
+        keys[i] = PresentKey(random.Below(settings_.keys));
+        views[i] = keys[i].view();
+      }
+      found += subject_->MultiGet(views);
+    });
+    Expect("multireadrandom", found, uint64_t{many.calls} * kKeysAtOnce);
   }
   if (Wanted("readmissing")) {
     base::Random random(kReadSeed);

@@ -57,6 +57,11 @@ class Subject {
   virtual void Delete(std::string_view key) = 0;
   /// Whether the key is present.
   virtual bool Get(std::string_view key) = 0;
+  /// Looks up all of them, together where the engine can; how many are present.
+  virtual uint64_t MultiGet(std::span<const std::string_view> keys) {
+    return static_cast<uint64_t>(
+        std::ranges::count_if(keys, [this](std::string_view key) { return Get(key); }));
+  }
   /// Reads every record in order; their number.
   virtual uint64_t ScanAll() = 0;
   /// Opens a fresh view, goes to the first key >= `key` and on by `nexts` records; records read.

@@ -39,6 +39,33 @@ void PrefetchAll(const TableFiles& files, uint64_t hash) noexcept {
 /// So many keys of a MultiGet are on their way at once.
 constexpr size_t kKeysAtOnce = 16;
 
+/// Where a lookup in tables will most likely find its key.
+struct FirstPlace {
+  const table::Table* table = nullptr;  ///< Null: no table that is open knows it.
+  table::RecordPlace record{};
+};
+
+FirstPlace FindFirstPlace(const Tree& tree, std::string_view key, uint64_t hash) noexcept {
+  FirstPlace found;
+  const auto is_in = [&](const TableFile& file) {
+    const table::Table* const table = file.OpenedTable();
+    if (table == nullptr) return false;
+    const auto place = table->FirstPlace(hash);
+    if (place) found = {table, *place};
+    return place.has_value();
+  };
+  for (const std::shared_ptr<TableFile>& file : tree.levels[0]) {
+    const table::TableProperties& properties = file->properties();
+    if (key < properties.smallest_key || key > properties.largest_key) continue;
+    if (is_in(*file)) return found;
+  }
+  for (size_t level = 1; level < Tree::kLevels; ++level) {
+    const TableFile* const file = tree.Find(level, key);
+    if (file != nullptr && is_in(*file)) return found;
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<Core::Found> Core::Find(const ReadState& state, uint32_t keyspace, std::string_view key,
@@ -240,9 +267,11 @@ size_t Core::FindSome(const ReadState& state, uint32_t keyspace,
   return keys.size();
 }
 
-// The lines where the lookups of all keys begin are loaded at once, instead of one after the other.
+// Each pass asks, for all keys, for the lines that the next one reads, instead of waiting for one
+// after the other. The lookups themselves then find them loaded.
 void Core::Prefetch(const ReadState& state, uint32_t keyspace,
                     std::span<const std::string_view> keys, const uint64_t* hashes) {
+  const base::EpochGuard inside;
   const Tree* const tree = state.version->tree(keyspace);
   for (size_t i = 0; i < keys.size(); ++i) {
     state.active->table->Prefetch(keyspace, hashes[i]);
@@ -254,6 +283,21 @@ void Core::Prefetch(const ReadState& state, uint32_t keyspace,
       if (file == nullptr) continue;
       if (const table::Table* table = file->OpenedTable()) table->Prefetch(hashes[i]);
     }
+  }
+
+  const auto is_in_memtable = [&](uint64_t hash) {
+    const auto knows = [&](const auto& generation) {
+      return generation->table->Candidate(keyspace, hash) != nullptr;
+    };
+    return knows(state.active) || std::ranges::any_of(state.sealed, knows);
+  };
+  FirstPlace places[kKeysAtOnce];
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (is_in_memtable(hashes[i]) || tree == nullptr) continue;
+    places[i] = FindFirstPlace(*tree, keys[i], hashes[i]);
+  }
+  for (const FirstPlace& place : places) {
+    if (place.table != nullptr) place.table->PrefetchRecord(place.record);
   }
 }
 

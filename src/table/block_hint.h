@@ -28,7 +28,7 @@ class BlockHint {
 
   // Inlined by force: g++ takes functions that only prefetch for such without effects.
 
-  /// Of one record: its key's and value's places, tag, value (as if all were equally long).
+  /// Of one record: its key's and value's places, tag, key, value (as if all were equally long).
   [[gnu::always_inline]] void PrefetchRecord(uint32_t ordinal) const noexcept {
     const char* const raw = raw_.load(std::memory_order_relaxed);
     if (raw == nullptr) return;
@@ -36,12 +36,18 @@ class BlockHint {
     const Columns columns(raw, outline);
     const uint64_t n = columns.count;
     const uint64_t value_bytes = outline >> kMeanShift;
-    const char* const value = raw + (outline >> kValuesShift & kValuesMax) + value_bytes * ordinal;
+    const uint64_t values_at = outline >> kValuesShift & kValuesMax;
+    const char* const value = raw + values_at + value_bytes * ordinal;
     PrefetchHead(raw);
     Prefetch(columns.prefixes + ordinal * sizeof(uint64_t));
     Prefetch(columns.tags + ordinal * sizeof(uint64_t));
     if ((outline & kTimed) != 0) Prefetch(columns.tags + (n + ordinal) * sizeof(uint64_t));
-    if ((outline & kRests) != 0) Prefetch(columns.ends + ordinal * columns.end_bytes);
+    if ((outline & kRests) != 0) {
+      Prefetch(columns.ends + ordinal * columns.end_bytes);
+      // As if all rests were equally long, and the shared prefix part of them.
+      const uint64_t rests_bytes = values_at - static_cast<uint64_t>(columns.shared() - raw);
+      Prefetch(raw + values_at - rests_bytes * (n - ordinal) / n);
+    }
     Prefetch(columns.ends + (n + ordinal) * columns.end_bytes);
     Prefetch(columns.prefix_bytes + ordinal);
     Prefetch(columns.shared());

@@ -14,16 +14,9 @@
 #include "basalt/status.h"
 #include "base/coding.h"
 #include "base/extent_pool.h"
+#include "table/record_place.h"
 
 namespace basalt::table {
-
-/// A record's place in its table.
-struct RecordPlace {
-  uint32_t block = 0;
-  uint32_t ordinal = 0;  ///< In the block.
-
-  friend bool operator==(const RecordPlace&, const RecordPlace&) = default;
-};
 
 /// Tells where the newest version of each key of a table lies: a hash table in groups of 15 slots,
 /// by the keys' hashes (base::Hash), without the keys. Whoever looks a key up compares it with what

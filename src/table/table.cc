@@ -229,7 +229,7 @@ Table::Answer Table::AskPlace(RecordPlace place, std::string_view key, base::Tag
       if (block.tag(place.ordinal) > seek_tag) return {Answer::kTooNew};
       return {Answer::kFound, place.ordinal};
     };
-    if (hints_ != nullptr) hints_[place.block].PrefetchRecord(place.ordinal);
+    PrefetchRecord(place);
     answer = AskBlock(place.block, locate, reading);
   }
   if (answer != Answer::kOutside) return answer;
@@ -294,6 +294,19 @@ Table::CachedAnswer Table::GetCached(std::string_view key, uint64_t hash, base::
 }
 
 void Table::Prefetch(uint64_t hash) const noexcept { metadata_->point_index.Prefetch(hash); }
+
+std::optional<RecordPlace> Table::FirstPlace(uint64_t hash) const noexcept {
+  if (metadata_->point_index.empty()) return std::nullopt;
+  PointIndex::Lookup lookup(metadata_->point_index, hash);
+  RecordPlace place;
+  if (!lookup.Next(&place) || place.block >= block_count()) return std::nullopt;
+  PrefetchHint(place.block);
+  return place;
+}
+
+void Table::PrefetchRecord(RecordPlace place) const noexcept {
+  if (hints_ != nullptr) hints_[place.block].PrefetchRecord(place.ordinal);
+}
 
 std::unique_ptr<base::RecordIterator> Table::NewIterator(bool fill_cache) const {
   return std::make_unique<TableIterator>(shared_from_this(), fill_cache);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "basalt/cache.h"
@@ -12,6 +13,7 @@
 #include "base/record_iterator.h"
 #include "io/file_system.h"
 #include "table/metadata_budget.h"
+#include "table/record_place.h"
 #include "table/table_builder.h"
 
 namespace basalt::table {
@@ -21,7 +23,6 @@ class BlockHint;
 class BlockRef;
 class ReadAhead;
 struct IndexEntry;
-struct RecordPlace;
 struct TableMetadata;
 
 /// What a lookup in a table found.
@@ -77,6 +78,11 @@ class Table : public std::enable_shared_from_this<Table> {
                          TableRead* found) const;
   /// Starts to load the line where a lookup begins.
   void Prefetch(uint64_t hash) const noexcept;
+  /// Where a lookup will look first, if the point index knows the key: read from the lines for
+  /// which Prefetch has asked. Starts to load what PrefetchRecord reads.
+  std::optional<RecordPlace> FirstPlace(uint64_t hash) const noexcept;
+  /// Starts to load a record and what leads to it, if its block was cached when it was last seen.
+  void PrefetchRecord(RecordPlace place) const noexcept;
 
   /// All versions, in internal order; keeps the table alive. Blocks that are not cached are kept in
   /// the cache only under `fill_cache`.

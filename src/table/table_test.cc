@@ -10,6 +10,7 @@
 #include "base/merging_iterator.h"
 #include "base/random.h"
 #include "io/memory_file_system.h"
+#include "table/block_ref.h"
 #include "table/concatenating_iterator.h"
 #include "table/test_records.h"
 
@@ -384,12 +385,18 @@ TEST(Table, BlocksStayInTheCacheOnlyWhenAskedTo) {
   EXPECT_EQ(cache->GetStats().misses, misses);
 }
 
-TEST(Table, TheFilterKeepsAbsentKeysFromBlocks) {
-  const auto fs = io::NewMemoryFileSystem();
+// Writes the table of "key0" to "key9999"; its records.
+std::vector<Record> WriteTenThousand(const TableSpot& spot) {
   std::vector<Record> records;
   for (uint64_t i = 0; i < 10'000; ++i) records.push_back(Put(Numbered("key", i), 1, "v"));
   Sort(&records);
-  ASSERT_TRUE(WriteTable({.fs = fs.get()}, records));
+  EXPECT_TRUE(WriteTable(spot, records));
+  return records;
+}
+
+TEST(Table, TheFilterKeepsAbsentKeysFromBlocks) {
+  const auto fs = io::NewMemoryFileSystem();
+  WriteTenThousand({.fs = fs.get()});
   for (const bool has_point_index : {false, true}) {
     const TableSpot spot{.fs = fs.get(), .budget = has_point_index ? nullptr : NoRoom()};
     const auto cache = NewCache(64 << 20);
@@ -405,13 +412,33 @@ TEST(Table, TheFilterKeepsAbsentKeysFromBlocks) {
   }
 }
 
+TEST(Table, TheFirstPlaceIsNearlyAlwaysTheKeys) {
+  const auto fs = io::NewMemoryFileSystem();
+  const std::vector<Record> records = WriteTenThousand({.fs = fs.get()});
+  const auto table = OpenTable({.fs = fs.get()}, NewCache(64 << 20)).value();
+  size_t right = 0;
+  for (const Record& record : records) {
+    const auto place = table->FirstPlace(base::Hash(record.key));
+    ASSERT_TRUE(place.has_value());
+    table->PrefetchRecord(*place);  // of a block that was never seen, and of one that was
+    const BlockRef block = table->ReadBlock(place->block, /*fill_cache=*/true).value();
+    right += block->KeyEquals(place->ordinal, record.key) ? 1 : 0;
+  }
+  EXPECT_GT(right, 9'900u);
+  size_t absent_found = 0;
+  for (uint64_t i = 0; i < 10'000; ++i) {
+    absent_found += table->FirstPlace(base::Hash(Numbered("kez", i))).has_value() ? 1 : 0;
+  }
+  EXPECT_LT(absent_found, 100u);
+
+  const auto without_index = OpenTable({.fs = fs.get(), .budget = NoRoom()}).value();
+  EXPECT_FALSE(without_index->FirstPlace(base::Hash(records.front().key)).has_value());
+}
+
 TEST(Table, APresentKeyCostsOneLookupInTheCache) {
   const auto fs = io::NewMemoryFileSystem();
   const TableSpot spot{.fs = fs.get()};
-  std::vector<Record> records;
-  for (uint64_t i = 0; i < 10'000; ++i) records.push_back(Put(Numbered("key", i), 1, "v"));
-  Sort(&records);
-  ASSERT_TRUE(WriteTable(spot, records));
+  const std::vector<Record> records = WriteTenThousand(spot);
   const auto cache = NewCache(64 << 20);
   const auto table = OpenTable(spot, cache).value();
   for (const Record& record : records) {
