@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "basalt/db.h"
@@ -169,6 +170,37 @@ TEST_F(PairsUnderLoad, BatchesAreSeenWholeByGetsSnapshotsAndIterators) {
   EXPECT_GT(db_->GetStats().flushes, 0U);
   EXPECT_GT(db_->GetStats().compactions, 0U);
   EXPECT_TRUE(db_->Close().ok());
+}
+
+// Between the moments at which the two keys can be found in the memtable lie hundreds of others.
+TEST(ConcurrentBatches, TwoGetsInARowNeverGoBackFromOneBatchToTheOneBefore) {
+  const auto db = DB::Open(":memory:").value();
+  constexpr uint64_t kBatches = 1000;
+  constexpr uint64_t kOthers = 400;
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (uint64_t number = 1; number <= kBatches; ++number) {
+      WriteBatch batch;
+      batch.Put("left", std::to_string(number));
+      for (uint64_t i = 0; i < kOthers; ++i) batch.Put("other" + std::to_string(i), "value");
+      batch.Put("right", std::to_string(number));
+      ASSERT_TRUE(db->Write(batch).ok());
+    }
+    done.store(true, std::memory_order_release);
+  });
+  const auto get = [&](std::string_view key) {
+    const auto value = db->Get(key);
+    EXPECT_TRUE(value) << value.error().ToString();
+    return value && *value ? Number((*value)->view()) : 0;
+  };
+  while (!done.load(std::memory_order_acquire)) {
+    for (const auto& [first, second] : {std::pair("left", "right"), std::pair("right", "left")}) {
+      const uint64_t seen = get(first);
+      EXPECT_GE(get(second), seen) << first << " is of a batch that is not complete";
+    }
+  }
+  writer.join();
+  EXPECT_EQ(get("right"), kBatches);
 }
 
 TEST(ConcurrentUpdates, NoneOfManyIncrementsIsLost) {

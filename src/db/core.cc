@@ -80,6 +80,8 @@ Core::~Core() {
 }
 
 Status Core::CheckUsable() const {
+  if (IsUsable()) [[likely]]
+    return {};
   if (fork_generation_ != base::ForkGeneration()) {
     return Status(
         StatusCode::kFailedPrecondition,
@@ -87,10 +89,7 @@ Status Core::CheckUsable() const {
             " was opened before fork(): the child must not use the parent's handle; close "
             "it before fork(), or open the database in the process that uses it");
   }
-  if (closed_.load(std::memory_order_acquire)) {
-    return Status(StatusCode::kFailedPrecondition, "the database " + path_ + " is closed");
-  }
-  return {};
+  return Status(StatusCode::kFailedPrecondition, "the database " + path_ + " is closed");
 }
 
 Status Core::CheckWritable() const {

@@ -16,6 +16,7 @@
 #include "basalt/db.h"
 #include "base/adaptive_lock.h"
 #include "base/epoch.h"
+#include "base/fork_generation.h"
 #include "base/hash.h"
 #include "base/internal_key.h"
 #include "db/commit_queue.h"
@@ -97,6 +98,9 @@ class Core : public std::enable_shared_from_this<Core> {
   Core& operator=(const Core&) = delete;
 
   /// FailedPrecondition after Close, or in a forked child.
+  bool IsUsable() const noexcept {
+    return fork_generation_ == base::ForkGeneration() && !closed_.load(std::memory_order_acquire);
+  }
   Status CheckUsable() const;
   /// The same, and FailedPrecondition when it was opened read-only.
   Status CheckWritable() const;
@@ -112,6 +116,10 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // read.cc
   Result<MaybeValue> Get(std::string_view key, const ReadOptions& options) const;
+  Result<MaybeValue> GetSlowly(std::string_view key, uint64_t hash,
+                               const ReadOptions& options) const;
+  template <class Look>
+  Status Read(const ReadOptions& options, const Look& look) const;
   Status MultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
                   const ReadOptions& options) const;
   Result<uint64_t> ApproximateSize(std::optional<std::string_view> begin,

@@ -5,10 +5,21 @@
 #include <cstdint>
 #include <string_view>
 
+#include "basalt/value.h"
 #include "base/coding.h"
 #include "base/internal_key.h"
 
 namespace basalt::memtable {
+
+/// Becomes a Value in the place where that is wanted.
+struct ShortValue {
+  std::string_view bytes;
+  // NOLINTNEXTLINE(google-explicit-constructor): that is what it is for
+  [[gnu::always_inline]] operator Value() const noexcept {
+    if (bytes.size() > Value::kInlineBytes) __builtin_unreachable();
+    return Value::Copy(bytes);
+  }
+};
 
 /// One version of a key, in one piece in its generation's arena:
 ///
@@ -65,9 +76,10 @@ struct Record {
     return (flags & ~kFlagBatch) == 0 && kind == static_cast<uint8_t>(RecordKind::kPut) &&
            key_size == its_key.size() && base::SameBytes({body(), its_key.size()}, its_key);
   }
-  /// Of such a one.
-  std::string_view PlainValue(size_t its_key_size) const noexcept {
-    return {body() + its_key_size, value_size};
+  bool has_short_value() const noexcept { return value_size <= Value::kInlineBytes; }
+  /// Of such a one with a short value: that.
+  ShortValue PlainShortValue(size_t its_key_size) const noexcept {
+    return {{body() + its_key_size, value_size}};
   }
 
   std::string_view key() const noexcept { return {body() + key_offset(), key_size}; }

@@ -191,20 +191,6 @@ Result<base::SequenceNumber> StoreCore::SequenceOf(const Snapshot& snapshot) con
   return state->sequence();
 }
 
-namespace {
-
-/// Becomes a Value in the place where that is wanted.
-struct ShortValue {
-  std::string_view bytes;
-  // NOLINTNEXTLINE(google-explicit-constructor): that is what it is for
-  [[gnu::always_inline]] operator Value() const noexcept {
-    if (bytes.size() > Value::kInlineBytes) __builtin_unreachable();
-    return Value::Copy(bytes);
-  }
-};
-
-}  // namespace
-
 // Most lookups are told by the first record that they meet, in some 250 instructions, of which a
 // processor's window holds more than of the general way's 430.
 Result<MaybeValue> StoreCore::Get(std::string_view key, const ReadOptions& options) const {
@@ -217,10 +203,9 @@ Result<MaybeValue> StoreCore::Get(std::string_view key, const ReadOptions& optio
         const Record* const first = seen.active->First(hash);
         if (first == nullptr) return MaybeValue();
         first->FetchBehind();
-        if (first->IsPlainPutOf(key) && first->value_size <= Value::kInlineBytes &&
-            IsSettled(*first)) [[likely]] {
+        if (first->IsPlainPutOf(key) && first->has_short_value() && IsSettled(*first)) [[likely]] {
           return Result<MaybeValue>(std::in_place, std::in_place,
-                                    ShortValue{first->PlainValue(key.size())});
+                                    first->PlainShortValue(key.size()));
         }
       }
     }
