@@ -48,6 +48,10 @@ size_t Shard::Finish(std::span<const Taken> records, base::SequenceNumber first,
   return new_keys;
 }
 
+bool Shard::IsVersionOf(const Record& record, const RecordSource& source) noexcept {
+  return record.keyspace() == source.keyspace && base::SameBytes(record.key(), source.key);
+}
+
 const Record* Shard::Candidate(uint64_t hash) const noexcept {
   const Record* const record = First(hash);
   if (record == nullptr) return nullptr;

@@ -84,6 +84,8 @@ class alignas(64) Shard {
   }
   template <class SameKey>
   HashIndex::Seen Search(uint64_t hash, const SameKey& has_same_key) noexcept;
+  /// Not inline: most keys that are put are new, and their way is the shorter for it.
+  static bool IsVersionOf(const Record& record, const RecordSource& source) noexcept;
   bool TryToLink(HashIndex::Seen seen, uint64_t hash, Record* record, Position position) noexcept;
 
   const base::Arena* const records_;
@@ -119,9 +121,8 @@ Shard::Outcome Shard::Put(const RecordSource& source, Record* record, Position p
                           uint64_t hash, Lane* lane, const Assign& assign) noexcept {
   InsertGate::Visit visit(index_.gate(), lane->place());
   for (;;) {
-    const HashIndex::Seen seen = Search(hash, [&source](const Record& other) {
-      return other.keyspace() == source.keyspace && base::SameBytes(other.key(), source.key);
-    });
+    const HashIndex::Seen seen =
+        Search(hash, [&source](const Record& other) { return IsVersionOf(other, source); });
     const Position newest = HashIndex::PositionOf(seen.was);
     const base::SequenceNumber sequence = assign(newest == 0 ? nullptr : RecordAt(newest));
     if (sequence == 0) {
