@@ -315,11 +315,6 @@ void Generation::CollectRetired() noexcept {
   }
 }
 
-void Generation::Prefetch(uint32_t keyspace, uint64_t hash) const noexcept {
-  hash = MixKeyspace(hash, keyspace);
-  ShardOf(hash).Prefetch(hash);
-}
-
 bool Generation::Get(uint32_t keyspace, std::string_view key, uint64_t hash,
                      base::SequenceNumber at, FoundRecord* found) const {
   const Record* record;
