@@ -156,8 +156,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   }
   /// Of a put or merge that Find gave.
   Value ValueOf(const Record& record) const;
-  /// Starts to load the line where a lookup begins. Inlined by force: g++ takes a function that only
-  /// prefetches for one without effects.
+  /// Starts to load the line where a lookup begins. Inlined by force: g++ takes a function that
+  /// only prefetches for one without effects.
   [[gnu::always_inline]] void Prefetch(uint32_t keyspace, uint64_t hash) const noexcept {
     hash = MixKeyspace(hash, keyspace);
     ShardOf(hash).Prefetch(hash);
