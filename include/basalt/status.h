@@ -80,6 +80,7 @@ class [[nodiscard]] Result {
   using error_type = Status;
 
   /// Holds `T{}`, as std::expected does, so that arrays of results can be made and filled.
+  // Not defaulted: of that g++ makes a constant, and fills all its bytes with zeros first.
   Result()
     requires(std::is_default_constructible_v<T>)
       : state_(std::in_place_index<0>) {}

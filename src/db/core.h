@@ -97,10 +97,11 @@ class Core : public std::enable_shared_from_this<Core> {
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
-  /// FailedPrecondition after Close, or in a forked child.
+  /// Neither closed nor opened by a parent process.
   bool IsUsable() const noexcept {
     return fork_generation_ == base::ForkGeneration() && !closed_.load(std::memory_order_acquire);
   }
+  /// FailedPrecondition after Close, or in a forked child.
   Status CheckUsable() const;
   /// The same, and FailedPrecondition when it was opened read-only.
   Status CheckWritable() const;
