@@ -49,9 +49,9 @@ Generation::Generation(ListFile listed, std::vector<std::shared_ptr<const BaseFi
 
 Found Generation::FindInChanges(uint64_t hash, std::string_view key, uint64_t limit,
                                 Change* change) const noexcept {
-  if (newest().index().HasChanges()) {
-    const Found found = newest().Find(hash, key, limit, change);
-    if (found != Found::kAbsent) return found;
+  // Whether it has any changes is told after the first one can be found: all ask for the word.
+  if (const Found found = newest().Find(hash, key, limit, change); found != Found::kAbsent) {
+    return found;
   }
   if (!IsFolding(hash)) return Found::kAbsent;
   return change_sets_[1].Find(hash, key, ChangeSet::kNoLimit, change);
