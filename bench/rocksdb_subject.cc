@@ -84,12 +84,12 @@ class RocksDbSubject final : public Subject {
     return true;
   }
   uint64_t MultiGet(std::span<const std::string_view> keys) override {
-    std::vector<rocksdb::Slice> slices(keys.size());
-    std::ranges::transform(keys, slices.begin(), ToSlice);
+    slices_.resize(keys.size());
+    std::ranges::transform(keys, slices_.begin(), ToSlice);
     for (rocksdb::PinnableSlice& value : values_) value.Reset();
     values_.resize(keys.size());
     statuses_.resize(keys.size());
-    db_->MultiGet(read_, db_->DefaultColumnFamily(), keys.size(), slices.data(), values_.data(),
+    db_->MultiGet(read_, db_->DefaultColumnFamily(), keys.size(), slices_.data(), values_.data(),
                   statuses_.data());
     uint64_t present = 0;
     for (size_t i = 0; i < keys.size(); ++i) {
@@ -142,7 +142,8 @@ class RocksDbSubject final : public Subject {
   rocksdb::ReadOptions read_;
   rocksdb::WriteBatch batch_;
   rocksdb::PinnableSlice value_;
-  std::vector<rocksdb::PinnableSlice> values_;  // of the last MultiGet
+  std::vector<rocksdb::Slice> slices_;  // these three of the last MultiGet
+  std::vector<rocksdb::PinnableSlice> values_;
   std::vector<rocksdb::Status> statuses_;
 };
 

@@ -16,6 +16,12 @@
 
 namespace basalt {
 
+namespace internal {
+/// InvalidArgument, of a MultiGet.
+Status DifferInLength(std::span<const std::string_view> keys,
+                      std::span<const Result<MaybeValue>> results);
+}  // namespace internal
+
 /// What `Update` calls: gets the present value, or nothing when the key is absent, and returns the
 /// new value, nothing (delete the key), or an error (all stays as it was, and Update returns it).
 using UpdateFunction =
@@ -43,6 +49,7 @@ class Store {
   /// error. The Status is only for the arguments: InvalidArgument when the spans differ in length.
   Status MultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
                   const ReadOptions& options = {}) const {
+    if (keys.size() != results.size()) return internal::DifferInLength(keys, results);
     return DoMultiGet(keys, results, options);
   }
 

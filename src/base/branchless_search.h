@@ -6,11 +6,12 @@
 
 namespace basalt::base {
 
-/// The first of `n` >= 1 items, ascending by `number(item)`, for which that is >= target; n when
-/// there is none. No branch depends on the data, so that nothing is mispredicted. O(log n).
+/// The first of `n` items, ascending by `number(item)`, for which that is >= target; n when there
+/// is none. No branch depends on the data, so that nothing is mispredicted. O(log n).
 template <class Item, class Number = std::identity>
 size_t FirstNotBelow(const Item* items, size_t n, uint64_t target,
                      const Number& number = {}) noexcept {
+  if (n == 0) return 0;
   const Item* first = items;
   while (n > 1) {
     const size_t half = n / 2;

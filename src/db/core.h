@@ -117,10 +117,6 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // read.cc
   Result<MaybeValue> Get(std::string_view key, const ReadOptions& options) const;
-  Result<MaybeValue> GetSlowly(std::string_view key, uint64_t hash,
-                               const ReadOptions& options) const;
-  template <class Look>
-  Status Read(const ReadOptions& options, const Look& look) const;
   Status MultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
                   const ReadOptions& options) const;
   Result<uint64_t> ApproximateSize(std::optional<std::string_view> begin,
@@ -240,6 +236,10 @@ class Core : public std::enable_shared_from_this<Core> {
     if (point.now_ms == 0) point.now_ms = WallMillis();
     return point.now_ms;
   }
+  Result<MaybeValue> GetSlowly(std::string_view key, uint64_t hash,
+                               const ReadOptions& options) const;
+  template <class Look>
+  Status Read(const ReadOptions& options, const Look& look) const;
   static void Prefetch(const ReadState& state, uint32_t keyspace,
                        std::span<const std::string_view> keys, const uint64_t* hashes);
   size_t FindSome(const ReadState& state, uint32_t keyspace, std::span<const std::string_view> keys,

@@ -38,6 +38,23 @@ void PrefetchAll(const TableFiles& files, uint64_t hash) noexcept {
   }
 }
 
+/// Calls `visit` with each table in whose range the key lies, the newest first, until it answers
+/// true.
+template <class Visit>
+[[gnu::always_inline]] inline void VisitTables(const Tree& tree, std::string_view key,
+                                               const Visit& visit) {
+  for (const std::shared_ptr<TableFile>& file : tree.levels[0]) {
+    const table::TableProperties& properties = file->properties();
+    if (key < properties.smallest_key || key > properties.largest_key) continue;
+    if (visit(*file)) return;
+  }
+  for (size_t level = 1; level < Tree::kLevels; ++level) {
+    if (tree.levels[level].empty()) continue;
+    const TableFile* const file = tree.Find(level, key);
+    if (file != nullptr && visit(*file)) return;
+  }
+}
+
 /// So many keys of a MultiGet are on their way at once.
 constexpr size_t kKeysAtOnce = 16;
 
@@ -49,22 +66,13 @@ struct FirstPlace {
 
 FirstPlace FindFirstPlace(const Tree& tree, std::string_view key, uint64_t hash) noexcept {
   FirstPlace found;
-  const auto is_in = [&](const TableFile& file) {
+  VisitTables(tree, key, [&](const TableFile& file) {
     const table::Table* const table = file.OpenedTable();
     if (table == nullptr) return false;
     const auto place = table->FirstPlace(hash);
     if (place) found = {table, *place};
     return place.has_value();
-  };
-  for (const std::shared_ptr<TableFile>& file : tree.levels[0]) {
-    const table::TableProperties& properties = file->properties();
-    if (key < properties.smallest_key || key > properties.largest_key) continue;
-    if (is_in(*file)) return found;
-  }
-  for (size_t level = 1; level < Tree::kLevels; ++level) {
-    const TableFile* const file = tree.Find(level, key);
-    if (file != nullptr && is_in(*file)) return found;
-  }
+  });
   return found;
 }
 
@@ -191,20 +199,10 @@ Status Core::FindInTables(const Tree& tree, std::string_view key, uint64_t hash,
     if (answer == Answer::kUnknown) error = NotCached();
     return answer != Answer::kAbsent;
   };
-  const TableFiles& newest = tree.levels[0];
-  // All of them may have to be asked: the lines where that begins are loaded together.
-  if (newest.size() > 1) PrefetchAll(newest, hash);
-  for (const std::shared_ptr<TableFile>& file : newest) {
-    const table::TableProperties& properties = file->properties();
-    if (key < properties.smallest_key || key > properties.largest_key) continue;
-    if (ends_in(*file)) return error;
-  }
-  for (size_t level = 1; level < Tree::kLevels; ++level) {
-    if (tree.levels[level].empty()) continue;
-    const TableFile* const file = tree.Find(level, key);
-    if (file != nullptr && ends_in(*file)) return error;
-  }
-  return {};
+  // All of level 0 may have to be asked: the lines where that begins are loaded together.
+  if (tree.levels[0].size() > 1) PrefetchAll(tree.levels[0], hash);
+  VisitTables(tree, key, ends_in);
+  return error;
 }
 
 // What was written last, and read again soon, is told by the first record that the active memtable
@@ -273,11 +271,6 @@ Result<MaybeValue> Core::GetSlowly(std::string_view key, uint64_t hash,
 
 Status Core::MultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
                       const ReadOptions& options) const {
-  if (keys.size() != results.size()) {
-    return Status(StatusCode::kInvalidArgument, "MultiGet: " + std::to_string(keys.size()) +
-                                                    " keys, but room for " +
-                                                    std::to_string(results.size()) + " results");
-  }
   const auto keyspace = static_cast<uint32_t>(options.keyspace);
   size_t done = 0;
   return Read(options, [&](const ReadState& state, const ReadPoint& point) {
@@ -318,12 +311,10 @@ void Core::Prefetch(const ReadState& state, uint32_t keyspace,
     state.active->table->Prefetch(keyspace, hashes[i]);
     for (const auto& sealed : state.sealed) sealed->table->Prefetch(keyspace, hashes[i]);
     if (tree == nullptr) continue;
-    PrefetchAll(tree->levels[0], hashes[i]);
-    for (size_t level = 1; level < Tree::kLevels; ++level) {
-      const TableFile* const file = tree->Find(level, keys[i]);
-      if (file == nullptr) continue;
-      if (const table::Table* table = file->OpenedTable()) table->Prefetch(hashes[i]);
-    }
+    VisitTables(*tree, keys[i], [&](const TableFile& file) {
+      if (const table::Table* const table = file.OpenedTable()) table->Prefetch(hashes[i]);
+      return false;
+    });
   }
 
   const auto is_in_memtable = [&](uint64_t hash) {

@@ -18,11 +18,9 @@ void FreshRun::Insert(const Record& record) noexcept {
     for (SortEntry& entry : entries_) entry.prefix = base::KeyPrefix(entry.record->key(), shared);
   }
   const SortEntry inserted{&record, base::KeyPrefix(record.key(), shared_)};
-  auto place = entries_.begin();
-  if (!entries_.empty()) {
-    place += static_cast<ptrdiff_t>(
-        base::FirstNotBelow(entries_.data(), entries_.size(), inserted.prefix, &SortEntry::prefix));
-  }
+  auto place = entries_.begin() +
+               static_cast<ptrdiff_t>(base::FirstNotBelow(entries_.data(), entries_.size(),
+                                                          inserted.prefix, &SortEntry::prefix));
   if (place != entries_.end() && place->prefix == inserted.prefix) {
     const auto is_before = [&](const SortEntry& entry) {
       return entry.prefix == inserted.prefix && CompareRecords(*entry.record, record) < 0;

@@ -237,11 +237,6 @@ const StoreCore::State* StoreCore::Settled(base::SequenceNumber* at) const {
 Status StoreCore::MultiGet(std::span<const std::string_view> keys,
                            std::span<Result<MaybeValue>> results,
                            const ReadOptions& options) const {
-  if (keys.size() != results.size()) {
-    return Status(StatusCode::kInvalidArgument, "MultiGet: " + std::to_string(keys.size()) +
-                                                    " keys, but room for " +
-                                                    std::to_string(results.size()) + " results");
-  }
   const auto keyspace = static_cast<uint32_t>(options.keyspace);
   const base::EpochGuard inside;
   const State* seen = nullptr;
