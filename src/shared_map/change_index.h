@@ -92,18 +92,19 @@ class ChangeIndex {
   /// The first word that may be of a key of this hash. 0: there is none. Also one that leads
   /// nowhere, of a damaged index.
   ///
-  /// Whether a word is free cannot be predicted, and a wrong guess would make all later lookups
-  /// wait for the word: so a few are looked at before it is asked.
+  /// Whether a word is free or of another hash cannot be predicted, and a wrong guess would make
+  /// all later lookups wait for the word: so a few are looked at without a branch.
   uint64_t Candidate(uint64_t hash) const noexcept {
     for (uint64_t position = hash; position - hash < capacity(); position += kProbedAtOnce) {
-      uint64_t words[kProbedAtOnce];
-      uint32_t ends = 0;
-      for (uint32_t i = 0; i < kProbedAtOnce; ++i) {
-        words[i] = WordAt((position + i) & mask_);
-        ends |= static_cast<uint32_t>(words[i] == 0 || Matches(words[i], hash)) << i;
+      uint64_t first = kNowhere;
+#pragma GCC unroll 4
+      for (uint32_t i = kProbedAtOnce; i-- > 0;) {
+        const uint64_t word = WordAt((position + i) & mask_);
+        const uint64_t goes_on = uint64_t{EndsSearch(word, hash)} - 1;  // All bits, or none.
+        first = (first & goes_on) | (word & ~goes_on);
       }
-      if (ends != 0) [[likely]]
-        return words[std::countr_zero(ends)];
+      if (first != kNowhere) [[likely]]
+        return first;
     }
     return kNowhere;
   }
@@ -147,6 +148,9 @@ class ChangeIndex {
   static constexpr uint64_t kNowhere = ~uint64_t{0};
 
   ChangeIndex() = default;
+  static bool EndsSearch(uint64_t word, uint64_t hash) noexcept {
+    return static_cast<bool>(static_cast<int>(word == 0) | static_cast<int>(Matches(word, hash)));
+  }
   void PointTo(char* begin, uint64_t capacity) noexcept;
   static constexpr uint64_t FilterBytes(uint64_t capacity) noexcept {
     return 8 * (capacity / kWordsPerFilterWord);

@@ -93,8 +93,22 @@ Result<std::shared_ptr<const LogSegment>> LogSegment::Open(io::FileSystem* fs, s
                       " of the format, features " + std::to_string(features) +
                       ", by a newer Basalt; use that");
   }
+  segment->verified_.reset(
+      static_cast<uint64_t*>(std::calloc(capacity / kLogUnit / 64 + 1, sizeof(uint64_t))));
+  if (segment->verified_ == nullptr) {
+    return Status(StatusCode::kResourceExhausted, path + ": out of memory");
+  }
   segment->path_ = std::move(path);
   return std::shared_ptr<const LogSegment>(std::move(segment));
+}
+
+bool LogSegment::Verify(Location location) const noexcept {
+  Change change;
+  if (!At(location, &change)) return false;
+  const uint64_t unit = location - first_;
+  std::atomic_ref(verified_[unit / 64])
+      .fetch_or(uint64_t{1} << (unit % 64), std::memory_order_relaxed);
+  return true;
 }
 
 bool LogSegment::At(Location location, Change* change) const noexcept {
@@ -120,6 +134,7 @@ bool LogSegment::At(Location location, Change* change) const noexcept {
                    .previous = base::Load<uint32_t>(at + 8),
                    .replaces = base::Load<uint32_t>(at + 12),
                    .synced = base::Load<uint32_t>(at + 16),
+                   .location = location,
                    .end = location + static_cast<Location>(bytes / kLogUnit)};
   return true;
 }

@@ -3,9 +3,17 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/coding.h"
 #include "base/hash.h"
 
 namespace basalt::shared_map {
+
+ChangeSet::ChangeSet(std::shared_ptr<ChangeIndex> index,
+                     std::vector<std::shared_ptr<const LogSegment>> segments)
+    : index_(std::move(index)), segments_(std::move(segments)) {
+  begins_.reserve(segments_.size());
+  for (const auto& segment : segments_) begins_.push_back(segment->begin());
+}
 
 bool ChangeSet::At(Location location, Change* change) const noexcept {
   const LogSegment* const segment = SegmentOf(location);
@@ -29,30 +37,31 @@ Found ChangeSet::FindWord(uint64_t hash, std::string_view key, uint64_t* positio
 }
 
 Found ChangeSet::Find(uint64_t hash, std::string_view key, uint64_t limit,
-                      Change* change) const noexcept {
+                      RecordRef* record) const noexcept {
   const ChangeIndex& index = *index_;
-  if (!index.MayHold(hash) || index.Candidate(hash) == 0) return Found::kAbsent;
-  uint64_t position = index.FirstPosition(hash);
-  for (uint64_t probes = 0; probes < index.capacity(); ++probes) {
-    const uint64_t word = index.WordAt(position);
-    if (word == 0) return Found::kAbsent;
-    if (ChangeIndex::Matches(word, hash)) {
-      Location location = ChangeIndex::LocationOf(word);
-      if (!At(location, change)) return Found::kCorrupt;
-      if (change->record.key() == key) {
-        while (location >= limit) {
-          // Changes replace earlier ones, so that this ends.
-          if (change->replaces >= location) return Found::kCorrupt;
-          location = change->replaces;
-          if (location == 0) return Found::kAbsent;
-          if (!At(location, change)) return Found::kCorrupt;
-        }
-        return Found::kPresent;
-      }
+  if (!index.MayHold(hash)) return Found::kAbsent;
+  const uint64_t candidate = index.Candidate(hash);
+  if (candidate == 0) return Found::kAbsent;
+  if (const Location location = ChangeIndex::LocationOf(candidate); location < limit) {
+    const LogSegment* const segment = SegmentOf(location);
+    if (segment != nullptr) segment->Prefetch(location);
+    if (segment != nullptr && segment->RecordAt(location, record) &&
+        base::SameBytes(record->key(), key)) [[likely]] {
+      return Found::kPresent;
     }
-    position = index.NextPosition(position);
   }
-  return Found::kCorrupt;
+
+  Change change;
+  uint64_t position = 0;
+  const Found found = FindWord(hash, key, &position, &change);
+  if (found != Found::kPresent) return found;
+  while (change.location >= limit) {
+    if (change.replaces == 0) return Found::kAbsent;
+    // Changes replace earlier ones, so that this ends.
+    if (change.replaces >= change.location || !At(change.replaces, &change)) return Found::kCorrupt;
+  }
+  *record = change.record;
+  return Found::kPresent;
 }
 
 Status ChangeSet::VerifyIndex(const ChangeSetEntry& entry, Location visible_end) const {

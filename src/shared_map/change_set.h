@@ -22,8 +22,7 @@ class ChangeSet {
   static constexpr uint64_t kNoLimit = ~uint64_t{0};
 
   ChangeSet(std::shared_ptr<ChangeIndex> index,
-            std::vector<std::shared_ptr<const LogSegment>> segments)
-      : index_(std::move(index)), segments_(std::move(segments)) {}
+            std::vector<std::shared_ptr<const LogSegment>> segments);
 
   ChangeIndex& index() const noexcept { return *index_; }
   const std::shared_ptr<ChangeIndex>& shared_index() const noexcept { return index_; }
@@ -31,20 +30,21 @@ class ChangeSet {
     return segments_;
   }
 
-  /// The newest change of a key below the location `limit`. kAbsent: there is none; what lies below
-  /// this set counts.
-  Found Find(uint64_t hash, std::string_view key, uint64_t limit, Change* change) const noexcept;
+  /// The record of the newest change of a key below the location `limit`. kAbsent: there is none;
+  /// what lies below this set counts.
+  Found Find(uint64_t hash, std::string_view key, uint64_t limit, RecordRef* record) const noexcept;
   /// Where the key's word is, or would go: its position, and the word or 0. kCorrupt: a change on
   /// the way to it is damaged.
   Found FindWord(uint64_t hash, std::string_view key, uint64_t* position,
                  Change* change) const noexcept;
-  /// Prefetches the first lines of a change.
-  [[gnu::always_inline]] void PrefetchChange(Location location) const noexcept {
-    const LogSegment* const segment = SegmentOf(location);
-    if (segment == nullptr) return;
-    const char* const at = segment->AddressOf(location);
-    constexpr size_t kLines = 5;
-    for (size_t line = 0; line < kLines; ++line) __builtin_prefetch(at + 64 * line, 0, 2);
+  /// The segment that has a location. Null: none has.
+  const LogSegment* SegmentOf(Location location) const noexcept {
+    // Which of them cannot be predicted, so all are asked.
+    size_t before = 0;
+    for (const Location begin : begins_) before += begin <= location ? 1 : 0;
+    if (before == 0) return nullptr;
+    const LogSegment* const segment = segments_[before - 1].get();
+    return segment->Holds(location) ? segment : nullptr;
   }
   bool At(Location location, Change* change) const noexcept;
 
@@ -53,16 +53,9 @@ class ChangeSet {
   Status VerifyIndex(const ChangeSetEntry& entry, Location visible_end) const;
 
  private:
-  const LogSegment* SegmentOf(Location location) const noexcept {
-    // The newest is the largest, and there are few.
-    for (size_t i = segments_.size(); i-- > 0;) {
-      if (segments_[i]->Holds(location)) return segments_[i].get();
-    }
-    return nullptr;
-  }
-
   std::shared_ptr<ChangeIndex> index_;
   std::vector<std::shared_ptr<const LogSegment>> segments_;
+  std::vector<Location> begins_;  // Theirs.
 };
 
 /// Walks over the changes of all segments of a set, in order. `at_least`: as WalkOpen, of an open

@@ -94,7 +94,7 @@ class Writer::FoldWork {
       BASALT_ASSIGN_OR_RETURN(const RecordRef record, base->At(slot));
       const uint64_t hash = base::Hash(record.key());
       if (generation_->ShardOf(hash) != shard) continue;
-      Change change;
+      RecordRef change;
       const Found found = folding().Find(hash, record.key(), ChangeSet::kNoLimit, &change);
       if (found == Found::kCorrupt) {
         return generation_->WhyCorrupt(hash, record.key(), ChangeSet::kNoLimit);

@@ -48,33 +48,33 @@ Generation::Generation(ListFile listed, std::vector<std::shared_ptr<const BaseFi
       folding_index_(change_sets_.size() > 1 ? &change_sets_[1].index() : nullptr) {}
 
 Found Generation::FindInChanges(uint64_t hash, std::string_view key, uint64_t limit,
-                                Change* change) const noexcept {
+                                RecordRef* record) const noexcept {
   // Whether it has any changes is told after the first one can be found: all ask for the word.
-  if (const Found found = newest().Find(hash, key, limit, change); found != Found::kAbsent) {
+  if (const Found found = newest().Find(hash, key, limit, record); found != Found::kAbsent) {
     return found;
   }
   if (!IsFolding(hash)) return Found::kAbsent;
-  return change_sets_[1].Find(hash, key, ChangeSet::kNoLimit, change);
+  return change_sets_[1].Find(hash, key, ChangeSet::kNoLimit, record);
 }
 
 Found Generation::FindChanged(uint64_t hash, std::string_view key, uint64_t limit,
                               std::string_view* value) const noexcept {
-  Change change;
-  const Found found = FindInChanges(hash, key, limit, &change);
+  RecordRef record;
+  const Found found = FindInChanges(hash, key, limit, &record);
   if (found == Found::kCorrupt) return found;
   if (found == Found::kAbsent) {
     const BaseFile* const base = BaseOf(hash);
     return base == nullptr ? Found::kAbsent : base->Find(key, hash, value);
   }
-  if (!change.is_put()) return Found::kAbsent;
-  *value = change.record.value();
+  if (!record.is_put()) return Found::kAbsent;
+  *value = record.value();
   return Found::kPresent;
 }
 
 Status Generation::WhyCorrupt(uint64_t hash, std::string_view key, uint64_t limit) const {
-  Change change;
+  RecordRef record;
   const BaseFile* const base = BaseOf(hash);
-  if (FindInChanges(hash, key, limit, &change) != Found::kCorrupt && base != nullptr) {
+  if (FindInChanges(hash, key, limit, &record) != Found::kCorrupt && base != nullptr) {
     return base->Damage(base->Slot(hash, key));
   }
   return Status(StatusCode::kCorruption,

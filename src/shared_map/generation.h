@@ -42,35 +42,43 @@ class Generation {
   /// `limit`: of the newest changes.
   [[gnu::always_inline]] Found Find(uint64_t hash, std::string_view key, uint64_t limit,
                                     std::string_view* value) const noexcept {
-    if (MayBeChanged(hash)) return FindChanged(hash, key, limit, value);
+    if (MayBeChanged(hash).any()) return FindChanged(hash, key, limit, value);
     const BaseFile* const base = BaseOf(hash);
     return base == nullptr ? Found::kAbsent : base->Find(key, hash, value);
   }
   /// Whether a change decides about the key. kAbsent: the base does.
   Found FindInChanges(uint64_t hash, std::string_view key, uint64_t limit,
-                      Change* change) const noexcept;
-  /// The newest change that may be of a key of this hash, where it lies. No set: the base decides.
+                      RecordRef* record) const noexcept;
+  /// The newest change that may be of a key of this hash. Not there: the base decides.
   struct Candidate {
-    const ChangeSet* set = nullptr;
-    Location location = 0;
+    bool is_there;
+    Location location;
+    const LogSegment* segment;  // Null: the index is damaged.
   };
-  Candidate CandidateOf(uint64_t hash) const noexcept {
-    if (newest_index_->MayHold(hash)) {
-      const uint64_t word = newest_index_->Candidate(hash);
-      if (word != 0) return {&newest(), ChangeIndex::LocationOf(word)};
+  /// Which changes may have keys of a hash. None: the base decides.
+  struct MaybeIn {
+    bool newest;
+    bool folding;
+    bool any() const noexcept { return newest || folding; }
+  };
+  [[gnu::always_inline]] MaybeIn MayBeChanged(uint64_t hash) const noexcept {
+    if (!MayHaveChanges()) return {};
+    MaybeIn maybe = {.newest = newest_index_->MayHold(hash), .folding = false};
+    if (folding_index_ != nullptr) {
+      maybe.folding = folding_index_->MayHold(hash) && IsFolding(hash);
     }
-    if (!IsFolding(hash) || !folding_index_->MayHold(hash)) return {};
-    const uint64_t word = folding_index_->Candidate(hash);
-    if (word == 0) return {};
-    return {&change_sets_[1], ChangeIndex::LocationOf(word)};
+    return maybe;
   }
-  /// False: the base decides about keys of this hash.
-  [[gnu::always_inline]] bool MayBeChanged(uint64_t hash) const noexcept {
-    if (!MayHaveChanges()) return false;
-    const bool newest_may = newest_index_->MayHold(hash);
-    if (folding_index_ == nullptr) return newest_may;
-    const bool folding_may = folding_index_->MayHold(hash) && IsFolding(hash);
-    return newest_may || folding_may;
+  Candidate CandidateOf(uint64_t hash, MaybeIn maybe) const noexcept {
+    if (maybe.newest) {
+      const uint64_t word = newest_index_->Candidate(hash);
+      if (word != 0) return CandidateAt(newest(), word);
+    }
+    if (maybe.folding) {
+      const uint64_t word = folding_index_->Candidate(hash);
+      if (word != 0) return CandidateAt(change_sets_[1], word);
+    }
+    return {};
   }
   /// What MayBeChanged reads.
   [[gnu::always_inline]] void PrefetchFilters(uint64_t hash) const noexcept {
@@ -78,9 +86,9 @@ class Generation {
     if (folding_index_ != nullptr) folding_index_->PrefetchFilter(hash);
   }
   /// What CandidateOf reads.
-  [[gnu::always_inline]] void PrefetchWords(uint64_t hash) const noexcept {
-    newest_index_->Prefetch(hash);
-    if (folding_index_ != nullptr) folding_index_->Prefetch(hash);
+  [[gnu::always_inline]] void PrefetchWords(uint64_t hash, MaybeIn maybe) const noexcept {
+    if (maybe.newest) newest_index_->Prefetch(hash);
+    if (maybe.folding) folding_index_->Prefetch(hash);
   }
   bool MayHaveChanges() const noexcept {
     return folding_index_ != nullptr || newest_index_->HasChanges();
@@ -93,6 +101,10 @@ class Generation {
   Status WhyCorrupt(uint64_t hash, std::string_view key, uint64_t limit) const;
 
  private:
+  static Candidate CandidateAt(const ChangeSet& set, uint64_t word) noexcept {
+    const Location location = ChangeIndex::LocationOf(word);
+    return {true, location, set.SegmentOf(location)};
+  }
   /// Whether the changes that are being folded count for the key.
   bool IsFolding(uint64_t hash) const noexcept {
     return folding_index_ != nullptr && list_.shards[ShardOf(hash)].change_sets > 1;

@@ -39,6 +39,7 @@ class RecordRef {
 
   const char* address() const noexcept { return at_; }
   const RecordHeader& header() const noexcept { return header_; }
+  bool is_put() const noexcept { return header_.kind == static_cast<uint8_t>(RecordKind::kPut); }
   std::string_view key() const noexcept { return {at_ + kRecordHeaderBytes, header_.key_bytes}; }
   std::string_view value() const noexcept {
     return {at_ + kRecordHeaderBytes + header_.key_bytes, header_.value_bytes};

@@ -81,7 +81,7 @@ class Scan {
       // A base that is being split is that of several shards.
       if (generation_.ShardOf(hash) != piece.shard) continue;
       if (generation_.MayHaveChanges()) {
-        Change change;
+        RecordRef change;
         const Found found = generation_.FindInChanges(hash, record.key(), limit_, &change);
         if (found == Found::kCorrupt) return generation_.WhyCorrupt(hash, record.key(), limit_);
         if (found == Found::kPresent) continue;
@@ -105,23 +105,22 @@ class Scan {
       const std::string_view key = change.record.key();
       const uint64_t hash = base::Hash(key);
       const char* const seen = change.record.address();
-      Change counted;
+      RecordRef counted;
       const Found found = generation_.FindInChanges(hash, key, limit_, &counted);
       if (found == Found::kCorrupt) return generation_.WhyCorrupt(hash, key, limit_);
       if (found == Found::kAbsent || !counted.is_put()) continue;
-      if (piece.change_set != 0 && counted.record.address() != seen) continue;
+      if (piece.change_set != 0 && counted.address() != seen) continue;
       if (piece.change_set == 0 && !IsOfNewest(counted)) continue;
-      BASALT_RETURN_IF_ERROR(visit_(counted.record.key(), counted.record.value()));
+      BASALT_RETURN_IF_ERROR(visit_(counted.key(), counted.value()));
     }
     return Status();
   }
 
-  bool IsOfNewest(const Change& change) const {
+  bool IsOfNewest(const RecordRef& record) const {
     const auto& segments = generation_.newest().segments();
     return std::any_of(segments.begin(), segments.end(), [&](const auto& segment) {
       const char* const begin = segment->AddressOf(segment->first());
-      return change.record.address() >= begin &&
-             change.record.address() < begin + segment->capacity_bytes();
+      return record.address() >= begin && record.address() < begin + segment->capacity_bytes();
     });
   }
 

@@ -17,7 +17,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/random.h"
+#include "shared_map/change_index.h"
 #include "shared_map/test_map.h"
 
 namespace basalt::shared_map {
@@ -255,15 +257,37 @@ TEST(SharedMap, SnapshotsStayAndSeeNoPartsOfBatches) {
   ASSERT_TRUE(map->Put("b", "changed").ok());
   ASSERT_TRUE(map->Erase("c").ok());
   ASSERT_TRUE(map->Put("d", "new").ok());
-  EXPECT_EQ(Contents(&snapshot), model);
+  ExpectReads(&snapshot, model, {"d"});
   ASSERT_TRUE(map->Optimize().ok());
   ASSERT_TRUE(map->Put("e", "newer").ok());
-  EXPECT_EQ(Contents(&snapshot), model);
-  EXPECT_EQ(Lookup(&snapshot, "c"), "3");
-  EXPECT_EQ(Lookup(&snapshot, "d"), std::nullopt);
+  ExpectReads(&snapshot, model, {"d", "e"});
   EXPECT_EQ(Lookup(&reader, "d"), "new");
   auto again = snapshot.GetSnapshot().value();
-  EXPECT_EQ(Contents(&again), model);
+  ExpectReads(&again, model, {"d", "e"});
+}
+
+TEST(SharedMap, KeysThatTheIndexOfChangesCannotTellApart) {
+  const std::string key = "key:3764928";
+  const std::string other = "key:4128780";
+  constexpr uint64_t kIndexed = ~uint64_t{0} << 32 | (ChangeIndex::kCapacityMin - 1);
+  ASSERT_EQ(base::Hash(key) & kIndexed, base::Hash(other) & kIndexed);
+
+  TestMachine machine;
+  auto map = machine.Create().value();
+  Model model = {{key, "change"}};
+  ASSERT_TRUE(map->Put(key, "change").ok());
+  auto reader = map->NewReader().value();
+  ExpectReads(&reader, model, {other});
+  ASSERT_TRUE(map->Put(other, "another").ok());
+  model[other] = "another";
+  ExpectHolds(*map, model);
+  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Put(key, "later").ok());
+  model[key] = "later";
+  ExpectHolds(*map, model);
+  ASSERT_TRUE(map->Erase(key).ok());
+  model.erase(key);
+  ExpectHolds(*map, model);
 }
 
 TEST(SharedMap, UpdateSeesThePresentValueAndMayRemoveIt) {

@@ -89,14 +89,14 @@ inline Model Contents(SharedMap::Reader* reader, uint32_t threads = 1) {
   return contents;
 }
 
-/// Compares by scan, by Get and by MultiGet, and probes absent keys.
-inline void ExpectHolds(const SharedMap& map, const Model& model) {
-  auto reader = map.NewReader();
-  ASSERT_TRUE(reader) << reader.error().ToString();
-  EXPECT_EQ(Contents(&*reader), model);
-  std::vector<std::string> names;
+/// Compares by scan, by Get and by MultiGet, and probes absent keys: those given, and others.
+inline void ExpectReads(SharedMap::Reader* reader, const Model& model,
+                        std::vector<std::string> absent = {}) {
+  EXPECT_EQ(Contents(reader), model);
+  for (const std::string& key : absent) EXPECT_EQ(Lookup(reader, key), std::nullopt) << key;
+  std::vector<std::string> names = std::move(absent);
   for (const auto& [key, value] : model) {
-    EXPECT_EQ(Lookup(&*reader, key), value) << key;
+    EXPECT_EQ(Lookup(reader, key), value) << key;
     names.push_back(key);
     names.push_back(key + " absent");
   }
@@ -111,6 +111,13 @@ inline void ExpectHolds(const SharedMap& map, const Model& model) {
       EXPECT_EQ((*results[i])->view(), at->second);
     }
   }
+}
+
+/// The same of a whole map, and how many entries it counts.
+inline void ExpectHolds(const SharedMap& map, const Model& model) {
+  auto reader = map.NewReader();
+  ASSERT_TRUE(reader) << reader.error().ToString();
+  ExpectReads(&*reader, model);
   const auto stats = map.GetStats();
   ASSERT_TRUE(stats);
   EXPECT_EQ(stats->entries, model.size());

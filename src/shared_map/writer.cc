@@ -442,7 +442,7 @@ Status Writer::SyncLog() {
 Result<bool> Writer::HasValueBelow(uint64_t hash, std::string_view key) const {
   const GenerationList& list = generation_->list();
   if (list.folding() && list.shards[generation_->ShardOf(hash)].change_sets > 1) {
-    Change change;
+    RecordRef change;
     const Found found = generation_->change_sets()[1].Find(hash, key, ChangeSet::kNoLimit, &change);
     if (found == Found::kCorrupt) {
       return generation_->WhyCorrupt(hash, key, ChangeSet::kNoLimit);
@@ -466,8 +466,7 @@ Result<Writer::Planned> Writer::Plan(const Operation& operation, uint64_t hash) 
     return generation_->WhyCorrupt(hash, operation.key, ChangeSet::kNoLimit);
   }
   if (found == Found::kPresent) {
-    const uint64_t word = generation_->newest().index().WordAt(position);
-    return Planned{.replaces = ChangeIndex::LocationOf(word), .had_value = change.is_put()};
+    return Planned{.replaces = change.location, .had_value = change.is_put()};
   }
   BASALT_ASSIGN_OR_RETURN(const bool had_value, HasValueBelow(hash, operation.key));
   return Planned{.replaces = 0, .had_value = had_value};

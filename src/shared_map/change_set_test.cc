@@ -1,0 +1,178 @@
+#include "shared_map/change_set.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "io/sim_file_system.h"
+
+namespace basalt::shared_map {
+namespace {
+
+constexpr uint64_t kNoLimit = ChangeSet::kNoLimit;
+
+// A log of several segments with an index, as a writer leaves them.
+class Log {
+ public:
+  void AddSegment(uint64_t capacity_bytes) {
+    SegmentEntry entry{.file = entries_.size(), .capacity_bytes = capacity_bytes};
+    if (!entries_.empty()) {
+      entry.first =
+          entries_.back().first + static_cast<Location>(entries_.back().capacity_bytes / kLogUnit);
+    }
+    entries_.push_back(entry);
+    EXPECT_TRUE(LogSegment::Create(&fs_, Path(entry), entry.first, capacity_bytes).ok());
+    segments_.push_back(LogSegment::Open(&fs_, Path(entry), entry).value());
+    end_ = segments_.back()->begin();
+    set_ = std::make_unique<ChangeSet>(index_, segments_);
+  }
+  // The change's location.
+  Location Add(RecordKind kind, std::string_view key, std::string_view value = {}) {
+    std::string bytes;
+    AppendChange(&bytes, kind, 0, newest_[std::string(key)], 0, key, value);
+    const LogSegment& segment = *segments_.back();
+    FinishChange(bytes.data(), bytes.size(), segment.file_id(), segment.OffsetOf(end_), 0);
+    Write(end_, bytes);
+    const Location location = end_;
+    end_ += static_cast<Location>(bytes.size() / kLogUnit);
+    StoreWord(key, location);
+    newest_[std::string(key)] = location;
+    return location;
+  }
+  void StoreWord(std::string_view key, Location location) {
+    const uint64_t hash = base::Hash(key);
+    const auto [at, is_new] = positions_.try_emplace(std::string(key));
+    Change change;
+    if (is_new) {
+      ASSERT_EQ(set_->FindWord(hash, key, &at->second, &change), Found::kAbsent);
+    }
+    index_->StoreWord(hash, at->second, location);
+  }
+  void Flip(Location location, uint64_t byte) {
+    const char now = set_->SegmentOf(location)->AddressOf(location)[byte];
+    Write(location, std::string(1, static_cast<char>(now ^ 1)), byte);
+  }
+
+  const ChangeSet& set() const { return *set_; }
+  const LogSegment& segment(size_t i) const { return *segments_[i]; }
+  Found Find(std::string_view key, uint64_t limit, RecordRef* record) const {
+    return set_->Find(base::Hash(key), key, limit, record);
+  }
+  Found Find(std::string_view key) const {
+    RecordRef record;
+    return Find(key, kNoLimit, &record);
+  }
+
+ private:
+  static std::string Path(const SegmentEntry& entry) { return "/log" + std::to_string(entry.file); }
+  void Write(Location location, std::string_view bytes, uint64_t byte = 0) {
+    const LogSegment& segment = *set_->SegmentOf(location);
+    const auto file = fs_.Open(segment.path(), io::OpenMode::kReadWrite).value();
+    ASSERT_TRUE(file->WriteAt(segment.OffsetOf(location) + byte, bytes).ok());
+  }
+
+  io::SimFileSystem fs_;
+  std::vector<SegmentEntry> entries_;
+  std::vector<std::shared_ptr<const LogSegment>> segments_;
+  std::shared_ptr<ChangeIndex> index_ = ChangeIndex::Private(ChangeIndex::kCapacityMin);
+  std::unique_ptr<ChangeSet> set_;
+  Location end_ = 0;
+  std::map<std::string, Location> newest_;
+  std::map<std::string, uint64_t> positions_;  // Of their words.
+};
+
+TEST(ChangeSet, FindsTheNewestChangeBelowTheLimit) {
+  Log log;
+  log.AddSegment(4096);
+  const Location first = log.Add(RecordKind::kPut, "key", "one");
+  const Location second = log.Add(RecordKind::kDelete, "key");
+  const Location third = log.Add(RecordKind::kPut, "key", "three");
+
+  RecordRef record;
+  ASSERT_EQ(log.Find("key", kNoLimit, &record), Found::kPresent);
+  EXPECT_EQ(record.value(), "three");
+  ASSERT_EQ(log.Find("key", third + 1, &record), Found::kPresent);
+  EXPECT_EQ(record.value(), "three");
+  ASSERT_EQ(log.Find("key", third, &record), Found::kPresent);
+  EXPECT_FALSE(record.is_put());
+  ASSERT_EQ(log.Find("key", second, &record), Found::kPresent);
+  EXPECT_EQ(record.value(), "one");
+  EXPECT_EQ(log.Find("key", first, &record), Found::kAbsent);
+  EXPECT_EQ(log.Find("another"), Found::kAbsent);
+}
+
+TEST(ChangeSet, KnowsTheSegmentOfALocation) {
+  Log log;
+  constexpr int kSegments = 7;
+  for (int i = 0; i < kSegments; ++i) {
+    log.AddSegment(uint64_t{4096} << i);
+    log.Add(RecordKind::kPut, "key" + std::to_string(i), "value" + std::to_string(i));
+  }
+  for (size_t i = 0; i < kSegments; ++i) {
+    const LogSegment& segment = log.segment(i);
+    EXPECT_EQ(log.set().SegmentOf(segment.begin()), &segment);
+    EXPECT_EQ(log.set().SegmentOf(static_cast<Location>(segment.limit() - 1)), &segment);
+    // A segment's header holds no changes.
+    EXPECT_EQ(log.set().SegmentOf(segment.first()), nullptr);
+    EXPECT_EQ(log.set().SegmentOf(segment.begin() - 1), nullptr);
+    RecordRef record;
+    ASSERT_EQ(log.Find("key" + std::to_string(i), kNoLimit, &record), Found::kPresent);
+    EXPECT_EQ(record.value(), "value" + std::to_string(i));
+  }
+  EXPECT_EQ(log.set().SegmentOf(static_cast<Location>(log.segment(kSegments - 1).limit())),
+            nullptr);
+  EXPECT_EQ(log.set().SegmentOf(static_cast<Location>(kLocationMax)), nullptr);
+}
+
+TEST(ChangeSet, DamagedChangeIsNotFound) {
+  const std::string value(100, 'v');
+  constexpr uint64_t kBytes = kChangeHeaderBytes + kRecordHeaderBytes + 3 + 100;
+  for (uint64_t byte = 0; byte < kBytes; ++byte) {
+    Log log;
+    log.AddSegment(4096);
+    log.Flip(log.Add(RecordKind::kPut, "key", value), byte);
+    EXPECT_EQ(log.Find("key"), Found::kCorrupt) << byte;
+  }
+}
+
+// What a change was verified for is only where it begins.
+TEST(ChangeSet, WordThatLeadsIntoAVerifiedChangeIsDamage) {
+  Log log;
+  log.AddSegment(4096);
+  log.Add(RecordKind::kPut, "before", "value");
+  // The value looks like a change of the same key.
+  std::string inside;
+  AppendChange(&inside, RecordKind::kPut, 0, 0, 0, "key", "wrong");
+  inside.insert(0, 5, ' ');  // Header, key and this are a multiple of 8 bytes.
+  const Location location = log.Add(RecordKind::kPut, "key", inside);
+  ASSERT_EQ(log.Find("key"), Found::kPresent);
+  ASSERT_EQ(log.Find("before"), Found::kPresent);
+  const uint64_t units = (kChangeHeaderBytes + kRecordHeaderBytes + 3 + inside.size()) / kLogUnit;
+  for (Location at = 1; at < units; ++at) {
+    log.StoreWord("key", location + at);
+    EXPECT_EQ(log.Find("key"), Found::kCorrupt) << at;
+    log.StoreWord("key", location);
+    ASSERT_EQ(log.Find("key"), Found::kPresent);
+  }
+}
+
+// What has been read before is believed by lookups, and never by what writes it anew.
+TEST(ChangeSet, ChangeThatIsDamagedLaterIsFoundByWhoVerifies) {
+  Log log;
+  log.AddSegment(4096);
+  const Location location = log.Add(RecordKind::kPut, "key", std::string(100, 'v'));
+  Change change;
+  ASSERT_EQ(log.Find("key"), Found::kPresent);
+  ASSERT_TRUE(log.set().At(location, &change));
+  log.Flip(location, kChangeHeaderBytes + kRecordHeaderBytes + 50);
+  EXPECT_FALSE(log.set().At(location, &change));
+  EXPECT_EQ(log.Find("key"), Found::kPresent);
+}
+
+}  // namespace
+}  // namespace basalt::shared_map
