@@ -94,8 +94,9 @@ class LogSegment {
   [[gnu::always_inline]] bool RecordAt(Location location, RecordRef* record) const noexcept {
     if (!IsVerified(location) && !Verify(location)) [[unlikely]]
       return false;
-    *record = RecordRef(AddressOf(location) + kChangeHeaderBytes);
-    return true;
+    const uint64_t begin = OffsetOf(location) + kChangeHeaderBytes;
+    *record = RecordRef(bytes_.data() + begin);
+    return record->size() <= bytes_.size() - begin;  // Whatever became of it since.
   }
   /// What RecordAt reads, of a record's lines at most 5.
   [[gnu::always_inline]] void Prefetch(Location location) const noexcept {

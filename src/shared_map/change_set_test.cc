@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
@@ -172,6 +173,9 @@ TEST(ChangeSet, ChangeThatIsDamagedLaterIsFoundByWhoVerifies) {
   log.Flip(location, kChangeHeaderBytes + kRecordHeaderBytes + 50);
   EXPECT_FALSE(log.set().At(location, &change));
   EXPECT_EQ(log.Find("key"), Found::kPresent);
+  // But for sizes that lead out of the file.
+  log.Flip(location, kChangeHeaderBytes + offsetof(RecordHeader, value_bytes) + 3);
+  EXPECT_EQ(log.Find("key"), Found::kCorrupt);
 }
 
 }  // namespace
