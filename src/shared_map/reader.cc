@@ -83,10 +83,13 @@ template <bool kChanges>
 template <bool kChanges>
 [[gnu::always_inline]] inline void Fetch(const Generation& from, Underway* underway) {
   if constexpr (kChanges) {
-    underway->candidate = from.CandidateOf(underway->hash, underway->maybe);
-    const Generation::Candidate& candidate = underway->candidate;
-    if (candidate.segment != nullptr) candidate.segment->Prefetch(candidate.location);
-    if (candidate.is_there) return;
+    Generation::Candidate& candidate = underway->candidate;
+    candidate.is_there = false;
+    if (underway->maybe.any()) {
+      candidate = from.CandidateOf(underway->hash, underway->maybe);
+      if (candidate.segment != nullptr) candidate.segment->Prefetch(candidate.location);
+      if (candidate.is_there) return;
+    }
   }
   if (underway->base != nullptr) underway->base->PrefetchRecord(underway->slot);
 }
