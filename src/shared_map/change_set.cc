@@ -3,7 +3,6 @@
 #include <string>
 
 #include "base/check.h"
-#include "base/coding.h"
 #include "base/hash.h"
 
 namespace basalt::shared_map {
@@ -38,18 +37,12 @@ Found ChangeSet::FindWord(uint64_t hash, std::string_view key, uint64_t* positio
 
 Found ChangeSet::Find(uint64_t hash, std::string_view key, uint64_t limit,
                       RecordRef* record) const noexcept {
-  const ChangeIndex& index = *index_;
-  if (!index.MayHold(hash)) return Found::kAbsent;
-  const uint64_t candidate = index.Candidate(hash);
-  if (candidate == 0) return Found::kAbsent;
-  if (const Location location = ChangeIndex::LocationOf(candidate); location < limit) {
-    const LogSegment* const segment = SegmentOf(location);
-    if (segment != nullptr) segment->Prefetch(location);
-    if (segment != nullptr && segment->RecordAt(location, record) &&
-        base::SameBytes(record->key(), key)) [[likely]] {
-      return Found::kPresent;
-    }
-  }
+  if (!index_->MayHold(hash)) return Found::kAbsent;
+  const Candidate candidate = CandidateOf(hash);
+  if (!candidate.is_there) return Found::kAbsent;
+  candidate.Prefetch();
+  if (candidate.Is(key, limit, record)) [[likely]]
+    return Found::kPresent;
 
   Change change;
   uint64_t position = 0;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/coding.h"
 #include "shared_map/base_file.h"
 #include "shared_map/change_index.h"
 #include "shared_map/change_log.h"
@@ -37,6 +38,28 @@ class ChangeSet {
   /// the way to it is damaged.
   Found FindWord(uint64_t hash, std::string_view key, uint64_t* position,
                  Change* change) const noexcept;
+  /// The first change that may be of a key of a hash.
+  struct Candidate {
+    bool is_there;
+    Location location;
+    const LogSegment* segment;  // Null: the index is damaged.
+
+    [[gnu::always_inline]] void Prefetch() const noexcept {
+      if (segment != nullptr) segment->Prefetch(location);
+    }
+    /// Gives its record if it is the key's newest change, and lies below the location `limit`.
+    [[gnu::always_inline]] bool Is(std::string_view key, uint64_t limit,
+                                   RecordRef* record) const noexcept {
+      return segment != nullptr && location < limit && segment->RecordAt(location, record) &&
+             base::SameBytes(record->key(), key);
+    }
+  };
+  Candidate CandidateOf(uint64_t hash) const noexcept {
+    const uint64_t word = index_->Candidate(hash);
+    if (word == 0) return {};
+    const Location location = ChangeIndex::LocationOf(word);
+    return {true, location, SegmentOf(location)};
+  }
   /// The segment that has a location. Null: none has.
   const LogSegment* SegmentOf(Location location) const noexcept {
     // Which of them cannot be predicted, so all are asked.

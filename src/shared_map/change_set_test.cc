@@ -130,9 +130,10 @@ TEST(ChangeSet, KnowsTheSegmentOfALocation) {
   EXPECT_EQ(log.set().SegmentOf(static_cast<Location>(kLocationMax)), nullptr);
 }
 
-TEST(ChangeSet, DamagedChangeIsNotFound) {
+TEST(ChangeSet, DamagedChangeIsCorruption) {
   const std::string value(100, 'v');
-  constexpr uint64_t kBytes = kChangeHeaderBytes + kRecordHeaderBytes + 3 + 100;
+  constexpr uint64_t kBytes =
+      kChangeHeaderBytes + kRecordHeaderBytes + 3 + 100 + 1;  // one to fill up
   for (uint64_t byte = 0; byte < kBytes; ++byte) {
     Log log;
     log.AddSegment(4096);

@@ -49,12 +49,6 @@ class Generation {
   /// Whether a change decides about the key. kAbsent: the base does.
   Found FindInChanges(uint64_t hash, std::string_view key, uint64_t limit,
                       RecordRef* record) const noexcept;
-  /// The newest change that may be of a key of this hash. Not there: the base decides.
-  struct Candidate {
-    bool is_there;
-    Location location;
-    const LogSegment* segment;  // Null: the index is damaged.
-  };
   /// Which changes may have keys of a hash. None: the base decides.
   struct MaybeIn {
     bool newest;
@@ -69,16 +63,12 @@ class Generation {
     }
     return maybe;
   }
-  Candidate CandidateOf(uint64_t hash, MaybeIn maybe) const noexcept {
-    if (maybe.newest) {
-      const uint64_t word = newest_index_->Candidate(hash);
-      if (word != 0) return CandidateAt(newest(), word);
-    }
-    if (maybe.folding) {
-      const uint64_t word = folding_index_->Candidate(hash);
-      if (word != 0) return CandidateAt(change_sets_[1], word);
-    }
-    return {};
+  /// Of the newest changes, then of those that are being folded. Not there: the base decides.
+  ChangeSet::Candidate CandidateOf(uint64_t hash, MaybeIn maybe) const noexcept {
+    ChangeSet::Candidate candidate = {};
+    if (maybe.newest) candidate = newest().CandidateOf(hash);
+    if (maybe.folding && !candidate.is_there) candidate = change_sets_[1].CandidateOf(hash);
+    return candidate;
   }
   /// What MayBeChanged reads.
   [[gnu::always_inline]] void PrefetchFilters(uint64_t hash) const noexcept {
@@ -101,10 +91,6 @@ class Generation {
   Status WhyCorrupt(uint64_t hash, std::string_view key, uint64_t limit) const;
 
  private:
-  static Candidate CandidateAt(const ChangeSet& set, uint64_t word) noexcept {
-    const Location location = ChangeIndex::LocationOf(word);
-    return {true, location, set.SegmentOf(location)};
-  }
   /// Whether the changes that are being folded count for the key.
   bool IsFolding(uint64_t hash) const noexcept {
     return folding_index_ != nullptr && list_.shards[ShardOf(hash)].change_sets > 1;

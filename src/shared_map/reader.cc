@@ -15,7 +15,6 @@
 
 namespace basalt {
 
-using shared_map::Change;
 using shared_map::Found;
 using shared_map::Generation;
 using shared_map::ReaderState;
@@ -48,7 +47,7 @@ struct alignas(64) Underway {
   PerfectHash::Asked asked;
   uint64_t slot;
   Generation::MaybeIn maybe;
-  Generation::Candidate candidate;  // The change that may decide.
+  ChangeSet::Candidate candidate;  // The change that may decide.
 };
 static_assert(sizeof(Underway) == 64);
 
@@ -83,11 +82,11 @@ template <bool kChanges>
 template <bool kChanges>
 [[gnu::always_inline]] inline void Fetch(const Generation& from, Underway* underway) {
   if constexpr (kChanges) {
-    Generation::Candidate& candidate = underway->candidate;
+    ChangeSet::Candidate& candidate = underway->candidate;
     candidate.is_there = false;
     if (underway->maybe.any()) {
       candidate = from.CandidateOf(underway->hash, underway->maybe);
-      if (candidate.segment != nullptr) candidate.segment->Prefetch(candidate.location);
+      candidate.Prefetch();
       if (candidate.is_there) return;
     }
   }
@@ -104,11 +103,8 @@ template <bool kChanges>
 [[gnu::always_inline]] inline Found AnswerOfChanges(const Generation& from,
                                                     const Underway& underway, std::string_view key,
                                                     uint64_t limit, std::string_view* value) {
-  const auto& [is_there, location, segment] = underway.candidate;
   RecordRef record;
-  const bool is_it = segment != nullptr && location < limit &&
-                     segment->RecordAt(location, &record) && base::SameBytes(record.key(), key);
-  if (!is_it) [[unlikely]] {
+  if (!underway.candidate.Is(key, limit, &record)) [[unlikely]] {
     const Found found = from.FindInChanges(underway.hash, key, limit, &record);
     if (found == Found::kCorrupt) return found;
     if (found == Found::kAbsent) return AnswerOfBase(underway, key, value);
