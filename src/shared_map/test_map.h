@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -89,17 +90,9 @@ inline Model Contents(SharedMap::Reader* reader, uint32_t threads = 1) {
   return contents;
 }
 
-/// Compares by scan, by Get and by MultiGet, and probes absent keys: those given, and others.
-inline void ExpectReads(SharedMap::Reader* reader, const Model& model,
-                        std::vector<std::string> absent = {}) {
-  EXPECT_EQ(Contents(reader), model);
-  for (const std::string& key : absent) EXPECT_EQ(Lookup(reader, key), std::nullopt) << key;
-  std::vector<std::string> names = std::move(absent);
-  for (const auto& [key, value] : model) {
-    EXPECT_EQ(Lookup(reader, key), value) << key;
-    names.push_back(key);
-    names.push_back(key + " absent");
-  }
+/// One batch, of keys that the model may have or not.
+inline void ExpectMultiGet(SharedMap::Reader* reader, const Model& model,
+                           std::span<const std::string> names) {
   const std::vector<std::string_view> keys(names.begin(), names.end());
   std::vector<Result<std::optional<SharedMap::View>>> results(keys.size());
   ASSERT_TRUE(reader->MultiGet(keys, results).ok());
@@ -111,6 +104,20 @@ inline void ExpectReads(SharedMap::Reader* reader, const Model& model,
       EXPECT_EQ((*results[i])->view(), at->second);
     }
   }
+}
+
+/// Compares by scan, by Get and by MultiGet, and probes absent keys: those given, and others.
+inline void ExpectReads(SharedMap::Reader* reader, const Model& model,
+                        std::vector<std::string> absent = {}) {
+  EXPECT_EQ(Contents(reader), model);
+  for (const std::string& key : absent) EXPECT_EQ(Lookup(reader, key), std::nullopt) << key;
+  std::vector<std::string> names = std::move(absent);
+  for (const auto& [key, value] : model) {
+    EXPECT_EQ(Lookup(reader, key), value) << key;
+    names.push_back(key);
+    names.push_back(key + " absent");
+  }
+  ExpectMultiGet(reader, model, names);
 }
 
 /// The same of a whole map, and how many entries it counts.
