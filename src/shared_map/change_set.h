@@ -54,8 +54,9 @@ class ChangeSet {
              base::SameBytes(record->key(), key);
     }
   };
-  Candidate CandidateOf(uint64_t hash) const noexcept {
-    const uint64_t word = index_->Candidate(hash);
+  Candidate CandidateOf(uint64_t hash) const noexcept { return AtWord(index_->Candidate(hash)); }
+  /// Of a word of the index; 0: not there.
+  Candidate AtWord(uint64_t word) const noexcept {
     if (word == 0) return {};
     const Location location = ChangeIndex::LocationOf(word);
     return {true, location, SegmentOf(location)};
