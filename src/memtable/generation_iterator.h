@@ -80,7 +80,9 @@ class GenerationIterator final : public base::RecordIterator {
   static constexpr size_t kWindowMax = 48;
   static constexpr size_t kRefill = 8;  // so many entries, or more, at a time
   static constexpr size_t kWaitingMax = 64;
-  static_assert(kRefill <= kWindowFirst && kWindowMax <= kWaitingMax);
+  static constexpr size_t kSoon = 3;              // so many records ahead of the one shown
+  static constexpr ptrdiff_t kEntriesAhead = 32;  // of a run, of the one at its cut
+  static_assert(kRefill + kSoon <= kWindowFirst && kWindowMax + kSoon <= kWaitingMax);
 
   void AddCursor(const SortedRun& run);
   void FindNear(std::string_view key) noexcept;
@@ -103,6 +105,7 @@ class GenerationIterator final : public base::RecordIterator {
   bool Refill() noexcept;
   template <Direction direction>
   void ShowNext() noexcept;
+  void FetchSoon() const noexcept;
   void GuessBytes() noexcept;
 
   static size_t PlaceOf(size_t number) noexcept { return number % kWaitingMax; }
