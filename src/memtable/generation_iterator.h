@@ -32,7 +32,8 @@
 // of a record are fetched when it comes into the window is guessed from the size of the one that
 // was shown last, at first from one of the newest run. They go to the processor's second cache,
 // which can have several times as many lines on their way as the first: that is what bounds a walk
-// over records in order of arrival.
+// over records in order of arrival. From there the first one gets the lines of a record's ends a
+// few steps before it is shown. The runs' entries are fetched ahead, too.
 //
 // Cost: some 5 ns a step, more where there are many large runs, and some 10 to 20 for each record's
 // lines.

@@ -55,7 +55,7 @@ static_assert(sizeof(Underway) == 64);
 // anew holds up what comes after it, unless that is one, too: they are translated side by side if
 // the processor sees them at once. Seeds of the function are in a cache mostly; for the words of
 // indexes and starts a group waits as long as one group takes, for its records as long again.
-constexpr size_t kGroup = 16;
+constexpr size_t kGroup = 32;
 
 template <bool kChanges>
 [[gnu::always_inline]] inline void SetOut(const Generation& from, std::string_view key,
