@@ -57,6 +57,27 @@ Found ChangeSet::Find(uint64_t hash, std::string_view key, uint64_t limit,
   return Found::kPresent;
 }
 
+Status ChangeSet::WalkNewest(const std::function<void(Location, const Change&)>& visit) const {
+  // Words ahead of the one that is visited: their changes, which lie anywhere, are asked for.
+  constexpr uint64_t kAhead = 32;
+  for (uint64_t at = 0; at < index_->capacity(); ++at) {
+    if (at + kAhead < index_->capacity()) AtWord(index_->WordAt(at + kAhead)).Prefetch();
+    const uint64_t word = index_->WordAt(at);
+    if (word == 0) continue;
+    const Location location = ChangeIndex::LocationOf(word);
+    Change change;
+    if (!At(location, &change)) {
+      const LogSegment* const segment = SegmentOf(location);
+      const std::string& path = (segment != nullptr ? *segment : *segments_.front()).path();
+      return Status(
+          StatusCode::kCorruption,
+          path + ": the change at location " + std::to_string(location) + " of the log is damaged");
+    }
+    visit(location, change);
+  }
+  return Status();
+}
+
 Status ChangeSet::VerifyIndex(const ChangeSetEntry& entry, Location visible_end) const {
   Location lost = 0;
   const auto verify = [&](Location location, const Change& change) {

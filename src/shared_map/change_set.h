@@ -55,12 +55,6 @@ class ChangeSet {
     }
   };
   Candidate CandidateOf(uint64_t hash) const noexcept { return AtWord(index_->Candidate(hash)); }
-  /// Of a word of the index; 0: not there.
-  Candidate AtWord(uint64_t word) const noexcept {
-    if (word == 0) return {};
-    const Location location = ChangeIndex::LocationOf(word);
-    return {true, location, SegmentOf(location)};
-  }
   /// The segment that has a location. Null: none has.
   const LogSegment* SegmentOf(Location location) const noexcept {
     // Which of them cannot be predicted, so all are asked.
@@ -72,11 +66,22 @@ class ChangeSet {
   }
   bool At(Location location, Change* change) const noexcept;
 
+  /// Visits the newest change of every key, each verified, in the index's order: from all over the
+  /// log. The visitor must not change the index. Corruption: one of them is damaged.
+  Status WalkNewest(const std::function<void(Location, const Change&)>& visit) const;
+
   /// Verifies that the index leads to the newest change of every key before `visible_end`, which
   /// may be written on meanwhile. Of an index whose file has been read from a disk.
   Status VerifyIndex(const ChangeSetEntry& entry, Location visible_end) const;
 
  private:
+  /// Of a word of the index; 0: not there.
+  Candidate AtWord(uint64_t word) const noexcept {
+    if (word == 0) return {};
+    const Location location = ChangeIndex::LocationOf(word);
+    return {true, location, SegmentOf(location)};
+  }
+
   std::shared_ptr<ChangeIndex> index_;
   std::vector<std::shared_ptr<const LogSegment>> segments_;
   std::vector<Location> begins_;  // Theirs.

@@ -130,6 +130,39 @@ TEST(ChangeSet, KnowsTheSegmentOfALocation) {
   EXPECT_EQ(log.set().SegmentOf(static_cast<Location>(kLocationMax)), nullptr);
 }
 
+TEST(ChangeSet, WalkVisitsTheNewestChangeOfEveryKeyOrNamesTheSegmentThatIsDamaged) {
+  Log log;
+  constexpr int kKeys = 50;
+  std::map<std::string, std::string> expected;
+  Location last = 0;
+  for (const std::string value : {"first", "second"}) {
+    log.AddSegment(uint64_t{64} << 10);
+    for (int i = 0; i < kKeys; ++i) {
+      const std::string key = "key" + std::to_string(i);
+      last = log.Add(i % 7 == 0 ? RecordKind::kDelete : RecordKind::kPut, key,
+                     i % 7 == 0 ? "" : value);
+      expected[key] = i % 7 == 0 ? "deleted" : value;
+    }
+  }
+  std::map<std::string, std::string> visited;
+  const auto visit = [&](Location location, const Change& change) {
+    EXPECT_EQ(change.location, location);
+    const bool is_new =
+        visited.emplace(change.record.key(), change.is_put() ? change.record.value() : "deleted")
+            .second;
+    EXPECT_TRUE(is_new) << change.record.key();
+  };
+  ASSERT_TRUE(log.set().WalkNewest(visit).ok());
+  EXPECT_EQ(visited, expected);
+
+  log.Flip(last, 0);
+  visited.clear();
+  const Status status = log.set().WalkNewest(visit);
+  EXPECT_EQ(status.code(), StatusCode::kCorruption);
+  EXPECT_NE(status.message().find(log.segment(1).path()), std::string::npos) << status.ToString();
+  EXPECT_LT(visited.size(), expected.size());
+}
+
 TEST(ChangeSet, DamagedChangeIsCorruption) {
   const std::string value(100, 'v');
   constexpr uint64_t kBytes =

@@ -51,19 +51,10 @@ class Writer::FoldWork {
 
   /// Finds the newest change of every key, by shard.
   Status Gather() {
-    const ChangeSet& set = folding();
-    for (uint64_t at = 0; at < set.index().capacity(); ++at) {
-      const uint64_t word = set.index().WordAt(at);
-      if (word == 0) continue;
-      Change change;
-      if (!set.At(ChangeIndex::LocationOf(word), &change)) {
-        return Status(StatusCode::kCorruption,
-                      set.segments().front()->path() + ": a change to be folded is damaged");
-      }
+    return folding().WalkNewest([this](Location, const Change& change) {
       const uint64_t shard = generation_->ShardOf(base::Hash(change.record.key()));
       if (IsLeft(shard)) changes_[shard].push_back(change.record.address() - kChangeHeaderBytes);
-    }
-    return Status();
+    });
   }
 
   bool IsLeft(uint64_t shard) const { return generation_->list().shards[shard].change_sets > 1; }

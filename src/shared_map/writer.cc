@@ -348,31 +348,6 @@ void Writer::RemoveObsolete(const GenerationList& before, const GenerationList& 
   }
 }
 
-Status Writer::StoreWordsInto(ChangeIndex* grown) const {
-  // A word does not have its key's whole hash, so that each change is read: from all over the log,
-  // which would be a miss each if they were not asked for ahead.
-  constexpr uint64_t kAhead = 32;
-  const ChangeSet& changes = generation_->newest();
-  const ChangeIndex& index = changes.index();
-  for (uint64_t at = 0; at < index.capacity(); ++at) {
-    if (at + kAhead < index.capacity()) changes.AtWord(index.WordAt(at + kAhead)).Prefetch();
-    const uint64_t word = index.WordAt(at);
-    if (word == 0) continue;
-    const Location location = ChangeIndex::LocationOf(word);
-    Change change;
-    if (!changes.At(location, &change)) {
-      return Status(StatusCode::kCorruption, core_->directory() + ": the change at location " +
-                                                 std::to_string(location) +
-                                                 " of the log is damaged");
-    }
-    const uint64_t hash = base::Hash(change.record.key());
-    uint64_t position = grown->FirstPosition(hash);
-    while (grown->WordAt(position) != 0) position = grown->NextPosition(position);
-    grown->StoreWord(hash, position, location);
-  }
-  return Status();
-}
-
 Status Writer::MakeRoom(uint64_t bytes, uint64_t keys) {
   const ChangeIndex& index = generation_->newest().index();
   const LogSegment& segment = *generation_->newest().segments().back();
@@ -393,7 +368,14 @@ Status Writer::MakeRoom(uint64_t bytes, uint64_t keys) {
       index_is_full ? ChangeIndex::CapacityFor(2 * (keys_ + keys)) : index.capacity();
   BASALT_ASSIGN_OR_RETURN(const auto grown, NewIndex(file, capacity, &files));
   if (index_is_full) {
-    BASALT_RETURN_IF_ERROR(StoreWordsInto(grown.get()));
+    // A word does not have its key's whole hash, so that each change is read.
+    BASALT_RETURN_IF_ERROR(
+        generation_->newest().WalkNewest([&grown](Location location, const Change& change) {
+          const uint64_t hash = base::Hash(change.record.key());
+          uint64_t position = grown->FirstPosition(hash);
+          while (grown->WordAt(position) != 0) position = grown->NextPosition(position);
+          grown->StoreWord(hash, position, location);
+        }));
   } else {
     grown->CopyWords(index);
   }

@@ -80,8 +80,6 @@ class Writer {
   Result<Planned> Plan(const Operation& operation, uint64_t hash);
   Result<bool> HasValueBelow(uint64_t hash, std::string_view key) const;
   Status MakeRoom(uint64_t bytes, uint64_t keys);
-  /// Fills a larger index, of which nobody knows yet, from that of the newest changes.
-  Status StoreWordsInto(ChangeIndex* grown) const;
   Status SyncLog();
 
   Result<std::shared_ptr<ChangeIndex>> NewIndex(uint64_t file, uint64_t capacity, NewFiles* files);
