@@ -12,7 +12,7 @@ constexpr uint64_t kNone = ~uint64_t{0};
 // Of a longer record the processor fetches the rest by itself, once it is read.
 constexpr size_t kFetchedBytesMax = 1024;
 
-// Prefetching has no wrong addresses: they are numbers here, and may lie anywhere.
+// Into the first cache. Prefetching has no wrong addresses: they are numbers, and may lie anywhere.
 [[gnu::always_inline]] inline void FetchLine(uintptr_t at) noexcept {
   __builtin_prefetch(reinterpret_cast<const char*>(at));
 }
