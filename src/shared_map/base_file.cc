@@ -144,6 +144,7 @@ BaseFile::BaseFile(std::string path, std::unique_ptr<io::Mapping> mapping, const
                .function_bytes = header.function.bytes,
                .data_bytes = header.data.bytes,
                .fixed = header.layout == BaseLayout::kFixed},
+      unverified_blocks_(header.block_checksums.bytes / 8),
       verified_(
           std::make_unique<std::atomic<uint64_t>[]>(header.block_checksums.bytes / 8 / 64 + 1)),
       block_checksums_(reinterpret_cast<const uint64_t*>(mapping->bytes().data() +
@@ -176,7 +177,9 @@ bool BaseFile::VerifyBlock(uint64_t block) const noexcept {
   if (block_checksums_[block] != base::Checksum(header_.file_id, offset, BlockAt(block))) {
     return false;
   }
-  verified_[block / 64].fetch_or(uint64_t{1} << (block % 64), std::memory_order_relaxed);
+  const uint64_t bit = uint64_t{1} << (block % 64);
+  const uint64_t before = verified_[block / 64].fetch_or(bit, std::memory_order_relaxed);
+  if ((before & bit) == 0) unverified_blocks_.fetch_sub(1, std::memory_order_relaxed);
   return true;
 }
 

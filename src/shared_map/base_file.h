@@ -31,7 +31,8 @@ struct BaseFigures {
 ///
 /// A lookup: the function's seed byte, of which there are some 2 bits a key, so that they are
 /// cached; variable layout: a word of the starts, a cache miss; the record, a cache miss, and those
-/// of what more lines it has. The bits that say which blocks are verified are 32 bytes for 16 MiB.
+/// of what more lines it has. The bits that say which blocks are verified are 32 bytes for 16 MiB;
+/// nobody looks at them once all blocks are.
 ///
 /// In the variable layout a record is asked for where it probably begins, before its start has
 /// come: that is guessed between the starts of every 256th record, of which there is a copy in
@@ -170,6 +171,7 @@ class BaseFile {
   // Variable layout: every 256th of the starts, and one behind the last.
   std::unique_ptr<uint32_t[]> start_samples_;
   BaseFigures figures_;
+  mutable std::atomic<uint64_t> unverified_blocks_;          // How many bits are not set below.
   const std::unique_ptr<std::atomic<uint64_t>[]> verified_;  // A bit a block.
 
   const uint64_t* block_checksums_;
@@ -207,20 +209,22 @@ class BaseFile {
   if (begin > figures_.data_bytes - kRecordHeaderBytes) [[unlikely]]
     return Found::kCorrupt;
   const uint64_t block = begin >> kBlockLog2;
-  if (!IsVerified(block) && !VerifyBlocks(block, block)) [[unlikely]]
+  const bool all_verified = unverified_blocks_.load(std::memory_order_relaxed) == 0;
+  if (!all_verified && !IsVerified(block) && !VerifyBlocks(block, block)) [[unlikely]]
     return Found::kCorrupt;
   const char* const at = data_ + begin;
   const auto header = base::Load<uint64_t>(at);
-  if (header >> 48 != kBaseRecordKind) [[unlikely]]  // and no flags
-    return Found::kCorrupt;
-  if (static_cast<uint16_t>(header >> 32) != key.size()) return Found::kAbsent;
+  // At once: the key's size, the kind, and that there are no flags.
+  if (header >> 32 != (uint64_t{kBaseRecordKind} << 16) + key.size()) [[unlikely]]
+    return header >> 48 == kBaseRecordKind ? Found::kAbsent : Found::kCorrupt;
   const auto value_bytes = static_cast<uint32_t>(header);
   const uint64_t end = begin + kRecordHeaderBytes + key.size() + value_bytes;
   if (end > figures_.data_bytes) [[unlikely]]
     return Found::kCorrupt;
-  const uint64_t last_block = (end - 1) >> kBlockLog2;
-  if (last_block != block) [[unlikely]] {
-    if (!VerifyBlocks(block + 1, last_block)) return Found::kCorrupt;
+  if (!all_verified) {
+    const uint64_t last_block = (end - 1) >> kBlockLog2;
+    if (last_block != block && !VerifyBlocks(block + 1, last_block)) [[unlikely]]
+      return Found::kCorrupt;
   }
   const char* const key_at = at + kRecordHeaderBytes;
   if (!base::SameBytes({key_at, key.size()}, key)) return Found::kAbsent;

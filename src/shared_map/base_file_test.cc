@@ -399,6 +399,24 @@ TEST_P(BaseFileOf, VerifyAllFindsADamagedByteOfABlockThatHasBeenRead) {
   ASSERT_TRUE(fs->RemoveFile(path).ok());
 }
 
+TEST_P(BaseFileOf, ADamagedBlockIsSeenHoweverOftenTheOtherHasBeenVerified) {
+  const TestRecords records = TestRecords::Numbered(600, 100, true);
+  ASSERT_TRUE(Write(records));
+  std::string file = Contents(fs_.get());
+  const BaseHeader header = HeaderOf(file);
+  ASSERT_EQ((header.data.bytes - 1) / kBlockBytes, 1u);
+  const uint64_t damaged = header.data.offset + kBlockBytes + 1000;
+  for (uint64_t at = damaged; at < damaged + 500; ++at) file[at] = static_cast<char>(file[at] ^ 1);
+  Replace(fs_.get(), file);
+  const auto base = BaseFile::Open(fs_.get(), kPath).value();
+  for (int round = 0; round < 4; ++round) {
+    EXPECT_EQ(base->VerifyAll({}).code(), StatusCode::kCorruption);
+    uint64_t corrupt = 0;
+    CheckAnswers(*base, records, &corrupt);
+    EXPECT_GE(corrupt, 1u);
+  }
+}
+
 TEST_P(BaseFileOf, VerifyAllStopsOnRequest) {
   const auto base = WriteAndOpen(TestRecords::Numbered(20'000, 1000, false));
   uint64_t calls = 0;

@@ -131,21 +131,23 @@ void ReaderState::GetMany(std::span<const std::string_view> keys,
   const Generation& from = *generation;
   constexpr size_t kRing = std::bit_ceil(3 * kGroup);
   std::array<Underway, kRing> ring;  // NOLINT(cppcoreguidelines-pro-type-member-init)
-  const auto at = [&](size_t i)
-                      __attribute__((always_inline)) -> Underway& { return ring[i % kRing]; };
   const auto end_of = [&](size_t first) { return std::min(first + kGroup, keys.size()); };
   for (size_t first = 0; first < keys.size() + 2 * kGroup; first += kGroup) {
     // Before the first key they are, without a sign, behind the last one.
     const size_t fetched = first - kGroup;
     const size_t answered = first - 2 * kGroup;
-    for (size_t i = first; i < end_of(first); ++i) SetOut<kChanges>(from, keys[i], &at(i));
-    for (size_t i = first; i < end_of(first); ++i) Locate<kChanges>(from, keys[i], &at(i));
-    for (size_t i = fetched; i < end_of(fetched); ++i) Fetch<kChanges>(from, &at(i));
-    for (size_t i = answered; i < end_of(answered); ++i) {
+    Underway* at = &ring[first % kRing];
+    for (size_t i = first; i < end_of(first); ++i) SetOut<kChanges>(from, keys[i], at++);
+    at = &ring[first % kRing];
+    for (size_t i = first; i < end_of(first); ++i) Locate<kChanges>(from, keys[i], at++);
+    at = &ring[fetched % kRing];
+    for (size_t i = fetched; i < end_of(fetched); ++i) Fetch<kChanges>(from, at++);
+    at = &ring[answered % kRing];
+    for (size_t i = answered; i < end_of(answered); ++i, ++at) {
       std::string_view value;
-      const Found found = kChanges && at(i).candidate.is_there
-                              ? AnswerOfChanges(from, at(i), keys[i], limit, &value)
-                              : AnswerOfBase(at(i), keys[i], &value);
+      const Found found = kChanges && at->candidate.is_there
+                              ? AnswerOfChanges(from, *at, keys[i], limit, &value)
+                              : AnswerOfBase(*at, keys[i], &value);
       Answer(found, keys[i], value, &results[i]);
     }
   }
