@@ -144,9 +144,8 @@ BaseFile::BaseFile(std::string path, std::unique_ptr<io::Mapping> mapping, const
                .function_bytes = header.function.bytes,
                .data_bytes = header.data.bytes,
                .fixed = header.layout == BaseLayout::kFixed},
+      verified_(header.block_checksums.bytes / 8),
       unverified_blocks_(header.block_checksums.bytes / 8),
-      verified_(
-          std::make_unique<std::atomic<uint64_t>[]>(header.block_checksums.bytes / 8 / 64 + 1)),
       block_checksums_(reinterpret_cast<const uint64_t*>(mapping->bytes().data() +
                                                          header.block_checksums.offset)),
       header_(header),
@@ -177,15 +176,13 @@ bool BaseFile::VerifyBlock(uint64_t block) const noexcept {
   if (block_checksums_[block] != base::Checksum(header_.file_id, offset, BlockAt(block))) {
     return false;
   }
-  const uint64_t bit = uint64_t{1} << (block % 64);
-  const uint64_t before = verified_[block / 64].fetch_or(bit, std::memory_order_relaxed);
-  if ((before & bit) == 0) unverified_blocks_.fetch_sub(1, std::memory_order_relaxed);
+  if (verified_.Set(block)) unverified_blocks_.fetch_sub(1, std::memory_order_relaxed);
   return true;
 }
 
 bool BaseFile::VerifyBlocks(uint64_t first, uint64_t last) const noexcept {
   for (uint64_t block = first; block <= last; ++block) {
-    if (!IsVerified(block) && !VerifyBlock(block)) return false;
+    if (!verified_.Has(block) && !VerifyBlock(block)) return false;
   }
   return true;
 }
@@ -200,7 +197,7 @@ Status BaseFile::RecordError(uint64_t slot, std::string_view why) const {
 
 Status BaseFile::VerifyRange(uint64_t begin, uint64_t end) const {
   for (uint64_t block = begin / kBlockBytes; block <= (end - 1) / kBlockBytes; ++block) {
-    if (IsVerified(block) || VerifyBlock(block)) continue;
+    if (verified_.Has(block) || VerifyBlock(block)) continue;
     return Corrupt("block of records", header_.data.offset + block * kBlockBytes, kWrongChecksum);
   }
   return Status();

@@ -13,6 +13,7 @@
 #include "io/file_system.h"
 #include "shared_map/base_format.h"
 #include "shared_map/record.h"
+#include "shared_map/verified_bits.h"
 
 namespace basalt::shared_map {
 
@@ -41,8 +42,7 @@ struct BaseFigures {
 ///
 /// Nothing that the file says is used before it is checked. Header, function, block checksums and
 /// starts are verified by Open, which reads them; a block of data by who first reads a record in
-/// it, then marked in a bit map (relaxed: the bytes do not change, and two threads that verify one
-/// block come to the same). A place or size that leads out of the data is corruption, also when all
+/// it, then marked. A place or size that leads out of the data is corruption, also when all
 /// checksums are right.
 class BaseFile {
  public:
@@ -143,10 +143,6 @@ class BaseFile {
   uint64_t NextBegin(uint64_t slot) const noexcept {
     return slot + 1 < figures_.records ? Begin(slot + 1) : figures_.data_bytes;
   }
-  bool IsVerified(uint64_t block) const noexcept {
-    const uint64_t word = verified_[block / 64].load(std::memory_order_relaxed);
-    return (word >> (block % 64) & 1) != 0;
-  }
   std::string_view BlockAt(uint64_t block) const noexcept;
   /// Computes the checksum of a block, and marks the block when it is right.
   bool VerifyBlock(uint64_t block) const noexcept;
@@ -171,8 +167,8 @@ class BaseFile {
   // Variable layout: every 256th of the starts, and one behind the last.
   std::unique_ptr<uint32_t[]> start_samples_;
   BaseFigures figures_;
-  mutable std::atomic<uint64_t> unverified_blocks_;          // How many bits are not set below.
-  const std::unique_ptr<std::atomic<uint64_t>[]> verified_;  // A bit a block.
+  const VerifiedBits verified_;  // Of blocks.
+  mutable std::atomic<uint64_t> unverified_blocks_;
 
   const uint64_t* block_checksums_;
   const BaseHeader header_;
@@ -210,7 +206,7 @@ class BaseFile {
     return Found::kCorrupt;
   const uint64_t block = begin >> kBlockLog2;
   const bool all_verified = unverified_blocks_.load(std::memory_order_relaxed) == 0;
-  if (!all_verified && !IsVerified(block) && !VerifyBlocks(block, block)) [[unlikely]]
+  if (!all_verified && !verified_.Has(block) && !VerifyBlocks(block, block)) [[unlikely]]
     return Found::kCorrupt;
   const char* const at = data_ + begin;
   const auto header = base::Load<uint64_t>(at);

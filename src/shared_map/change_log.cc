@@ -1,6 +1,7 @@
 #include "shared_map/change_log.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -69,7 +70,7 @@ Status LogSegment::Create(io::FileSystem* fs, const std::string& path, Location 
 }
 
 Result<std::shared_ptr<const LogSegment>> LogSegment::Open(io::FileSystem* fs, std::string path,
-                                                           const SegmentEntry& entry) {
+                                                           const SegmentEntry& entry) try {
   BASALT_ASSIGN_OR_RETURN(const auto file, fs->Open(path, io::OpenMode::kRead));
   std::shared_ptr<LogSegment> segment(new LogSegment);
   BASALT_ASSIGN_OR_RETURN(segment->mapping_, file->Map(entry.capacity_bytes));
@@ -93,21 +94,17 @@ Result<std::shared_ptr<const LogSegment>> LogSegment::Open(io::FileSystem* fs, s
                       " of the format, features " + std::to_string(features) +
                       ", by a newer Basalt; use that");
   }
-  segment->verified_.reset(
-      static_cast<uint64_t*>(std::calloc(capacity / kLogUnit / 64 + 1, sizeof(uint64_t))));
-  if (segment->verified_ == nullptr) {
-    return Status(StatusCode::kResourceExhausted, path + ": out of memory");
-  }
+  segment->verified_ = VerifiedBits(capacity / kLogUnit);
   segment->path_ = std::move(path);
   return std::shared_ptr<const LogSegment>(std::move(segment));
+} catch (const std::bad_alloc&) {
+  return Status(StatusCode::kResourceExhausted, "opening a log of a map: out of memory");
 }
 
 bool LogSegment::Verify(Location location) const noexcept {
   Change change;
   if (!At(location, &change)) return false;
-  const uint64_t unit = location - first_;
-  std::atomic_ref(verified_[unit / 64])
-      .fetch_or(uint64_t{1} << (unit % 64), std::memory_order_relaxed);
+  static_cast<void>(verified_.Set(location - first_));
   return true;
 }
 

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +10,7 @@
 #include "io/file_system.h"
 #include "shared_map/generation_list.h"
 #include "shared_map/record.h"
+#include "shared_map/verified_bits.h"
 
 // A file log-NNNNNN: a segment of the log of changes. Its space is allocated when it is made, it
 // never shrinks, and a byte that a reader may look at is never written again.
@@ -92,7 +91,7 @@ class LogSegment {
   bool At(Location location, Change* change) const noexcept;
   /// The record of that change, for lookups: verified by who first reads it.
   [[gnu::always_inline]] bool RecordAt(Location location, RecordRef* record) const noexcept {
-    if (!IsVerified(location) && !Verify(location)) [[unlikely]]
+    if (!verified_.Has(location - first_) && !Verify(location)) [[unlikely]]
       return false;
     const uint64_t begin = OffsetOf(location) + kChangeHeaderBytes;
     *record = RecordRef(bytes_.data() + begin);
@@ -103,20 +102,11 @@ class LogSegment {
     constexpr size_t kLines = 5;
     const char* const at = AddressOf(location);
     for (size_t line = 0; line < kLines; ++line) __builtin_prefetch(at + 64 * line, 0, 2);
-    __builtin_prefetch(&verified_[(location - first_) / 64], 0, 2);
+    verified_.Prefetch(location - first_);
   }
 
  private:
-  struct Free {
-    void operator()(uint64_t* words) const noexcept { std::free(words); }
-  };
-
   LogSegment() = default;
-  bool IsVerified(Location location) const noexcept {
-    const uint64_t unit = location - first_;
-    const uint64_t word = std::atomic_ref(verified_[unit / 64]).load(std::memory_order_relaxed);
-    return (word >> (unit % 64) & 1) != 0;
-  }
   /// Marks the change when it is what was written.
   [[gnu::noinline]] bool Verify(Location location) const noexcept;
 
@@ -125,9 +115,8 @@ class LogSegment {
   std::string_view bytes_;
   uint64_t file_id_ = 0;
   Location first_ = 0;
-  /// A bit for each 8 bytes at which a verified change begins: a false location finds none. Zeros
-  /// that nobody touches take no memory.
-  std::unique_ptr<uint64_t[], Free> verified_;
+  /// Of all places at which a change may begin: a false location finds none.
+  VerifiedBits verified_;
 };
 
 /// Where a walk over a segment came to.
