@@ -39,6 +39,9 @@
 //               else after a day, or when the tree drags too many range deletes along.
 //   expired     nothing in it that expires is still live, and that is most: pushed down, or
 //               rewritten in the last level.
+//   scans       level 0, as a whole: once iterators have spent as much on merging its tables as it
+//               costs to compact it. So both together cost at most twice what the better of them
+//               would, whatever comes next, and while many write it is size that makes level 0 due.
 //   age         not rewritten for a month: pushed down, so that what was deleted above reaches
 //               what it hides some day even if nothing else is written.
 //
@@ -451,6 +454,7 @@ bool IsDueAbove(const Planning& planning, const TableFile& table, CompactionReas
       return IsExpired(table, planning.limits.now_ms);
     case CompactionReason::kAge:
       return IsOlder(table, kAgeMs, planning.limits.now_ms);
+    case CompactionReason::kScans:
     case CompactionReason::kSize:
     case CompactionReason::kManual:
       break;
@@ -470,6 +474,7 @@ bool IsDueAtLast(const Planning& planning, const TableFile& table, CompactionRea
     case CompactionReason::kExpired:
       return DropsExpired(planning, table);
     case CompactionReason::kAge:
+    case CompactionReason::kScans:
     case CompactionReason::kSize:
     case CompactionReason::kManual:
       break;
@@ -491,6 +496,13 @@ std::optional<CompactionJob> PickDueLevel0(const Planning& planning, CompactionR
   if (reason == CompactionReason::kAge) {
     if (!IsOlder(*tables.back(), kAgeMs, planning.limits.now_ms)) return {};
     return MergeLevel0(planning, reason);
+  }
+  if (reason == CompactionReason::kScans) {
+    const uint64_t cost = tables.back()->scan_cost();
+    if (cost < BytesOf(tables)) return {};
+    std::optional<CompactionJob> job = MergeLevel0(planning, reason);
+    if (job && job->input_bytes() > cost) return {};
+    return job;
   }
   uint64_t dead = 0;  // in tables that are mostly that
   for (const auto& table : tables) {
@@ -587,8 +599,8 @@ std::optional<CompactionJob> PickCompaction(const Version& version, const Compac
   for (const auto& tree : version.trees()) trees.emplace_back(*tree, limits, running);
   Waiting waiting(trees.size(), false);
   if (std::optional<CompactionJob> job = PickBySize(trees, &waiting)) return job;
-  for (const CompactionReason reason :
-       {CompactionReason::kTombstones, CompactionReason::kExpired, CompactionReason::kAge}) {
+  for (const CompactionReason reason : {CompactionReason::kTombstones, CompactionReason::kExpired,
+                                        CompactionReason::kScans, CompactionReason::kAge}) {
     for (size_t i = 0; i < trees.size(); ++i) {
       if (waiting[i]) continue;
       if (std::optional<CompactionJob> job = PickDue(trees[i], reason)) return job;

@@ -29,6 +29,7 @@ enum class CompactionReason : uint8_t {
   kSize,        ///< A level has more than it aims at.
   kTombstones,  ///< A table is mostly deletes, or lies under range deletes.
   kExpired,     ///< All or most of a table has expired.
+  kScans,       ///< To compact level 0 costs no more than scans over its tables have.
   kAge,         ///< Not rewritten for a month.
   kManual,      ///< CompactRange.
 };

@@ -210,6 +210,24 @@ TEST(CompactionPlan, ASmallTableIsMergedRatherThanMovedOutOfLevel0) {
   EXPECT_EQ(job->inputs[0].size(), 4U);
 }
 
+TEST(CompactionPlan, Level0IsMergedOnceScansOverItHaveCostAsMuch) {
+  Tree tree;
+  tree.levels[0] = Tables({{"a", "m"}, {"b", "n"}});
+  tree.levels[kLast] = Tables({{"c", "d"}, {"x", "z"}});
+  TableFile& oldest = *tree.levels[0].back();
+  oldest.AddScanCost(299);
+  EXPECT_FALSE(Pick(tree, Limits()));
+  oldest.AddScanCost(1);
+  const auto job = Pick(tree, Limits());
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->reason, CompactionReason::kScans);
+  EXPECT_EQ(Pointers(job->inputs[0]), Pointers(tree.levels[0]));
+  EXPECT_EQ(Pointers(job->inputs[kLast]), Pointers({tree.levels[kLast][0]}));
+  EXPECT_EQ(job->input_bytes(), 300U);
+  tree.levels[kLast][0]->busy = true;
+  EXPECT_FALSE(Pick(tree, Limits()));
+}
+
 TEST(CompactionPlan, AJobInstallsPiecesUnlessMergesLieAboveWhatItReplaces) {
   CompactionJob job;
   job.output_level = 3;
@@ -983,8 +1001,9 @@ Tree RandomTree(base::Random* random, uint32_t keyspace) {
     const uint64_t last = std::min(kKeys, first + random->Below(random->OneIn(3) ? kKeys : 30));
     tree.levels[0].push_back(RandomTable(random, first, last, 1000 - i * 10));
   }
+  const bool is_young = random->OneIn(8);
   for (size_t level = 1; level < Tree::kLevels; ++level) {
-    if (random->OneIn(3)) continue;
+    if (is_young || random->OneIn(3)) continue;
     std::set<uint64_t> ends;
     for (uint64_t i = 0, count = random->Below(level * 12); i < count; ++i) {
       ends.insert(random->Below(kKeys));
@@ -1001,11 +1020,12 @@ Tree RandomTree(base::Random* random, uint32_t keyspace) {
     ranges.push_back({random->Below(1500), Key(first), Key(first + random->Below(60))});
   }
   tree.range_deletes = RangeDeletes(std::move(ranges));
+  if (!tree.levels[0].empty()) tree.levels[0].back()->AddScanCost(random->Below(100'000));
   return tree;
 }
 
 TEST(CompactionPlan, JobsOfRandomTreesAreClosedAndDisjoint) {
-  size_t jobs_of_reason[5] = {};
+  size_t jobs_of_reason[6] = {};
   size_t together = 0;
   for (uint64_t seed = 1; seed <= 4000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -1309,6 +1329,8 @@ TEST(CompactionPlan, RandomHistoriesKeepTheirContentsAndComeToRest) {
       database.limits.now_ms += random.OneIn(10) ? random.Below(kDayMs) : 10;
       // A snapshot may hold the boundary back for a while.
       if (random.OneIn(3)) database.limits.oldest_needed = database.sequence();
+      const TableFiles& level0 = database.tree().levels[0];
+      if (!level0.empty() && random.OneIn(4)) level0.back()->AddScanCost(random.Below(5000));
       for (uint64_t i = 0, steps = random.Below(12); i < steps; ++i) database.Step(jobs);
       ASSERT_NO_FATAL_FAILURE(database.CheckContents());
     }

@@ -34,7 +34,7 @@ struct Wanted {
 };
 
 /// `ranges` (null: none) must outlive what is returned.
-Result<std::unique_ptr<base::RecordIterator>> NewSource(const ReadState& state,
+Result<std::unique_ptr<base::RecordIterator>> NewSource(Core* core, const ReadState& state,
                                                         const Wanted& wanted,
                                                         const base::RangeCover* ranges) {
   const bool fill_cache = wanted.options.fill_cache;
@@ -47,12 +47,14 @@ Result<std::unique_ptr<base::RecordIterator>> NewSource(const ReadState& state,
   for (const auto& sealed : state.sealed) add(*sealed);
   const Tree* const tree = state.version->tree(wanted.keyspace);
   if (tree == nullptr) return base::NewMergingIterator(std::move(children));
+  const size_t above = children.size();
   for (const std::shared_ptr<TableFile>& file : tree->levels[0]) {
     if (!wanted.Touches(*file)) continue;
     BASALT_ASSIGN_OR_RETURN(const table::Table* table, file->Open());
     children.push_back(base::WithoutHiddenStretches(table->NewIterator(fill_cache), ranges,
                                                     file->properties().largest_sequence));
   }
+  const size_t level0_end = children.size();
   for (size_t level = 1; level < Tree::kLevels; ++level) {
     std::vector<std::shared_ptr<const table::Table>> sorted;
     base::SequenceNumber newest = 0;
@@ -66,6 +68,9 @@ Result<std::unique_ptr<base::RecordIterator>> NewSource(const ReadState& state,
     children.push_back(base::WithoutHiddenStretches(
         table::NewConcatenatingIterator(std::move(sorted), fill_cache), ranges, newest));
   }
+  // Compacted, level 0 would be a part of the next one that there is, or be the only one.
+  const size_t saved = level0_end - above;
+  if (saved != 0) core->CountScan(*tree, saved - (children.size() == level0_end ? 1 : 0));
   return base::NewMergingIterator(std::move(children));
 }
 
@@ -117,7 +122,7 @@ std::unique_ptr<Iterator> NewDBIterator(const std::shared_ptr<Core>& core,
   }
   const Wanted wanted{static_cast<uint32_t>(options.keyspace), at, options};
   auto ranges = RangesOf(state, wanted);
-  auto source = NewSource(*state, wanted, ranges.get());
+  auto source = NewSource(core.get(), *state, wanted, ranges.get());
   if (!source) return base::NewErrorIterator(source.error());
   return base::NewVisibleIterator({.keeps_alive = std::move(state),
                                    .check_usable = [core] { return core->CheckUsable(); },

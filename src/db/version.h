@@ -59,6 +59,14 @@ class TableFile {
   /// When it was written: wall milliseconds since 1970.
   uint64_t created_ms() const noexcept { return place_.created_ms; }
 
+  /// What iterators have spent on the tables of level 0, told to the oldest of these: in bytes that
+  /// a compaction reads in that time. Some may be lost.
+  void AddScanCost(uint64_t bytes) noexcept {
+    scan_cost_.store(scan_cost() + bytes, std::memory_order_relaxed);
+  }
+  void ForgetScanCost() noexcept { scan_cost_.store(0, std::memory_order_relaxed); }
+  uint64_t scan_cost() const noexcept { return scan_cost_.load(std::memory_order_relaxed); }
+
   /// A compaction reads it, or has written it and goes on. Changed by whoever plans compactions,
   /// under a lock of theirs.
   std::atomic<bool> busy{false};
@@ -79,6 +87,7 @@ class TableFile {
   mutable std::shared_ptr<table::Table> table_;
   mutable CacheReservation reservation_;  // what the table's metadata take of the cache's bytes
   mutable std::atomic<const table::Table*> opened_{nullptr};
+  alignas(64) std::atomic<uint64_t> scan_cost_{0};  // Apart from what all readers read.
 };
 
 using TableFiles = std::vector<std::shared_ptr<TableFile>>;
