@@ -167,7 +167,7 @@ class BaseFile {
   // Variable layout: every 256th of the starts, and one behind the last.
   std::unique_ptr<uint32_t[]> start_samples_;
   BaseFigures figures_;
-  const VerifiedBits verified_;  // Of blocks.
+  mutable VerifiedBits verified_;  // Of blocks.
   mutable std::atomic<uint64_t> unverified_blocks_;
 
   const uint64_t* block_checksums_;

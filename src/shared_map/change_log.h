@@ -116,7 +116,7 @@ class LogSegment {
   uint64_t file_id_ = 0;
   Location first_ = 0;
   /// Of all places at which a change may begin: a false location finds none.
-  VerifiedBits verified_;
+  mutable VerifiedBits verified_;
 };
 
 /// Where a walk over a segment came to.

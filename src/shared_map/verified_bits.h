@@ -24,7 +24,7 @@ class VerifiedBits {
     return (WordOf(part).load(std::memory_order_relaxed) & BitOf(part)) != 0;
   }
   /// False: it was set before.
-  bool Set(uint64_t part) const noexcept {
+  bool Set(uint64_t part) noexcept {
     return (WordOf(part).fetch_or(BitOf(part), std::memory_order_relaxed) & BitOf(part)) == 0;
   }
   /// What Has reads.
