@@ -140,8 +140,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// wait.
   void FlushDeletes();
   base::SequenceNumber visible() const noexcept { return queue_->visible(); }
-  /// An iterator merges more than it would without a tree's level 0, by so many. When all such have
-  /// cost as much as to compact that level would, this is scheduled. Does not wait.
+  /// An iterator merges `saved` sources more than it would if the tree's level 0 were compacted.
+  /// When all of them have cost as much as that would, it is scheduled. Does not wait.
   void CountScan(const Tree& tree, size_t saved);
 
   // keyspace_changes.cc
