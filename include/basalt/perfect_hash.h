@@ -46,6 +46,10 @@ struct Level {
     return MulHigh(mixed, slice_begins) +
            (dense ? DenseOffset(mixed, seed, drop) : ShiftOffset(mixed, seed));
   }
+  /// In the middle of all that Slot can give.
+  uint64_t Middle(uint64_t mixed) const noexcept {
+    return MulHigh(mixed, slice_begins) + (uint64_t{1} << 31 >> drop);
+  }
 
   static uint32_t ShiftOffset(uint64_t mixed, uint32_t seed) noexcept {
     const uint32_t start = static_cast<uint32_t>(mixed) >> (32 - kSliceLog2);
@@ -132,6 +136,9 @@ class PerfectHash {
   uint64_t Index(std::string_view key) const noexcept { return Index(HashKey(key)); }
   /// The same for a key that is a 64-bit hash, or was turned into one by HashKey.
   uint64_t Index(uint64_t hash) const noexcept { return Index(PlaceOf(hash)); }
+  /// A number below size(), at most 512 away from that of each key for which Index needs one read
+  /// of memory. Needs none: what is stored around it can be asked for before Index knows more.
+  uint64_t Near(uint64_t hash) const noexcept { return top_.Middle(phash::Mix(hash)); }
   /// Asks for the memory that Index reads, some keys before it is called.
   [[gnu::always_inline]] void Prefetch(uint64_t hash) const noexcept {
     static_cast<void>(Ask(hash));

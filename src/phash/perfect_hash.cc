@@ -155,7 +155,7 @@ PerfectHash::PerfectHash(const phash::Header& header, std::shared_ptr<const Rest
            .buckets = 0,
            .slice_begins = 0,
            .keys = 0,
-           .drop = 0,
+           .drop = 32,
            .dense = false},
       size_(header.keys),
       hash_seed_(header.hash_seed),

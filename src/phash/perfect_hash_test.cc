@@ -254,6 +254,30 @@ TEST(PerfectHash, NoKeysHaveNoBitsAndTheNumberZero) {
   EXPECT_EQ(function.Index("anything"), 0u);
 }
 
+TEST(PerfectHash, NearIsAtMostHalfASliceAwayFromWhatTheFirstLevelPlaces) {
+  for (const PerfectHashSeeds seeds : kBothKinds) {
+    for (const uint64_t count : {1, 32, 33, 100, 2'000, 10'000, 100'000, 1'000'000}) {
+      const std::vector<uint64_t> hashes = RandomHashes(count, 11);
+      const PerfectHash function = BuildFrom(hashes, {.seeds = seeds});
+      const auto levels = function.levels();
+      const uint64_t half = levels[0].slice / 2;
+      uint64_t far = 0;
+      for (const uint64_t hash : hashes) {
+        const uint64_t near = function.Near(hash);
+        ASSERT_LT(near, count);
+        const uint64_t index = function.Index(hash);
+        far += std::max(near, index) - std::min(near, index) > half;
+      }
+      const uint64_t not_placed = levels.size() == 1 ? 0 : levels[1].keys;
+      // The fewest keys lie in a table, which has no slices.
+      EXPECT_LE(far, half == 0 ? count : not_placed) << count;
+      if (count == 1'000'000) {
+        EXPECT_LE(far, count * 3 / 100);
+      }
+    }
+  }
+}
+
 TEST(PerfectHash, SeedsAreShiftUnlessAskedForOtherwise) {
   const std::vector<uint64_t> hashes = RandomHashes(100'000, 8);
   EXPECT_EQ(BuildFrom(hashes).seeds(), PerfectHashSeeds::kShift);

@@ -614,6 +614,26 @@ TEST(BaseFile, RecordsOfAnySizeAreGuessedToLieAmongTheirNeighbours) {
   }
 }
 
+TEST_P(BaseFileOf, WhatIsToldFromTheHashAloneLiesNearTheRecord) {
+  constexpr uint64_t kCount = 20'000;
+  const TestRecords records = TestRecords::Numbered(kCount, 90, /*equal=*/false);
+  const auto base = WriteAndOpen(records);
+  const auto places = PlacesIn(*base);
+  // Half a slice of the function, and as many records as lie between two samples of the starts.
+  const uint64_t bytes_away = (512 + 256) * base->figures().data_bytes / kCount;
+  uint64_t near = 0;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const std::string_view key = records[i].key();
+    const uint64_t hash = base::Hash(key);
+    const uint64_t place = base->PlaceNear(hash);
+    ASSERT_LT(place, base->figures().data_bytes);
+    const uint64_t begin = places[base->Slot(hash, key)].begin;
+    near += std::max(place, begin) - std::min(place, begin) <= bytes_away;
+    base->PrefetchNear(hash);
+  }
+  EXPECT_GE(near, kCount * 9 / 10);
+}
+
 TEST(BaseFile, TheDerivedLayoutIsFixedWhereThatCostsAtMostATenthMore) {
   const auto fs = io::NewMemoryFileSystem();
   const auto is_fixed = [&](const TestRecords& records) {

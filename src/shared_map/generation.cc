@@ -9,6 +9,8 @@
 namespace basalt::shared_map {
 namespace {
 
+constexpr uint64_t kSeedsCached = uint64_t{2} << 20;
+
 /// Null for those without records.
 std::vector<const BaseFile*> Pointers(const std::vector<std::shared_ptr<const BaseFile>>& bases) {
   std::vector<const BaseFile*> pointers;
@@ -18,6 +20,12 @@ std::vector<const BaseFile*> Pointers(const std::vector<std::shared_ptr<const Ba
     pointers.push_back(has_records ? base.get() : nullptr);
   }
   return pointers;
+}
+
+uint64_t FunctionBytes(const std::vector<std::shared_ptr<const BaseFile>>& bases) noexcept {
+  uint64_t bytes = 0;
+  for (const auto& base : bases) bytes += base != nullptr ? base->figures().function_bytes : 0;
+  return bytes;
 }
 
 /// What `files` has under `number`, opened by `open` if it has nothing.
@@ -43,6 +51,7 @@ Generation::Generation(ListFile listed, std::vector<std::shared_ptr<const BaseFi
       shard_shift_(63 - list_.shard_bits),
       bases_(std::move(bases)),
       base_pointers_(Pointers(bases_)),
+      waits_for_seeds_(FunctionBytes(bases_) > kSeedsCached),
       change_sets_(std::move(change_sets)),
       newest_index_(&newest().index()),
       folding_index_(change_sets_.size() > 1 ? &change_sets_[1].index() : nullptr) {}
@@ -62,10 +71,7 @@ Found Generation::FindChanged(uint64_t hash, std::string_view key, uint64_t limi
   RecordRef record;
   const Found found = FindInChanges(hash, key, limit, &record);
   if (found == Found::kCorrupt) return found;
-  if (found == Found::kAbsent) {
-    const BaseFile* const base = BaseOf(hash);
-    return base == nullptr ? Found::kAbsent : base->Find(key, hash, value);
-  }
+  if (found == Found::kAbsent) return FindInBase(hash, key, value);
   if (!record.is_put()) return Found::kAbsent;
   *value = record.value();
   return Found::kPresent;

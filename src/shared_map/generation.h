@@ -43,8 +43,7 @@ class Generation {
   [[gnu::always_inline]] Found Find(uint64_t hash, std::string_view key, uint64_t limit,
                                     std::string_view* value) const noexcept {
     if (MayBeChanged(hash).any()) return FindChanged(hash, key, limit, value);
-    const BaseFile* const base = BaseOf(hash);
-    return base == nullptr ? Found::kAbsent : base->Find(key, hash, value);
+    return FindInBase(hash, key, value);
   }
   /// Whether a change decides about the key. kAbsent: the base does.
   Found FindInChanges(uint64_t hash, std::string_view key, uint64_t limit,
@@ -97,12 +96,21 @@ class Generation {
   }
   Found FindChanged(uint64_t hash, std::string_view key, uint64_t limit,
                     std::string_view* value) const noexcept;
+  [[gnu::always_inline]] Found FindInBase(uint64_t hash, std::string_view key,
+                                          std::string_view* value) const noexcept {
+    const BaseFile* const base = BaseOf(hash);
+    if (base == nullptr) return Found::kAbsent;
+    if (waits_for_seeds_) base->PrefetchNear(hash);
+    return base->Find(key, hash, value);
+  }
 
   const GenerationList list_;
   const std::unique_ptr<io::File> list_file_;  // Marked as in use.
   const uint32_t shard_shift_;
   const std::vector<std::shared_ptr<const BaseFile>> bases_;
   const std::vector<const BaseFile*> base_pointers_;
+  // The functions' seeds are more than a second-level cache holds, beside what else is read.
+  const bool waits_for_seeds_;
   const std::vector<ChangeSet> change_sets_;
   const ChangeIndex* const newest_index_;
   const ChangeIndex* const folding_index_;  // Null: no fold is under way.
