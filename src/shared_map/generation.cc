@@ -9,6 +9,9 @@
 namespace basalt::shared_map {
 namespace {
 
+/// Bytes of functions up to which lookups hardly wait for a seed: of some 7.6 million keys.
+/// Measured with 1 MiB of second-level cache, where half as many would gain less than absent keys
+/// lose.
 constexpr uint64_t kSeedsCached = uint64_t{2} << 20;
 
 /// Null for those without records.

@@ -109,7 +109,7 @@ class Generation {
   const uint32_t shard_shift_;
   const std::vector<std::shared_ptr<const BaseFile>> bases_;
   const std::vector<const BaseFile*> base_pointers_;
-  // The functions' seeds are more than a second-level cache holds, beside what else is read.
+  // The functions are so large that a lookup waits for its seed.
   const bool waits_for_seeds_;
   const std::vector<ChangeSet> change_sets_;
   const ChangeIndex* const newest_index_;
