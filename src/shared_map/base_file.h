@@ -73,8 +73,8 @@ class BaseFile {
                                        std::string_view key) const noexcept {
     return function_.hash_seed() == 0 ? function_.Index(asked) : function_.Index(key);
   }
-  /// Where in the data records lie that stand around the key's, most often: told from the hash
-  /// alone.
+  /// A place in the data near the record of the key, for nearly all keys: told from the hash alone.
+  /// (Anywhere, if the function hashes keys by a seed of its own.)
   [[gnu::always_inline]] uint64_t PlaceNear(uint64_t hash) const noexcept {
     const uint64_t slot = function_.Near(hash);
     return stride_ != 0 ? slot * stride_ : 8 * uint64_t{start_samples_[slot / kSampleEvery]};
