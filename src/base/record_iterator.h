@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -8,6 +10,16 @@
 #include "base/internal_key.h"
 
 namespace basalt::base {
+
+/// A put without expiry, of another key than the record before it.
+struct PlainPut {
+  const char* bytes;  ///< Key and value.
+  uint32_t key_size;
+  uint32_t value_size;
+
+  std::string_view key() const noexcept { return {bytes, key_size}; }
+  std::string_view value() const noexcept { return {bytes + key_size, value_size}; }
+};
 
 /// Walks versions in internal order: what memtables, tables and their mergers give, below the
 /// public Iterator. Unpositioned until a seek; one thread at a time; keeps what it reads from
@@ -42,6 +54,14 @@ class RecordIterator {
   }
   virtual void Next() = 0;
   virtual void Prev() = 0;
+  /// Going forward, while Valid(): moves on by `passed` of the plain puts that it gave last, and
+  /// gives those up to sequence `at` that come next, as far as it knows without a search: a walk
+  /// takes many of them for one call. They stay where they are until the next move.
+  virtual std::span<const PlainPut> PlainAhead(size_t passed, SequenceNumber at) noexcept {
+    static_cast<void>(passed);
+    static_cast<void>(at);
+    return {};
+  }
   /// To a later record, past more versions of the present key than one, if more follow: as many as
   /// one seek can pass.
   virtual void SkipVersions() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,10 +11,11 @@
 #include "base/coding.h"
 #include "base/merge_operator.h"
 
-// Forward, the source stands at the present record, and key_ and value_ look into it; where that is
-// a merge, the source has passed what it builds on, and both are copies. Backward, the source meets
-// a key's versions oldest first, so that it has to pass all of them to know the newest: it stands
-// before the present key, whose record is copied, unless records stay where they are anyway.
+// Forward, the source stands at the present record, or some plain puts before it, which it has
+// given at once; key_ and value_ look into the record. Where that is a merge, the source has passed
+// what it builds on, and both are copies. Backward, the source meets a key's versions oldest first,
+// so that it has to pass all of them to know the newest: it stands before the present key, whose
+// record is copied, unless records stay where they are anyway.
 
 namespace basalt::base {
 namespace {
@@ -81,6 +83,7 @@ class VisibleIterator final : public Iterator {
   }
 
   void Next() override {
+    if (ahead_ != ahead_end_) return ShowAhead();
     if (steps_plainly_) return NextPlainly();
     NextOfAny(/*has_stepped=*/false);
   }
@@ -97,6 +100,7 @@ class VisibleIterator final : public Iterator {
  private:
   template <class Step>
   void Move(Step step) {
+    LeaveAhead();
     steps_plainly_ = false;
     if (view_.check_usable) {
       status_ = view_.check_usable();
@@ -127,7 +131,33 @@ class VisibleIterator final : public Iterator {
   /// A seek costs about as much as so many steps to records that no cache holds.
   static constexpr uint64_t kManyVersions = 16;
 
+  /// The next of the plain puts that the source has given.
+  [[gnu::always_inline]] void ShowAhead() {
+    const PlainPut& put = *ahead_++;
+    key_ = put.key();
+    value_ = put.value();
+  }
+  /// Gives how many of them have been shown, which the source is still to pass.
+  size_t LeaveAhead() {
+    const auto shown = static_cast<size_t>(ahead_ - ahead_begin_);
+    if (shown != 0) found_key_ = key_;
+    ahead_begin_ = ahead_ = ahead_end_ = nullptr;
+    return shown;
+  }
+  /// Lets the source pass what has been shown, and give what comes next below the upper bound.
+  void LookAhead() {
+    const std::span<const PlainPut> ahead = source()->PlainAhead(LeaveAhead(), view_.at);
+    if (ahead.empty()) return;
+    ahead_begin_ = ahead_ = ahead.data();
+    ahead_end_ = ahead_ + ahead.size();
+    if (!upper_ || ahead.back().key() < *upper_) return;
+    ahead_end_ = std::partition_point(ahead_, ahead_end_,
+                                      [&](const PlainPut& put) { return put.key() < *upper_; });
+  }
+
   [[gnu::noinline]] void NextPlainly() {
+    LookAhead();
+    if (ahead_ != ahead_end_) return ShowAhead();
     if (!StepPlainly()) [[unlikely]]
       NextOfAny(/*has_stepped=*/true);
   }
@@ -352,7 +382,12 @@ class VisibleIterator final : public Iterator {
   const View view_;
   const bool keys_only_;
   const bool may_step_plainly_;  ///< Nothing is to be asked about the store, ranges or a value.
-  bool steps_plainly_ = false;   ///< Forward, the source at the present record; and may.
+  bool steps_plainly_ = false;   ///< Forward, not at a merge; and may.
+  // What the source has given at once: those before ahead_ have been shown, the last of them at
+  // present, though the source still stands before all of them.
+  const PlainPut* ahead_begin_ = nullptr;
+  const PlainPut* ahead_ = nullptr;
+  const PlainPut* ahead_end_ = nullptr;
   std::optional<std::string> lower_;
   std::optional<std::string> upper_;
   bool backward_ = false;

@@ -17,6 +17,17 @@ constexpr size_t kFetchedBytesMax = 1024;
   __builtin_prefetch(reinterpret_cast<const char*>(at));
 }
 
+// Neighbours in order most often differ in the last bytes of their keys. Those of a shorter key
+// are read with the end of its record's header, and moved out of it.
+uint64_t LastBytes(std::string_view key) noexcept {
+  constexpr size_t kBytes = sizeof(uint64_t);
+  static_assert(kBytes <= Record::kHeaderBytes);
+  const auto last = base::Load<uint64_t>(key.data() + key.size() - kBytes);
+  if (key.size() >= kBytes) [[likely]]
+    return last;
+  return key.empty() ? 0 : last >> 8 * (kBytes - key.size());
+}
+
 // The lines of [begin, end) of a record: as many steps for each, and one more for the line that its
 // last byte may lie in, since nobody can guess where in a line it begins.
 // Inlined by force: g++ takes a function that only prefetches for one without effects, and leaves
@@ -175,7 +186,8 @@ void GenerationIterator::Start() noexcept {
   filled_ = 0;
   window_ = kWindowFirst;
   GuessBytes();
-  Fill<direction>();
+  Fill<direction>(window_);
+  refill_at_ = std::min(window_ / 2, filled_);
 }
 
 // Of what Start has fetched.
@@ -201,13 +213,12 @@ void GenerationIterator::Turn() noexcept {
   Start<direction>();
 }
 
-// Up to the window's width.
+// Up to this number.
 template <GenerationIterator::Direction direction>
-void GenerationIterator::Fill() noexcept {
+void GenerationIterator::Fill(size_t full) noexcept {
   constexpr ptrdiff_t kStep = direction == Direction::kForward ? 1 : -1;
   constexpr ptrdiff_t kEntryBytes = sizeof(SortEntry);
   const size_t likely_bytes = likely_bytes_;
-  const size_t full = shown_ + window_;
   size_t filled = filled_;
   while (has_more_ && filled < full) {
     Cursor cursor = *nearest_;
@@ -231,18 +242,20 @@ void GenerationIterator::Fill() noexcept {
   // What FetchSoon finds behind the last one.
   for (size_t i = 0; !has_more_ && i != kSoon; ++i) records_[PlaceOf(filled + i)] = nullptr;
   filled_ = filled;
-  refill_at_ = has_more_ ? shown_ + kRefill : filled;
 }
 
-// False: there is nothing left to show.
+// Before the entry refill_at_ is shown. False: there is none.
 template <GenerationIterator::Direction direction>
 bool GenerationIterator::Refill() noexcept {
+  const size_t next = refill_at_;
+  const size_t waiting_since = filled_;
   if (has_more_) {
-    if (filled_ > kWindowFirst) window_ = std::min(window_ + kRefill, kWindowMax);
+    if (filled_ > kWindowFirst) window_ = std::min(window_ * 2, kWindowMax);
     GuessBytes();
-    Fill<direction>();
+    Fill<direction>(next + window_);
   }
-  return shown_ != filled_;
+  refill_at_ = has_more_ ? std::min(next + window_ / 2, waiting_since) : filled_;
+  return next != filled_;
 }
 
 // From the second cache into the first: the lines in which a record begins and ends that is shown
@@ -265,14 +278,48 @@ template <GenerationIterator::Direction direction>
     const base::Tag tag = record.tag.load(std::memory_order_relaxed);
     if (base::TagSequence(tag) > visible_) continue;
     FetchSoon();
-    typical_ = &record;
-    key_ = record.key();
-    value_ = record.value();
-    tag_ = tag;
-    time_ms_ = record.time_ms();
+    Show(record, tag);
     valid_ = true;
     return;
   }
+}
+
+[[gnu::always_inline]] inline void GenerationIterator::Show(const Record& record,
+                                                            base::Tag tag) noexcept {
+  typical_ = &record;
+  key_ = record.key();
+  value_ = record.value();
+  tag_ = tag;
+  time_ms_ = record.time_ms();
+}
+
+std::span<const base::PlainPut> GenerationIterator::PlainAhead(size_t passed,
+                                                               base::SequenceNumber at) noexcept {
+  if (direction_ != Direction::kForward) return {};
+  if (passed != 0) {
+    shown_ += passed;
+    const Record& record = *records_[PlaceOf(shown_)];
+    Show(record, record.tag.load(std::memory_order_relaxed));
+  }
+  const size_t next = shown_ + 1;
+  if (next == refill_at_) Refill<Direction::kForward>();
+  const size_t end = std::min(refill_at_, next + std::size(plain_));
+  const base::Tag newest = base::SeekTag(std::min(visible_, at));
+  base::PlainPut* out = plain_;
+  size_t key_size = key_.size();
+  uint64_t last_bytes = LastBytes(key_);
+  for (size_t i = next; i < end; ++i) {
+    const Record& record = *records_[PlaceOf(i)];
+    const base::Tag tag = record.tag.load(std::memory_order_relaxed);
+    if (tag > newest || base::TagKind(tag) != RecordKind::kPut || record.time_ms() != 0) break;
+    const std::string_view key = record.key();
+    const uint64_t its_last_bytes = LastBytes(key);
+    if (key.size() == key_size && its_last_bytes == last_bytes) break;
+    key_size = key.size();
+    last_bytes = its_last_bytes;
+    *out++ = {key.data(), record.key_size, record.value_size};
+  }
+  return {plain_, out};
 }
 
 void GenerationIterator::GuessBytes() noexcept {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,17 +27,20 @@ using base::SequenceNumber;
 /// Finished records with given keys, of one keyspace.
 class Versions {
  public:
-  SortEntry Add(std::string_view key, SequenceNumber sequence) {
-    const size_t bytes = RecordSource{.key = key, .value = {}}.ByteSize();
+  SortEntry Add(std::string_view key, SequenceNumber sequence, RecordKind kind = RecordKind::kPut,
+                uint64_t time_ms = 0) {
+    const size_t bytes = RecordSource{.key = key, .value = {}, .time_ms = time_ms}.ByteSize();
     memory_.push_back(std::make_unique<uint64_t[]>(bytes / sizeof(uint64_t) + 1));
+    const uint8_t flags = time_ms != 0 ? Record::kFlagTime : 0;
     auto* const record =
-        new (memory_.back().get()) Record{.tag = base::MakeTag(sequence, RecordKind::kPut),
+        new (memory_.back().get()) Record{.tag = base::MakeTag(sequence, kind),
                                           .previous = 0,
                                           .value_size = 0,
                                           .key_size = static_cast<uint16_t>(key.size()),
-                                          .kind = static_cast<uint8_t>(RecordKind::kPut),
-                                          .flags = 0};
-    if (!key.empty()) std::memcpy(record->body(), key.data(), key.size());
+                                          .kind = static_cast<uint8_t>(kind),
+                                          .flags = flags};
+    if (time_ms != 0) std::memcpy(record->body(), &time_ms, sizeof time_ms);
+    if (!key.empty()) std::memcpy(record->body() + record->key_offset(), key.data(), key.size());
     records_.push_back(record);
     return {record, base::KeyPrefix(key)};
   }
@@ -433,6 +437,7 @@ class Walk {
     const size_t count = random_.Below(1u << random_.Below(12));
     const size_t runs_max = random_.Between(1, 20);
     const bool few_keys = random_.OneIn(3);
+    const uint64_t others = random_.OneIn(2) ? 100 : 5;
     const std::string edge(8, '\xFF');
     const SequenceNumber visible = random_.OneIn(3) ? count / 2 : count;
     std::vector<std::vector<SortEntry>> parts(runs_max + 1);
@@ -441,7 +446,9 @@ class Walk {
       if (random_.OneIn(20)) key.insert(0, edge);
       // What the iterator gets as its own is all visible.
       const size_t part = i < visible ? random_.Below(parts.size()) : random_.Below(runs_max);
-      parts[part].push_back(versions_.Add(key, i + 1));
+      parts[part].push_back(
+          versions_.Add(key, i + 1, random_.OneIn(others) ? RecordKind::kDelete : RecordKind::kPut,
+                        random_.OneIn(others) ? 1 : 0));
     }
     SortedRun own = SortedRun::Sort(std::move(parts.back()), Sorter::kComparison);
     parts.pop_back();
@@ -482,6 +489,20 @@ class Walk {
     }
   }
 
+  // Forward by what the iterator gives at once, as far as that goes, and by steps between.
+  void RunAhead(int steps) {
+    if (!iterator_->Valid()) Jump();
+    for (; steps > 0 && iterator_->Valid() && !testing::Test::HasFatalFailure(); --steps) {
+      if (random_.OneIn(4)) {
+        forward_ = !random_.OneIn(3);
+        Step();
+      } else {
+        PassPlain();
+      }
+      Check();
+    }
+  }
+
   void WalkThrough() {
     size_t seen = 0;
     at_ = 0;
@@ -500,6 +521,30 @@ class Walk {
     } else {
       iterator_->Prev();
       --at_;
+    }
+  }
+
+  void PassPlain() {
+    const SequenceNumber at =
+        random_.OneIn(3) ? random_.Below(versions_.size() + 1) : base::kMaxSequence;
+    for (size_t passed = 0;;) {
+      const std::span<const base::PlainPut> ahead = iterator_->PlainAhead(passed, at);
+      at_ += static_cast<ptrdiff_t>(passed);
+      for (size_t i = 0; i < ahead.size(); ++i) {
+        const size_t place = static_cast<size_t>(at_) + 1 + i;
+        ASSERT_LT(place, expected_.size());
+        const Record& record = *expected_[place];
+        ASSERT_EQ(ahead[i].key(), record.key());
+        ASSERT_EQ(ahead[i].value().data(), record.value().data());
+        ASSERT_EQ(ahead[i].value().size(), record.value().size());
+        ASSERT_EQ(record.kind, static_cast<uint8_t>(RecordKind::kPut));
+        ASSERT_EQ(record.time_ms(), 0u);
+        ASSERT_LE(base::TagSequence(record.tag), at);
+        ASSERT_NE(record.key(), expected_[place - 1]->key());
+      }
+      if (passed != 0) Check();
+      passed = random_.Below(ahead.size() + 1);
+      if (passed == 0) return;
     }
   }
 
@@ -559,7 +604,42 @@ TEST(GenerationIterator, ManyRunsReadLikeOneInBothDirectionsWithTurnsAndSeeks) {
     walk.WalkThrough();
     walk.Run(600);
     walk.RunInStretches(20);
+    walk.RunAhead(600);
     if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(GenerationIterator, NearlyAllOfAWalkOverPlainPutsIsGivenManyAtOnce) {
+  constexpr size_t kRecords = 10'000;
+  for (const size_t key_bytes : {size_t{2}, size_t{5}, size_t{8}, size_t{30}}) {
+    base::Random random(key_bytes);
+    Versions versions;
+    auto runs = std::make_shared<RunList>();
+    for (size_t i = 0; i < kRecords;) {
+      std::vector<SortEntry> part;
+      for (size_t size = random.Below(2'000) + 1; size > 0 && i < kRecords; --size, ++i) {
+        std::string key(key_bytes, 'k');
+        key[key_bytes - 1] = static_cast<char>(i);
+        key[key_bytes - 2] = static_cast<char>(i >> 8);
+        part.push_back(versions.Add(key));
+      }
+      runs->push_back(
+          std::make_shared<const SortedRun>(SortedRun::Sort(std::move(part), Sorter::kComparison)));
+    }
+    GenerationIterator iterator(nullptr, runs, {}, base::kMaxSequence);
+    size_t moves = 0;
+    size_t given = 0;
+    for (iterator.SeekToFirst(); iterator.Valid(); iterator.Next()) {
+      ++moves;
+      for (size_t passed = 0;;) {
+        passed = iterator.PlainAhead(passed, base::kMaxSequence).size();
+        if (passed == 0) break;
+        given += passed;
+        ++moves;
+      }
+    }
+    EXPECT_EQ(given, kRecords - 1) << "of keys of " << key_bytes << " bytes";
+    EXPECT_LT(moves, kRecords / 25) << "of keys of " << key_bytes << " bytes";
   }
 }
 

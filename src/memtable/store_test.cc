@@ -462,6 +462,56 @@ TEST_P(MemTableScan, KeysOnlyLeavesValuesEmpty) {
 
 INSTANTIATE_TEST_SUITE_P(Stages, MemTableScan, testing::Range<size_t>(0, Stages().size()));
 
+// So many that an iterator gets what it shows in many portions.
+TEST(MemTable, AWalkOverManyKeepsToItsMomentItsBoundsAndItsPlace) {
+  constexpr size_t kKeys = 500;
+  const auto table = NewTable(Still());
+  const auto key = [](size_t i) { return std::to_string(10'000 + i); };
+  for (size_t i = 0; i < kKeys; ++i) ASSERT_TRUE(IsOk(table->Put(key(i), Numbered("v", i))));
+  const Snapshot before = SnapshotOf(*table);
+  Contents now;
+  Contents then;
+  for (size_t i = 0; i < kKeys; ++i) {
+    then.emplace_back(key(i), Numbered("v", i));
+    if (i % 90 == 60) {
+      ASSERT_TRUE(IsOk(table->Delete(key(i))));
+      continue;
+    }
+    now.push_back(then.back());
+    if (i % 70 != 50) continue;
+    now.back().second = "new";
+    ASSERT_TRUE(IsOk(table->Put(key(i), "new")));
+  }
+  EXPECT_EQ(Scan(*table), now);
+  EXPECT_EQ(Scan(*table, {.snapshot = &before}), then);
+
+  for (size_t size = 0; size <= now.size(); ++size) {
+    const std::string upper = size == now.size() ? "2" : now[size].first;
+    const auto it = table->NewIterator({.upper = upper});
+    ASSERT_EQ(ReadForwards(it.get()),
+              Contents(now.begin(), now.begin() + static_cast<ptrdiff_t>(size)));
+    it->Next();
+    ASSERT_FALSE(it->Valid());
+  }
+  const auto it = table->NewIterator();
+  for (size_t turn = 1; turn < now.size(); ++turn) {
+    it->SeekToFirst();
+    for (size_t i = 0; i < turn; ++i) it->Next();
+    const auto expect_at = [&](size_t i) {
+      ASSERT_TRUE(it->Valid());
+      ASSERT_EQ(it->key(), now[i].first);
+      ASSERT_EQ(it->value(), now[i].second);
+    };
+    ASSERT_NO_FATAL_FAILURE(expect_at(turn));
+    it->Prev();
+    ASSERT_NO_FATAL_FAILURE(expect_at(turn - 1));
+    it->Next();
+    ASSERT_NO_FATAL_FAILURE(expect_at(turn));
+    it->Seek(it->key());
+    ASSERT_NO_FATAL_FAILURE(expect_at(turn));
+  }
+}
+
 TEST(MemTable, APrefixSelectsExactlyItsKeys) {
   using std::string_literals::operator""s;
   const auto table = NewTable();
