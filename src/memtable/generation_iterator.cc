@@ -203,13 +203,11 @@ void GenerationIterator::ShowFirst() noexcept {
   }
 }
 
-// Moves the cut back to the present entry, which then lies before it in the new direction.
+// Cuts anew, so that the present entry has just been passed in the new direction.
 template <GenerationIterator::Direction direction>
 void GenerationIterator::Turn() noexcept {
-  while (filled_ != shown_) {
-    Cursor& cursor = cursors_[cursor_numbers_[PlaceOf(--filled_)]];
-    cursor.cut += direction == Direction::kForward ? 1 : -1;
-  }
+  FindNear(key_);
+  Cut(key_, tag_, direction == Direction::kForward);
   Start<direction>();
 }
 
@@ -222,13 +220,11 @@ void GenerationIterator::Fill(size_t full) noexcept {
   size_t filled = filled_;
   while (has_more_ && filled < full) {
     Cursor cursor = *nearest_;
-    const auto number = static_cast<uint16_t>(nearest_ - cursors_.data());
     const uint64_t rival = rival_;
     do {
       const Record* const record = cursor.Nearest<direction>().record;
       Fetch(record, 0, likely_bytes);
       records_[PlaceOf(filled)] = record;
-      cursor_numbers_[PlaceOf(filled)] = number;
       ++filled;
       cursor.cut += kStep;
       // Of many runs the processor does not see by itself that each is read in order.
@@ -311,8 +307,9 @@ std::span<const base::PlainPut> GenerationIterator::PlainAhead(size_t passed,
   for (size_t i = next; i < end; ++i) {
     const Record& record = *records_[PlaceOf(i)];
     const base::Tag tag = record.tag.load(std::memory_order_relaxed);
-    if (tag > newest || base::TagKind(tag) != RecordKind::kPut || record.time_ms() != 0) break;
-    const std::string_view key = record.key();
+    if (tag > newest || base::TagKind(tag) != RecordKind::kPut) break;
+    if ((record.flags & Record::kFlagTime) != 0) break;
+    const std::string_view key(record.body() + record.time_offset(), record.key_size);
     const uint64_t its_last_bytes = LastBytes(key);
     if (key.size() == key_size && its_last_bytes == last_bytes) break;
     key_size = key.size();

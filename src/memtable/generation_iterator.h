@@ -19,7 +19,7 @@
 //
 // So records are fetched in exactly the order in which they are shown, whatever runs they come
 // from, and which run is next is decided, perhaps wrongly guessed, where nothing waits for memory.
-// A change of direction moves the cut back over the window, to the present entry.
+// A change of direction seeks the present entry.
 //
 // Each run's cursor keeps, as a number that is compared without visiting a record, the prefix of
 // its nearest entry in the direction of travel: behind the cut when going forwards (the prefix),
@@ -136,7 +136,6 @@ class GenerationIterator final : public base::RecordIterator {
   size_t likely_bytes_ = 0;          // of a record, as of that one
   const Record* records_[kWaitingMax];
   base::PlainPut plain_[kWindowMax / 2];
-  uint16_t cursor_numbers_[kWaitingMax];  // from whose runs they come
 };
 
 }  // namespace basalt::memtable
