@@ -187,7 +187,7 @@ void GenerationIterator::Start() noexcept {
   window_ = kWindowFirst;
   GuessBytes();
   Fill<direction>(window_);
-  refill_at_ = std::min(window_ / 2, filled_);
+  refill_at_ = filled_;
 }
 
 // Of what Start has fetched.
@@ -236,7 +236,7 @@ void GenerationIterator::Fill(size_t full) noexcept {
     has_more_ = cursor.near < rival || Choose<direction>();
   }
   // What FetchSoon finds behind the last one.
-  for (size_t i = 0; !has_more_ && i != kSoon; ++i) records_[PlaceOf(filled + i)] = nullptr;
+  for (size_t i = 0; i != kSoon; ++i) records_[PlaceOf(filled + i)] = nullptr;
   filled_ = filled;
 }
 
@@ -244,13 +244,12 @@ void GenerationIterator::Fill(size_t full) noexcept {
 template <GenerationIterator::Direction direction>
 bool GenerationIterator::Refill() noexcept {
   const size_t next = refill_at_;
-  const size_t waiting_since = filled_;
   if (has_more_) {
-    if (filled_ > kWindowFirst) window_ = std::min(window_ * 2, kWindowMax);
+    window_ = std::min(window_ * 2, kWindowMax);
     GuessBytes();
     Fill<direction>(next + window_);
   }
-  refill_at_ = has_more_ ? std::min(next + window_ / 2, waiting_since) : filled_;
+  refill_at_ = has_more_ ? next + window_ / 2 : filled_;
   return next != filled_;
 }
 

@@ -28,16 +28,17 @@
 // without a look at the others. Where a run is at most half as large as the one before it, most
 // steps do.
 //
-// The window begins small, since most walks end soon, and widens as it is refilled, each time half
-// of it has been shown. How many lines of a record are fetched when it comes into the window is
+// The window begins small, since most walks end soon, and is made twice as wide at a refill: first
+// when all of it has been shown, so that a short scan fetches little that it does not show, then
+// each time half has. How many lines of a record are fetched when it comes into the window is
 // guessed from the size of the one that was shown last, at first from one of the newest run. They
 // go to the processor's second cache, which can have several times as many lines on their way as
 // the first: that is what bounds a walk over records in order of arrival. From there the first one
 // gets the lines of a record's ends some records before a step shows it. The runs' entries are
 // fetched ahead, too.
 //
-// A walk forward takes what has waited in the window since the last refill at once, as far as it is
-// plain puts: a step is then a look into an array, and the records' headers are read in one loop.
+// A walk forward takes what the window shows until the next refill at once, as far as it is plain
+// puts: a step is then a look into an array, and the records' headers are read in one loop.
 //
 // Cost, on a Zen 4: some 6 ns a step forward over plain puts, 11 over others, more where there are
 // many large runs; and 5 to 15 for the lines of a record that is in no cache.
@@ -88,7 +89,7 @@ class GenerationIterator final : public base::RecordIterator {
   static constexpr size_t kWaitingMax = 128;
   static constexpr size_t kSoon = 3;              // so many records ahead of the one shown
   static constexpr ptrdiff_t kEntriesAhead = 32;  // of a run, of the one at its cut
-  static_assert(kSoon <= kWindowFirst / 2 && kWindowMax + 1 + kSoon <= kWaitingMax);
+  static_assert(kWindowMax + 1 + kSoon <= kWaitingMax);
 
   void AddCursor(const SortedRun& run);
   void FindNear(std::string_view key) noexcept;
