@@ -56,7 +56,8 @@ class RecordIterator {
   virtual void Prev() = 0;
   /// Going forward, while Valid(): moves on by `passed` of the plain puts that it gave last, and
   /// gives those up to sequence `at` that come next, as far as it knows without a search: a walk
-  /// takes many of them for one call. They stay where they are until the next move.
+  /// takes many of them for one call. The span lasts until the next call or move; what it points to
+  /// as long as keys and values do.
   virtual std::span<const PlainPut> PlainAhead(size_t passed, SequenceNumber at) noexcept {
     static_cast<void>(passed);
     static_cast<void>(at);

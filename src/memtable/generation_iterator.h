@@ -86,10 +86,11 @@ class GenerationIterator final : public base::RecordIterator {
   };
   static constexpr size_t kWindowFirst = 12;
   static constexpr size_t kWindowMax = 64;
-  static constexpr size_t kWaitingMax = 128;
+  static constexpr size_t kWaitingMax = 128;      // the room that they have, a power of two
   static constexpr size_t kSoon = 3;              // so many records ahead of the one shown
   static constexpr ptrdiff_t kEntriesAhead = 32;  // of a run, of the one at its cut
-  static_assert(kWindowMax + 1 + kSoon <= kWaitingMax);
+  // The one shown still waits when PlainAhead fills the window behind it.
+  static_assert(1 + kWindowMax + kSoon <= kWaitingMax);
 
   void AddCursor(const SortedRun& run);
   void FindNear(std::string_view key) noexcept;
