@@ -31,7 +31,7 @@ std::optional<std::string> PrefixEnd(std::string_view prefix) {
 
 class VisibleIterator final : public Iterator {
  public:
-  VisibleIterator(View view, const ScanOptions& options)
+  VisibleIterator(View&& view, const ScanOptions& options)
       : view_(std::move(view)),
         keys_only_(options.keys_only),
         may_step_plainly_(view_.records_stay && view_.check_usable == nullptr &&
@@ -423,7 +423,7 @@ Status CheckBounds(const ScanOptions& options) {
                 "ScanOptions: prefix excludes lower and upper; set one or the other");
 }
 
-std::unique_ptr<Iterator> NewVisibleIterator(View view, const ScanOptions& options) {
+std::unique_ptr<Iterator> NewVisibleIterator(View&& view, const ScanOptions& options) {
   return std::make_unique<VisibleIterator>(std::move(view), options);
 }
 

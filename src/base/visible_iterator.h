@@ -35,7 +35,7 @@ struct View {
 Status CheckBounds(const ScanOptions& options);
 
 /// `options`: bounds that CheckBounds accepts, and keys_only.
-std::unique_ptr<Iterator> NewVisibleIterator(View view, const ScanOptions& options);
+std::unique_ptr<Iterator> NewVisibleIterator(View&& view, const ScanOptions& options);
 
 /// Never Valid; `status` is what went wrong.
 std::unique_ptr<Iterator> NewErrorIterator(Status status);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <new>
 #include <utility>
 
 namespace basalt::memtable {
@@ -48,13 +49,21 @@ GenerationIterator::GenerationIterator(std::shared_ptr<const void> table,
                                        std::shared_ptr<const RunList> runs, SortedRun own,
                                        base::SequenceNumber visible)
     : table_(std::move(table)), runs_(std::move(runs)), own_(std::move(own)), visible_(visible) {
-  cursors_.reserve((runs_ != nullptr ? runs_->size() : 0) + 1);
+  WaitIn(&few_waiting_);
+  const size_t run_count = (runs_ != nullptr ? runs_->size() : 0) + 1;
+  if (run_count > kFewRuns) many_cursors_ = std::make_unique_for_overwrite<Cursor[]>(run_count);
+  Cursor* const first = many_cursors_ != nullptr ? many_cursors_.get() : few_cursors_;
+  Cursor* end = first;
+  const auto add = [&end](const SortedRun& run) {
+    if (run.size() != 0) Begin(end++, run);
+  };
   if (runs_ != nullptr) {
-    for (const auto& run : *runs_) AddCursor(*run);
+    for (const auto& run : *runs_) add(*run);
   }
-  AddCursor(own_);
-  if (cursors_.empty()) return;
+  add(own_);
+  if (end == first) return;
 
+  cursors_ = {first, end};
   RunView all = *cursors_.front().run;  // shares what all runs share, once the loop is through
   for (const Cursor& cursor : cursors_) all.shared = SharedByRuns(all, *cursor.run);
   for (Cursor& cursor : cursors_) cursor.shift = PrefixShift(*cursor.run, all.shared);
@@ -62,13 +71,12 @@ GenerationIterator::GenerationIterator(std::shared_ptr<const void> table,
   __builtin_prefetch(typical_);
 }
 
-void GenerationIterator::AddCursor(const SortedRun& run) {
-  if (run.size() == 0) return;
-  Cursor& cursor = cursors_.emplace_back();
-  cursor.run = &run;
-  cursor.begin = run.view().entries.data();
-  cursor.end = cursor.begin + run.size();
-  cursor.cut = cursor.begin;
+void GenerationIterator::Begin(Cursor* cursor, const SortedRun& run) noexcept {
+  const std::span<const SortEntry> entries = run.view().entries;
+  cursor->run = &run;
+  cursor->begin = entries.data();
+  cursor->end = entries.data() + entries.size();
+  cursor->cut = cursor->begin;
 }
 
 void GenerationIterator::SeekToFirst() {
@@ -199,7 +207,7 @@ void GenerationIterator::ShowFirst() noexcept {
   GuessBytes();
   if (likely_bytes_ <= fetched_bytes) return;
   for (size_t i = shown_; i != filled_; ++i) {
-    Fetch(records_[PlaceOf(i)], fetched_bytes, likely_bytes_);
+    Fetch(RecordAt(i), fetched_bytes, likely_bytes_);
   }
 }
 
@@ -224,7 +232,7 @@ void GenerationIterator::Fill(size_t full) noexcept {
     do {
       const Record* const record = cursor.Nearest<direction>().record;
       Fetch(record, 0, likely_bytes);
-      records_[PlaceOf(filled)] = record;
+      RecordAt(filled) = record;
       ++filled;
       cursor.cut += kStep;
       // Of many runs the processor does not see by itself that each is read in order.
@@ -236,27 +244,39 @@ void GenerationIterator::Fill(size_t full) noexcept {
     has_more_ = cursor.near < rival || Choose<direction>();
   }
   // What FetchSoon finds behind the last one.
-  for (size_t i = 0; i != kSoon; ++i) records_[PlaceOf(filled + i)] = nullptr;
+  for (size_t i = 0; i != kSoon; ++i) RecordAt(filled + i) = nullptr;
   filled_ = filled;
+}
+
+// Before a refill. False: there is no memory for it, and the window stays the first one.
+bool GenerationIterator::WaitForMany() noexcept {
+  if (many_waiting_ != nullptr) return true;
+  many_waiting_.reset(new (std::nothrow) ManyWaiting);
+  if (many_waiting_ == nullptr) return false;
+  WaitIn(many_waiting_.get());
+  return true;
 }
 
 // Before the entry refill_at_ is shown. False: there is none.
 template <GenerationIterator::Direction direction>
 bool GenerationIterator::Refill() noexcept {
   const size_t next = refill_at_;
-  if (has_more_) {
-    window_ = std::min(window_ * 2, kWindowMax);
-    GuessBytes();
-    Fill<direction>(next + window_);
+  if (!has_more_) {
+    refill_at_ = filled_;
+    return next != filled_;
   }
-  refill_at_ = has_more_ ? next + window_ / 2 : filled_;
-  return next != filled_;
+  const bool grows = WaitForMany();
+  if (grows) window_ = std::min(window_ * 2, kWindowMax);
+  GuessBytes();
+  Fill<direction>(next + window_);
+  refill_at_ = grows && has_more_ ? next + window_ / 2 : filled_;
+  return true;
 }
 
 // From the second cache into the first: the lines in which a record begins and ends that is shown
 // soon.
 [[gnu::always_inline]] inline void GenerationIterator::FetchSoon() const noexcept {
-  const auto at = reinterpret_cast<uintptr_t>(records_[PlaceOf(shown_ + kSoon)]);
+  const auto at = reinterpret_cast<uintptr_t>(RecordAt(shown_ + kSoon));
   FetchLine(at);
   FetchLine(at + likely_bytes_ - 1);
 }
@@ -269,7 +289,7 @@ template <GenerationIterator::Direction direction>
       valid_ = false;
       return;
     }
-    const Record& record = *records_[PlaceOf(shown_)];
+    const Record& record = *RecordAt(shown_);
     const base::Tag tag = record.tag.load(std::memory_order_relaxed);
     if (base::TagSequence(tag) > visible_) continue;
     FetchSoon();
@@ -293,18 +313,18 @@ std::span<const base::PlainPut> GenerationIterator::PlainAhead(size_t passed,
   if (direction_ != Direction::kForward) return {};
   if (passed != 0) {
     shown_ += passed;
-    const Record& record = *records_[PlaceOf(shown_)];
+    const Record& record = *RecordAt(shown_);
     Show(record, record.tag.load(std::memory_order_relaxed));
   }
   const size_t next = shown_ + 1;
   if (next == refill_at_) Refill<Direction::kForward>();
-  const size_t end = std::min(refill_at_, next + std::size(plain_));
+  const size_t end = std::min(refill_at_, next + kPlainMax);
   const base::Tag newest = base::SeekTag(std::min(visible_, at));
   base::PlainPut* out = plain_;
   size_t key_size = key_.size();
   uint64_t last_bytes = LastBytes(key_);
   for (size_t i = next; i < end; ++i) {
-    const Record& record = *records_[PlaceOf(i)];
+    const Record& record = *RecordAt(i);
     const base::Tag tag = record.tag.load(std::memory_order_relaxed);
     if (tag > newest || base::TagKind(tag) != RecordKind::kPut) break;
     if ((record.flags & Record::kFlagTime) != 0) break;

@@ -1,10 +1,11 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
-#include <vector>
 
 #include "base/internal_key.h"
 #include "base/record_iterator.h"
@@ -37,6 +38,9 @@
 // gets the lines of a record's ends some records before a step shows it. The runs' entries are
 // fetched ahead, too.
 //
+// The room of a wide window comes with the first refill, and cursors of many runs lie apart. So
+// what a short scan needs is one small block, which the allocator has at hand.
+//
 // A walk forward takes what the window shows until the next refill at once, as far as it is plain
 // puts: a step is then a look into an array, and the records' headers are read in one loop.
 //
@@ -67,12 +71,12 @@ class GenerationIterator final : public base::RecordIterator {
   enum class Direction : uint8_t { kForward, kBackward };
 
   struct Cursor {
+    const SortedRun* run;
     const SortEntry* begin;
     const SortEntry* end;
     const SortEntry* cut;  // the first entry behind the cut
-    uint64_t near = 0;     // ~0 also when there is none
+    uint64_t near;         // ~0 also when there is none
     PrefixShift shift;
-    const SortedRun* run = nullptr;
 
     template <Direction direction>
     bool AtEnd() const noexcept {
@@ -84,15 +88,24 @@ class GenerationIterator final : public base::RecordIterator {
       return direction == Direction::kForward ? cut[0] : cut[-1];
     }
   };
+  static constexpr size_t kFewRuns = 6;
   static constexpr size_t kWindowFirst = 12;
   static constexpr size_t kWindowMax = 64;
-  static constexpr size_t kWaitingMax = 128;      // the room that they have, a power of two
-  static constexpr size_t kSoon = 3;              // so many records ahead of the one shown
-  static constexpr ptrdiff_t kEntriesAhead = 32;  // of a run, of the one at its cut
-  // The one shown still waits when PlainAhead fills the window behind it.
-  static_assert(1 + kWindowMax + kSoon <= kWaitingMax);
+  static constexpr size_t kPlainMax = kWindowMax / 2;  // of a wide window, at once
+  static constexpr size_t kSoon = 3;                   // so many records ahead of the one shown
+  static constexpr ptrdiff_t kEntriesAhead = 32;       // of a run, of the one at its cut
 
-  void AddCursor(const SortedRun& run);
+  template <size_t kWindow, size_t kPlain>
+  struct Waiting {
+    // The one shown still waits when PlainAhead fills the window behind it.
+    static constexpr size_t kPlaces = std::bit_ceil(1 + kWindow + kSoon);
+    const Record* records[kPlaces];  // each at its number, modulo kPlaces
+    base::PlainPut plain[kPlain];
+  };
+  using FewWaiting = Waiting<kWindowFirst, kWindowFirst>;
+  using ManyWaiting = Waiting<kWindowMax, kPlainMax>;
+
+  static void Begin(Cursor* cursor, const SortedRun& run) noexcept;
   void FindNear(std::string_view key) noexcept;
   void Cut(std::string_view key, base::Tag tag, bool after_equal) noexcept;
   template <Direction direction>
@@ -109,6 +122,7 @@ class GenerationIterator final : public base::RecordIterator {
   void Turn() noexcept;
   template <Direction direction>
   void Fill(size_t full) noexcept;
+  bool WaitForMany() noexcept;
   template <Direction direction>
   bool Refill() noexcept;
   template <Direction direction>
@@ -117,13 +131,19 @@ class GenerationIterator final : public base::RecordIterator {
   void FetchSoon() const noexcept;
   void GuessBytes() noexcept;
 
-  static size_t PlaceOf(size_t number) noexcept { return number % kWaitingMax; }
+  template <class Room>
+  void WaitIn(Room* room) noexcept {
+    records_ = room->records;
+    last_place_ = Room::kPlaces - 1;
+    plain_ = room->plain;
+  }
+  const Record*& RecordAt(size_t number) const noexcept { return records_[number & last_place_]; }
 
   const std::shared_ptr<const void> table_;
   const std::shared_ptr<const RunList> runs_;
   const SortedRun own_;
   const base::SequenceNumber visible_;
-  std::vector<Cursor> cursors_;
+  std::span<Cursor> cursors_;  // of the runs that are not empty
   Cursor* nearest_ = nullptr;  // whose nearest entry comes into the window next
   uint64_t rival_ = 0;
   bool has_more_ = false;  // there is one
@@ -136,8 +156,13 @@ class GenerationIterator final : public base::RecordIterator {
   size_t window_ = 0;                // so many entries it is to have
   const Record* typical_ = nullptr;  // shown last; at first, one of the newest
   size_t likely_bytes_ = 0;          // of a record, as of that one
-  const Record* records_[kWaitingMax];
-  base::PlainPut plain_[kWindowMax / 2];
+  const Record** records_;           // these three are of the one or of the other room
+  size_t last_place_;
+  base::PlainPut* plain_;
+  FewWaiting few_waiting_;
+  std::unique_ptr<ManyWaiting> many_waiting_;  // null before the first refill
+  Cursor few_cursors_[kFewRuns];
+  std::unique_ptr<Cursor[]> many_cursors_;
 };
 
 }  // namespace basalt::memtable

@@ -309,27 +309,33 @@ std::unique_ptr<Iterator> StoreCore::NewIterator(const ScanOptions& options) con
     seen = *Settled(&at);
   }
   const auto keyspace = static_cast<uint32_t>(options.keyspace);
-  std::vector<std::unique_ptr<base::RecordIterator>> children;
   std::vector<base::RangeCover::Range> ranges;
-  const auto add = [&](const std::shared_ptr<Generation>& generation) {
-    if (generation->empty()) return;
-    children.push_back(generation->NewIterator(keyspace, at));
-    for (const RangeDelete* range = generation->range_deletes(); range != nullptr;
+  const auto read = [&](const Generation& generation) {
+    auto iterator = generation.NewIterator(keyspace, at);
+    for (const RangeDelete* range = generation.range_deletes(); range != nullptr;
          range = range->next) {
       const base::SequenceNumber sequence = range->sequence.load(std::memory_order_relaxed);
       if (range->keyspace != keyspace || sequence > at) continue;
       ranges.push_back({range->begin, range->end, sequence});
     }
+    return iterator;
   };
   if (!was_iterated_.load(std::memory_order_relaxed)) {
     was_iterated_.store(true, std::memory_order_relaxed);
   }
-  add(seen.active);
-  for (const auto& generation : seen.sealed) add(generation);
+  std::unique_ptr<base::RecordIterator> source;
+  if (seen.sealed.empty()) {
+    source = read(*seen.active);
+  } else {
+    std::vector<std::unique_ptr<base::RecordIterator>> children;
+    if (!seen.active->empty()) children.push_back(read(*seen.active));
+    for (const auto& generation : seen.sealed) children.push_back(read(*generation));
+    source = base::NewMergingIterator(std::move(children));
+  }
   return base::NewVisibleIterator(
       {.ranges = ranges.empty() ? nullptr : std::make_shared<const base::RangeCover>(ranges),
        .at = at,
-       .source = base::NewMergingIterator(std::move(children)),
+       .source = std::move(source),
        .records_stay = true},
       options);
 }
