@@ -36,9 +36,9 @@ class [[nodiscard]] Status {
  public:
   /// Ok.
   Status() noexcept = default;
-  /// An error. `code` must not be kOk (a failed check). Falls back to an empty message when memory
-  /// for the text cannot be had.
-  Status(StatusCode code, std::string message);
+  /// An error, with a copy of the message. `code` must not be kOk (a failed check). Falls back to
+  /// an empty message when memory for the text cannot be had.
+  Status(StatusCode code, std::string_view message) noexcept;
 
   Status(const Status& other) noexcept;
   Status(Status&& other) noexcept : rep_(std::exchange(other.rep_, nullptr)) {}

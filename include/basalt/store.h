@@ -32,8 +32,8 @@ using UpdateFunction =
 /// bytewise.
 ///
 /// All functions may be called from any thread. No exception of ours leaves them: running out of
-/// memory is ResourceExhausted. What a user's function throws changes nothing and reaches the
-/// caller.
+/// memory is ResourceExhausted, but for a NewIterator without room even for one that says so
+/// (std::bad_alloc). What a user's function throws changes nothing and reaches the caller.
 class Store {
  public:
   virtual ~Store() = default;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -144,7 +145,7 @@ class MergingIterator final : public base::RecordIterator {
   void Advanced(const base::RecordIterator& child) {
     if (!child.Valid() || !HasShared(child.key())) [[unlikely]] {
       if (!Accept(child)) return;
-      if (child.Valid()) SetShared(shared_.substr(0, base::SharedBytes(shared_, child.key())));
+      if (child.Valid()) SetShared(child.key().substr(0, base::SharedBytes(shared_, child.key())));
     }
     const uint64_t prefix = PrefixOf(child);
     if (prefix < runner_up_) {
@@ -234,7 +235,7 @@ class MergingIterator final : public base::RecordIterator {
 
   /// What the keys of all children begin with; but not so much that a key has fewer than 8 bytes
   /// more, which would be less to compare, and more often another key does not share.
-  std::string Shared() const {
+  std::string_view Shared() const {
     std::string_view shared;
     bool is_first = true;
     for (const auto& child : children_) {
@@ -244,13 +245,18 @@ class MergingIterator final : public base::RecordIterator {
       shared = shared.substr(0, SharedBytes(shared, key));
       shared = shared.substr(0, std::max<size_t>(key.size(), 8) - 8);
     }
-    return std::string(shared);
+    return shared;
   }
-  /// The order of records does not depend on it: the tree stays as it is.
-  void SetShared(std::string shared) {
+  /// The order of records does not depend on it: the tree stays as it is. A longer one than before
+  /// may want memory; without it the one before stays.
+  void SetShared(std::string_view shared) noexcept {
     undecided_ = 0;
     runner_up_ = 0;
-    shared_ = std::move(shared);
+    try {
+      shared_.assign(shared);
+    } catch (const std::bad_alloc&) {
+      return;
+    }
     for (Entry& entry : tree_) entry.prefix = PrefixOf(*children_[entry.place]);
   }
 

@@ -53,7 +53,7 @@ struct Status::Rep {
   }
 };
 
-Status::Status(StatusCode code, std::string message) {
+Status::Status(StatusCode code, std::string_view message) noexcept {
   if (code == StatusCode::kOk || static_cast<size_t>(code) >= kCodeNames.size()) {
     internal::ResultCheckFailed("Status made with a code that is no error", nullptr);
   }

@@ -1,10 +1,10 @@
 #include "basalt/db.h"
 
-#include <exception>
 #include <new>
 #include <utility>
 
 #include "base/check.h"
+#include "base/update_function.h"
 #include "base/visible_iterator.h"
 #include "db/core.h"
 #include "db/db_iterator.h"
@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kMemoryPath = ":memory:";
 constexpr size_t kKeptBatchBytes = size_t{1} << 20;
 
-Status OutOfMemory() { return Status(StatusCode::kResourceExhausted, "out of memory"); }
+Status OutOfMemory() noexcept { return Status(StatusCode::kResourceExhausted, "out of memory"); }
 
 /// The handle: turns exhausted memory into a Status and passes everything on to the core.
 class DatabaseHandle final : public DB {
@@ -153,20 +153,9 @@ class DatabaseHandle final : public DB {
   }
 
   Status DoUpdate(std::string_view key, const UpdateFunction& fn, KeyspaceId keyspace) override {
-    // What fn throws reaches the caller as it is, a bad_alloc included.
-    std::exception_ptr thrown;
-    const UpdateFunction guarded =
-        [&](std::optional<std::string_view> value) -> Result<std::optional<std::string>> {
-      try {
-        return fn(value);
-      } catch (...) {
-        thrown = std::current_exception();
-        return Status(StatusCode::kCancelled, "the update function threw");
-      }
-    };
-    Status updated = Guard([&] { return core_->Update(key, guarded, keyspace); });
-    if (thrown != nullptr) std::rethrow_exception(thrown);
-    return updated;
+    return base::UpdateThatMayThrow(fn, [&](const UpdateFunction& guarded) {
+      return Guard([&] { return core_->Update(key, guarded, keyspace); });
+    });
   }
 
   std::unique_ptr<Iterator> DoNewIterator(const ScanOptions& options) const override {

@@ -3,13 +3,14 @@
 #include <new>
 #include <utility>
 
+#include "base/update_function.h"
 #include "base/visible_iterator.h"
 #include "memtable/store.h"
 
 namespace basalt {
 namespace {
 
-Status OutOfMemory() {
+Status OutOfMemory() noexcept {
   return Status(StatusCode::kResourceExhausted, "use a memtable: the system has no memory left");
 }
 
@@ -88,12 +89,20 @@ Status MemTable::DoMultiGet(std::span<const std::string_view> keys,
   return Guarded([&] { return core_->MultiGet(keys, results, options); });
 }
 
-Status MemTable::DoWrite(const WriteBatch& batch, const WriteOptions& /*options*/) {
+Status MemTable::DoWrite(const WriteBatch& batch, const WriteOptions& options) {
+  if (options.keyspace != KeyspaceId::kDefault || options.ttl.count() != 0) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        "WriteOptions::keyspace and ttl: only what puts one key has them; the records of a "
+        "batch name their own keyspace");
+  }
   return Guarded([&] { return core_->Write(batch); });
 }
 
 Status MemTable::DoUpdate(std::string_view key, const UpdateFunction& fn, KeyspaceId keyspace) {
-  return Guarded([&] { return core_->Update(key, fn, static_cast<uint32_t>(keyspace)); });
+  return base::UpdateThatMayThrow(fn, [&](const UpdateFunction& guarded) {
+    return Guarded([&] { return core_->Update(key, guarded, static_cast<uint32_t>(keyspace)); });
+  });
 }
 
 std::unique_ptr<Iterator> MemTable::DoNewIterator(const ScanOptions& options) const {
