@@ -31,10 +31,12 @@ enum class Sorter : uint8_t {
 /// How a memtable is made. The defaults need no tuning.
 struct MemTableOptions {
   /// Bytes of all generations together: records, index, order, sorted runs. At least 256 KiB. What
-  /// iterators and values hold beyond that is not counted. A quarter is kept for compaction.
+  /// iterators and values hold beyond that is not counted. A quarter is kept for compaction: live
+  /// keys and values can take about a third.
   uint64_t memory_budget = uint64_t{256} << 20;
   /// A generation that has taken so much is sealed, and a fresh one takes its place. 0: an eighth
-  /// of the budget; at least 64 KiB and 12 KiB a shard, at most half the budget.
+  /// of the budget; at least 64 KiB and 12 KiB a shard, at most half the budget. Above an eighth,
+  /// less of the budget can be live.
   uint64_t generation_bytes = 0;
   /// Power of two up to 256; 0: derived from generation_bytes.
   uint32_t shards = 0;
@@ -90,11 +92,11 @@ class MemTable final : public Store {
   static Result<std::unique_ptr<MemTable>> Create(const MemTableOptions& options = {});
   ~MemTable() override;
 
-  /// Sets one key. ResourceExhausted: the budget is used up (see AtBudget), or live data alone
-  /// would pass it; nothing has changed then.
+  /// Sets one key. ResourceExhausted: the budget is used up (see AtBudget), or what is live leaves
+  /// compaction too little to gain; nothing has changed then.
   Status Put(std::string_view key, std::string_view value,
              KeyspaceId keyspace = KeyspaceId::kDefault);
-  /// Removes one key, present or not.
+  /// Removes one key, present or not. A full store has some room for deletes.
   Status Delete(std::string_view key, KeyspaceId keyspace = KeyspaceId::kDefault);
   /// Removes all keys in [begin, end), present or not. O(1), and some cost for each such record to
   /// each lookup until compaction has merged it away.
@@ -107,7 +109,8 @@ class MemTable final : public Store {
   /// Until all that was written before the call is sorted, and merged if options ask for it.
   void WaitForBackgroundWork();
   /// Seals, if there is room, and merges all sealed generations into one, without what no snapshot
-  /// needs. ResourceExhausted: the budget has no room for the merged one beside what it is made of.
+  /// needs. ResourceExhausted: the budget has no room for the merged one beside what it is made of;
+  /// what could be dropped piece by piece has been.
   Status Compact();
 
   MemTableStats GetStats() const;

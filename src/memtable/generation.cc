@@ -574,7 +574,7 @@ RangeDelete* Generation::PrepareRangeDelete(uint32_t keyspace, std::string_view 
 
 void Generation::Finish(RangeDelete* range, base::SequenceNumber sequence) noexcept {
   if (sequence == 0) {
-    budget_.Refund(sizeof(RangeDelete) + range->begin.size() + range->end.size());
+    budget_.Refund(range->ByteSize());
     delete range;
     return;
   }

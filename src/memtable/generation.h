@@ -82,6 +82,7 @@ struct RangeDelete {
   std::string begin;
   std::string end;
 
+  uint64_t ByteSize() const noexcept { return sizeof *this + begin.size() + end.size(); }
   bool Covers(uint32_t its_keyspace, std::string_view key) const noexcept {
     return keyspace == its_keyspace && begin <= key && key < end;
   }
@@ -203,6 +204,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   /// Of all keyspaces.
   uint64_t run_count() const noexcept;
 
+  uint64_t budget_bytes() const noexcept { return budget_.limit_bytes(); }
   /// Chunks, order entries, index and runs. What iterators hold for themselves is not in it.
   uint64_t memory_bytes() const noexcept;
   /// Inserted records, all versions.

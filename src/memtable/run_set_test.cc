@@ -18,23 +18,7 @@
 #include "base/random.h"
 #include "memtable/generation_iterator.h"
 #include "memtable/generation_test_support.h"
-
-namespace {
-
-// Of what may fail without an exception, in this thread.
-thread_local bool refuses_memory = false;
-
-}  // namespace
-
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  if (refuses_memory) return nullptr;
-  try {
-    return ::operator new(bytes);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-void operator delete(void* memory, const std::nothrow_t&) noexcept { ::operator delete(memory); }
+#include "memtable/test_memory.h"
 
 namespace basalt::memtable {
 namespace {
@@ -630,11 +614,12 @@ TEST(GenerationIterator, AWalkWithoutMemoryForAWideWindowGoesOnWithASmallOne) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(Numbered("seed ", seed));
     Walk walk(seed);
-    refuses_memory = true;
-    walk.WalkThrough();
-    walk.Run(300);
-    walk.RunAhead(300);
-    refuses_memory = false;
+    {
+      const MemoryThatFails none(0, MemoryThatFails::kAll, MemoryThatFails::Of::kNothrow);
+      walk.WalkThrough();
+      walk.Run(300);
+      walk.RunAhead(300);
+    }
     walk.RunInStretches(20);
     walk.RunAhead(300);
     if (testing::Test::HasFatalFailure()) return;

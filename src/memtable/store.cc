@@ -28,6 +28,8 @@ Status NoMemory() {
   return Status(StatusCode::kResourceExhausted, "use a memtable: the system has no memory left");
 }
 
+size_t BytesOf(const WriteBatch& batch) { return batch.byte_size() + batch.count() * kRecordBytes; }
+
 Status CheckSizes(const RecordSource& source) {
   const auto refuse = [](const char* what, size_t bytes, uint64_t most) {
     return Status(StatusCode::kInvalidArgument, std::string("write to a memtable: the ") + what +
@@ -367,7 +369,8 @@ Status StoreCore::Write(const RecordSource& source) {
     if (attempt.has_piled_up) SortSoon();
     if (attempt.placed == Generation::Placed::kYes) return {};
     if (attempt.placed == Generation::Placed::kNoRoom) {
-      BASALT_RETURN_IF_ERROR(MakeRoom(*attempt.full, source.ByteSize()));
+      BASALT_RETURN_IF_ERROR(
+          MakeRoom(*attempt.full, source.ByteSize(), source.kind == RecordKind::kDelete));
     }
   }
 }
@@ -380,6 +383,11 @@ StoreCore::Attempt StoreCore::TryOne(const RecordSource& source, uint64_t hash,
   if (slot == nullptr) throw std::bad_alloc();
   const State* const seen = state();
   Generation* const active = seen->active.get();
+  if (seen->only_deletes && source.kind != RecordKind::kDelete) [[unlikely]] {
+    attempt.placed = Generation::Placed::kNoRoom;
+    attempt.full = seen->active;
+    return attempt;
+  }
   const auto assign = [&](base::Tag newest) -> base::SequenceNumber {
     if (condition != nullptr && !(*condition)(*active, newest)) return 0;
     const base::SequenceNumber sequence =
@@ -404,22 +412,26 @@ Status StoreCore::Write(const WriteBatch& batch) {
                   "write to a memtable: it has no expiry; leave the ttl out");
   }
   if (batch.empty()) return {};
+  const size_t bytes = BytesOf(batch);
+  const bool only_deletes = !batch.Has(RecordKind::kPut);
   for (;;) {
     std::shared_ptr<Generation> full;
     {
       const std::shared_lock order(order_mutex_);
       const base::EpochGuard inside;
       const State* const seen = state();
-      const Inserted inserted = Insert(*seen->active, batch, inside.thread_number());
+      const Inserted inserted = seen->only_deletes && !only_deletes
+                                    ? Inserted::kNoRoom
+                                    : Insert(*seen->active, batch, inside.thread_number());
       if (inserted == Inserted::kYes) break;
       if (inserted == Inserted::kNoRoom) full = seen->active;
     }
     if (full != nullptr) {
-      BASALT_RETURN_IF_ERROR(MakeRoom(*full, batch.byte_size() + batch.count() * kRecordBytes));
+      BASALT_RETURN_IF_ERROR(MakeRoom(*full, bytes, only_deletes));
     }
   }
   if (batch.byte_size() > kSortedBatchBytes) {
-    CopyState().active->SortTail();
+    SortNow();
   } else if ((written_batches_.fetch_add(1, std::memory_order_relaxed) + 1) % kBatchesPiled == 0) {
     SortSoon();
   }
@@ -430,6 +442,8 @@ StoreCore::Inserted StoreCore::Insert(Generation& active, const WriteBatch& batc
                                       uint32_t thread_number) {
   Sequencer::Slot* const slot = sequencer_.Of(thread_number);
   if (slot == nullptr) throw std::bad_alloc();
+  // An empty generation takes any batch; not one that makes the budget meaningless.
+  if (BytesOf(batch) > active.budget_bytes()) return Inserted::kNoRoom;
   const bool is_of_several = batch.count() > 1;
   auto reservation = active.Reserve(batch.bytes(), batch.count(), is_of_several);
   if (!reservation) return Inserted::kNoRoom;
@@ -519,7 +533,8 @@ Status StoreCore::Update(std::string_view key, const UpdateFunction& fn, uint32_
     }
     if (attempt.placed == Generation::Placed::kYes) return {};
     if (attempt.placed == Generation::Placed::kNoRoom) {
-      BASALT_RETURN_IF_ERROR(MakeRoom(*attempt.full, source.ByteSize()));
+      BASALT_RETURN_IF_ERROR(
+          MakeRoom(*attempt.full, source.ByteSize(), source.kind == RecordKind::kDelete));
     }
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -54,8 +55,10 @@
 // What is new is sorted in the background, unless every processor is taken by writers and nobody
 // iterates (sort_delay.h).
 //
-// A quarter of the budget is kept for merging: writers are refused it, so that there is always room
-// to make room, as long as live data and what snapshots hold leave any.
+// A quarter of the budget is kept for merging. When writers have used the rest, a look ahead tells
+// what each sealed generation would keep, and those neighbours are merged whose result fits and
+// that free the most (docs/memtable.md). Deletes may use half of that quarter: a full store has to
+// take what empties it.
 //
 // Compaction copies what somebody can still see into a new generation, as the boundaries say (base/
 // retention.h), publishes it in place of the old ones, and lets go of these: iterators and pinned
@@ -68,6 +71,7 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
 
  public:
   static constexpr uint64_t kGenerationMin = uint64_t{64} << 10;
+  static constexpr uint64_t kMergedMin = uint64_t{32} << 10;
   /// What a generation needs for each shard: its first index, a piece of records, one of order.
   static constexpr uint64_t kShardBytesMin = uint64_t{12} << 10;
 
@@ -105,6 +109,7 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
     std::shared_ptr<Generation> active;
     Generations sealed;          ///< Newest first.
     uint64_t active_number = 1;  ///< Rises with each seal.
+    bool only_deletes = false;   ///< The active one takes nothing else.
   };
   class SnapshotState;
   /// What a key has now. Inside an epoch.
@@ -169,22 +174,31 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   /// Inside an epoch, and under order_mutex_.
   Inserted Insert(Generation& active, const WriteBatch& batch, uint32_t thread_number);
   /// `full` has no room for `bytes`: seals it if it is the active one, makes room, or says why not.
-  Status MakeRoom(const Generation& full, uint64_t bytes);
+  Status MakeRoom(const Generation& full, uint64_t bytes, bool only_deletes);
   Status NoRoom(uint64_t bytes) const;
   uint64_t MemoryBytes(const State& state) const noexcept;
 
   // Under state_mutex_.
-  /// False: the budget has no room for a fresh generation that holds `bytes_wanted`.
-  /// `uses_reserve`: it may take what is kept for merging.
-  bool SealUnderLock(uint64_t bytes_wanted, bool uses_reserve = false);
+  /// What a fresh generation is for.
+  enum class Use : uint8_t {
+    kAnything,  ///< It leaves all that is kept for merging.
+    kMerging,   ///< It may take half of that: the present one cannot be merged before it is sealed.
+    kDeletes,   ///< The same, and it takes deletes only, which give back more than they take.
+  };
+  /// False: the budget has no room for one that holds `bytes_wanted`.
+  bool SealUnderLock(uint64_t bytes_wanted, Use use);
+  /// The same for merging, if the active generation is most of what there is.
+  bool SealMostUnderLock(uint64_t bytes_wanted);
   void Publish(State next);
 
   /// Whether the active generation may stay unsorted for now (SortDelay).
   enum class Sorting : uint8_t { kNow, kMayWait };
-  void ScheduleWork();
+  void ScheduleWork() noexcept;
+  /// The active generation, as far as memory allows.
+  void SortNow() noexcept;
   /// For writers, now and then, outside of an epoch. When the background is far behind, gives it
   /// the processor: else the next iterator sorts for long, while other processors may be idle.
-  void SortSoon();
+  void SortSoon() noexcept;
   void RunScheduledWork() noexcept;
   bool WorkIfMemoryAllows(Sorting sorting) noexcept;
   void Work(Sorting sorting);
@@ -194,12 +208,50 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   bool IsSortDueUnderLock(const Generation& active);
   /// False: there is nothing to merge.
   bool CompactSomeUnderLock();
-  /// Whether it made some room.
-  bool CompactForRoomUnderLock();
+  struct Counts {
+    uint64_t read = 0;
+    uint64_t kept = 0;
+    uint64_t read_bytes = 0;  // of the records alone
+    uint64_t kept_bytes = 0;
+    uint64_t delete_bytes = 0;  // of these
+  };
+  /// Calls `visit(record, sequence)` for each version in the sealed generations [first, last) that
+  /// a merge of them keeps. They are settled. Nothing: `visit` answered false, or the handle goes.
+  template <class Visit>
+  std::optional<Counts> ForEachKept(const State& seen, size_t first, size_t last,
+                                    const std::vector<base::SequenceNumber>& boundaries,
+                                    const Visit& visit) const;
   /// Merges the sealed generations [first, last). False: the result would pass `limit_bytes`, and
   /// nothing has changed.
   bool MergeUnderLock(size_t first, size_t last, uint64_t limit_bytes);
+  /// What a sealed generation takes, what it would take without what nobody can see, and what of
+  /// that would stay if nothing older lay below.
+  struct Outlook {
+    uint64_t bytes = 0;
+    uint64_t kept_bytes = 0;
+    uint64_t put_bytes = 0;
+    Outlook& operator+=(const Outlook& other) noexcept {
+      bytes += other.bytes;
+      kept_bytes += other.kept_bytes;
+      put_bytes += other.put_bytes;
+      return *this;
+    }
+  };
+  /// Of each sealed generation; empty when the handle goes.
+  std::vector<Outlook> LookAheadUnderLock(const State& seen) const;
+  uint64_t BytesForMerged(uint64_t kept_bytes) const;
+  /// Whether it made more than `freed_min` bytes of room.
+  bool MergeForRoomUnderLock(uint64_t freed_min);
+  /// Whether it made room that is worth it.
+  bool CompactForRoomUnderLock();
 
+  /// What the smallest generation takes.
+  uint64_t LeastBytes() const noexcept {
+    return std::max(kGenerationMin, options_.shards * kShardBytesMin);
+  }
+  uint64_t LeastMergedBytes() const noexcept {
+    return std::max(kMergedMin, options_.shards * kShardBytesMin);
+  }
   std::vector<base::SequenceNumber> Boundaries() const;
   std::shared_ptr<Generation> NewGeneration(uint64_t bytes) const;
 
@@ -217,9 +269,16 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   // Under work_mutex_.
   SortDelay sort_delay_;
   bool will_look_again_ = false;  ///< At whether sorting is due.
-  /// Of the last merge for room that gave none; under work_mutex_.
-  uint64_t futile_seals_ = UINT64_MAX;
-  uint64_t futile_snapshots_ = 0;
+  /// On what it depends whether a merge for room is worth it.
+  struct Prospects {
+    uint64_t seals = 0;
+    uint64_t snapshot_changes = 0;
+    uint64_t freed_parts = 0;  ///< All that is taken, in parts of what a merge has to free.
+    const RangeDelete* newest_range = nullptr;
+    friend bool operator==(const Prospects&, const Prospects&) = default;
+  };
+  /// At the last one that was not; under work_mutex_.
+  std::optional<Prospects> futile_;
 
   std::atomic<bool> is_let_go_{false};
   std::atomic<bool> wants_room_{false};

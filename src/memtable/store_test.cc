@@ -251,6 +251,17 @@ TEST(MemTable, APrefixExcludesBounds) {
   }
 }
 
+TEST(MemTableArguments, ABatchTakesNoKeyspaceAndNoTtlOfItsOwn) {
+  const auto table = NewTable();
+  WriteBatch batch;
+  batch.Put("key", "value");
+  for (const WriteOptions& options : {WriteOptions{.keyspace = KeyspaceId{7}},
+                                      WriteOptions{.ttl = std::chrono::milliseconds(1)}}) {
+    EXPECT_EQ(table->Write(batch, options).code(), StatusCode::kInvalidArgument);
+  }
+  EXPECT_TRUE(Scan(*table).empty());
+}
+
 // Single writes and lookups
 
 TEST(MemTable, PutsAndDeletesAreSeenAtOnceAtEachStage) {
@@ -941,172 +952,6 @@ TEST(MemTable, CompactGivesMemoryBack) {
   ASSERT_TRUE(IsOk(table->Compact()));
   EXPECT_LT(table->GetStats().memory_bytes, full / 10);
   EXPECT_TRUE(Scan(*table).empty());
-}
-
-// The budget
-
-TEST(MemTableBudget, RefusingLosesNothing) {
-  for (const bool compaction : {false, true}) {
-    SCOPED_TRACE(compaction);
-    const auto table = NewTable(
-        {.memory_budget = 4 * kMiB, .at_budget = AtBudget::kRefuse, .compaction = compaction});
-    uint64_t count = 0;
-    Status status;
-    for (; count < 100'000; ++count) {
-      status = table->Put(Numbered("key", count), Numbered(std::string(200, 'v'), count));
-      if (!status.ok()) break;
-    }
-    ASSERT_EQ(status.code(), StatusCode::kResourceExhausted);
-    EXPECT_FALSE(status.message().empty());
-    EXPECT_GT(count, 1'000u) << "a quarter of the budget must be usable";
-    EXPECT_EQ(table->GetStats().waits, 0u);
-    table->WaitForBackgroundWork();
-    EXPECT_EQ(Scan(*table).size(), count);
-    for (uint64_t i = 0; i < count; ++i) {
-      ASSERT_EQ(GetFrom(*table, Numbered("key", i)), Numbered(std::string(200, 'v'), i));
-    }
-  }
-}
-
-TEST(MemTableBudget, RefusedWritesWorkAgainAfterCompaction) {
-  const auto table =
-      NewTable({.memory_budget = 2 * kMiB, .at_budget = AtBudget::kRefuse, .compaction = false});
-  for (uint64_t round = 0; round < 3; ++round) {
-    Status status;
-    uint64_t count = 0;
-    for (; count < 100'000; ++count) {
-      status = table->Put(Numbered("key", count % 10), Numbered(std::string(100, 'v'), count));
-      if (!status.ok()) break;
-    }
-    ASSERT_EQ(status.code(), StatusCode::kResourceExhausted);
-    ASSERT_GT(count, 100u);
-    const Contents before = Scan(*table);
-    ASSERT_TRUE(IsOk(table->Compact()));
-    EXPECT_EQ(Scan(*table), before);
-    EXPECT_EQ(table->GetStats().records, 10u);
-  }
-}
-
-TEST(MemTableBudget, ARefusedBatchChangesNothing) {
-  const auto table =
-      NewTable({.memory_budget = 1 * kMiB, .at_budget = AtBudget::kRefuse, .compaction = false});
-  ASSERT_TRUE(IsOk(table->Put("a", "before")));
-  Status status;
-  for (uint64_t i = 0; i < 10'000 && status.ok(); ++i) {
-    const Contents before = {{"a", GetFrom(*table, "a").value()}};
-    WriteBatch batch;
-    batch.Put("a", Numbered("round", i));
-    batch.Put("filler", std::string(50'000, 'f'));
-    batch.DeleteRange("a", "b");
-    batch.Put("a", Numbered("last of round", i));
-    status = table->Write(batch);
-    if (!status.ok()) {
-      EXPECT_EQ(Scan(*table, {.upper = "b"}), before);
-    }
-  }
-  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-}
-
-TEST(MemTableBudget, WaitingMakesRoomWhenOverwritesAllowIt) {
-  const auto table = NewTable({.memory_budget = 1 * kMiB});
-  for (uint64_t i = 0; i < 20'000; ++i) {
-    ASSERT_TRUE(IsOk(table->Put(Numbered("key", i % 50), Numbered(std::string(1'000, 'v'), i))))
-        << i;
-  }
-  for (uint64_t i = 0; i < 50; ++i) {
-    EXPECT_EQ(GetFrom(*table, Numbered("key", i)), Numbered(std::string(1'000, 'v'), 19'950 + i));
-  }
-  EXPECT_GT(table->GetStats().compactions, 0u);
-}
-
-TEST(MemTableBudget, WaitingMakesRoomWhenDeletesAllowIt) {
-  const auto table = NewTable({.memory_budget = 1 * kMiB});
-  for (uint64_t i = 0; i < 20'000; ++i) {
-    ASSERT_TRUE(IsOk(table->Put(Numbered("key", i), std::string(300, 'v')))) << i;
-    if (i >= 100 && i % 100 == 0) {
-      for (uint64_t j = i - 100; j < i - 50; ++j) {
-        ASSERT_TRUE(IsOk(table->Delete(Numbered("key", j))));
-      }
-      WriteBatch batch;
-      for (uint64_t j = i - 50; j < i; ++j) {
-        batch.DeleteRange(Numbered("key", j), Numbered("key", j) + '\0');
-      }
-      ASSERT_TRUE(IsOk(table->Write(batch)));
-    }
-  }
-  EXPECT_EQ(Scan(*table).size(), 100u);
-}
-
-TEST(MemTableBudget, WaitingFailsWhenLiveRecordsAloneExceedIt) {
-  for (const bool compaction : {false, true}) {
-    SCOPED_TRACE(compaction);
-    const auto table = NewTable({.memory_budget = 2 * kMiB, .compaction = compaction});
-    uint64_t count = 0;
-    Status status;
-    for (; count < 100'000; ++count) {
-      status = table->Put(Numbered("key", count), std::string(300, 'v'));
-      if (!status.ok()) break;
-    }
-    ASSERT_EQ(status.code(), StatusCode::kResourceExhausted);
-    EXPECT_GT(count, 1'000u);
-    EXPECT_EQ(Scan(*table).size(), count);
-    EXPECT_EQ(GetFrom(*table, Numbered("key", count)), std::nullopt);
-    EXPECT_EQ(GetFrom(*table, Numbered("key", count - 1)), std::string(300, 'v'));
-  }
-}
-
-TEST(MemTableBudget, WaitingFailsWhenSnapshotsKeepAllVersions) {
-  const auto table = NewTable({.memory_budget = 1 * kMiB});
-  std::vector<Snapshot> snapshots;
-  Status status;
-  for (uint64_t i = 0; i < 100'000 && status.ok(); ++i) {
-    status = table->Put("key", Numbered(std::string(500, 'v'), i));
-    if (status.ok()) snapshots.push_back(SnapshotOf(*table));
-  }
-  ASSERT_EQ(status.code(), StatusCode::kResourceExhausted);
-  for (uint64_t i = 0; i < snapshots.size(); ++i) {
-    ASSERT_EQ(GetFrom(*table, "key", {.snapshot = &snapshots[i]}),
-              Numbered(std::string(500, 'v'), i));
-  }
-  snapshots.clear();
-  for (uint64_t i = 0; i < 5'000; ++i) {
-    ASSERT_TRUE(IsOk(table->Put("key", Numbered(std::string(500, 'w'), i)))) << i;
-  }
-}
-
-TEST(MemTableBudget, AValueThatCanNeverFitIsRefused) {
-  for (const AtBudget at_budget : {AtBudget::kWait, AtBudget::kRefuse}) {
-    const auto table = NewTable({.memory_budget = 1 * kMiB, .at_budget = at_budget});
-    ASSERT_TRUE(IsOk(table->Put("key", "value")));
-    EXPECT_EQ(table->Put("large", std::string(2 * kMiB, 'v')).code(),
-              StatusCode::kResourceExhausted);
-    EXPECT_EQ(Scan(*table), (Contents{{"key", "value"}}));
-    ASSERT_TRUE(IsOk(table->Put("key", "another")));
-    EXPECT_EQ(GetFrom(*table, "key"), "another");
-  }
-}
-
-TEST(MemTableBudget, MemoryStaysWithinItAllTheTime) {
-  constexpr uint64_t kChunkBytes = 2 * kMiB;
-  for (const AtBudget at_budget : {AtBudget::kWait, AtBudget::kRefuse}) {
-    for (const uint64_t budget : {256 * kKiB, 3 * kMiB, 16 * kMiB}) {
-      SCOPED_TRACE(budget);
-      const auto table = NewTable({.memory_budget = budget, .at_budget = at_budget});
-      uint64_t written = 0;
-      for (uint64_t i = 0; i < 20'000; ++i) {
-        const size_t size = i % 100 == 0 ? budget / 20 : 100;
-        const Status status = table->Put(Numbered("key", i % 37), std::string(size, 'v'));
-        if (status.ok()) ++written;
-        if (!status.ok()) {
-          ASSERT_EQ(status.code(), StatusCode::kResourceExhausted);
-        }
-        if (i % 8 == 0) {
-          ASSERT_LE(table->GetStats().memory_bytes, budget + kChunkBytes);
-        }
-      }
-      EXPECT_GT(written, 100u);
-    }
-  }
 }
 
 // Lifetimes

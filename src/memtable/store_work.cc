@@ -21,6 +21,8 @@ namespace {
 
 /// The part of the budget that is kept for merging.
 constexpr uint64_t kReserveShare = 4;
+/// A merge for room has to free so much of the budget, or writers would wait for one all the time.
+constexpr uint64_t kFreedShare = 64;
 /// So many neighbours of like size are merged.
 constexpr size_t kFanIn = 4;
 /// Where sorting waits for a processor.
@@ -57,27 +59,34 @@ void StoreCore::Publish(State next) {
   retired_.Collect();
 }
 
-bool StoreCore::SealUnderLock(uint64_t bytes_wanted, bool uses_reserve) {
+bool StoreCore::SealUnderLock(uint64_t bytes_wanted, Use use) {
   State next = CopyState();
-  const uint64_t kept = uses_reserve ? 0 : options_.memory_budget / kReserveShare;
-  const uint64_t taken = MemoryBytes(next) + kept;
+  const uint64_t reserve = options_.memory_budget / kReserveShare;
+  const uint64_t taken = MemoryBytes(next) + (use == Use::kAnything ? reserve : reserve / 2);
   const uint64_t left = options_.memory_budget > taken ? options_.memory_budget - taken : 0;
-  const uint64_t least =
-      std::max({RoomFor(bytes_wanted), kGenerationMin, options_.shards * kShardBytesMin});
+  const uint64_t least = std::max(RoomFor(bytes_wanted), LeastBytes());
   if (left < least) return false;
   next.sealed.insert(next.sealed.begin(), std::move(next.active));
   ++next.active_number;
-  next.active = NewGeneration(std::min(left, std::max(options_.generation_bytes, least)));
+  next.only_deletes = use == Use::kDeletes;
+  next.active = NewGeneration(
+      use == Use::kAnything ? std::min(left, std::max(options_.generation_bytes, least)) : least);
   Publish(std::move(next));
   seals_.fetch_add(1, std::memory_order_relaxed);
   return true;
+}
+
+bool StoreCore::SealMostUnderLock(uint64_t bytes_wanted) {
+  const State seen = CopyState();
+  return 2 * seen.active->memory_bytes() > MemoryBytes(seen) &&
+         SealUnderLock(bytes_wanted, Use::kMerging);
 }
 
 Status StoreCore::Seal() {
   {
     const std::lock_guard lock(state_mutex_);
     if (CopyState().active->empty()) return {};
-    if (!SealUnderLock(0)) return NoRoom(0);
+    if (!SealUnderLock(0, Use::kAnything)) return NoRoom(0);
   }
   ScheduleWork();
   return {};
@@ -91,51 +100,66 @@ Status StoreCore::NoRoom(uint64_t bytes) const {
                     " bytes taken: delete and Compact, or raise memory_budget");
 }
 
-Status StoreCore::MakeRoom(const Generation& full, uint64_t bytes) {
+Status StoreCore::MakeRoom(const Generation& full, uint64_t bytes, bool only_deletes) {
   if (RoomFor(bytes) > options_.memory_budget - options_.memory_budget / kReserveShare) {
     return NoRoom(bytes);
   }
-  const auto try_to_seal = [&] {
+  const auto try_to_seal = [&](Use use) {
     const std::lock_guard lock(state_mutex_);
-    return CopyState().active.get() != &full || SealUnderLock(bytes);
+    return CopyState().active.get() != &full || SealUnderLock(bytes, use) ||
+           SealMostUnderLock(bytes);
   };
-  if (try_to_seal()) {
+  if (try_to_seal(Use::kAnything)) {
     ScheduleWork();
     return {};
   }
-  if (!options_.compaction) return NoRoom(bytes);
-  if (options_.at_budget == AtBudget::kRefuse) {
+  if (options_.compaction && options_.at_budget == AtBudget::kWait) {
+    const auto start = std::chrono::steady_clock::now();
+    waits_.fetch_add(1, std::memory_order_relaxed);
+    bool has_room = false;
+    {
+      const std::lock_guard work(work_mutex_);
+      do {
+        has_room = try_to_seal(Use::kAnything);
+      } while (!has_room && CompactForRoomUnderLock());
+    }
+    wait_us_.fetch_add(MicrosSince(start), std::memory_order_relaxed);
+    if (has_room) return {};
+  }
+  const bool has_room = only_deletes && try_to_seal(Use::kDeletes);
+  if (options_.compaction && options_.at_budget == AtBudget::kRefuse) {
     wants_room_.store(true, std::memory_order_relaxed);
     ScheduleWork();
-    return NoRoom(bytes);
   }
-  const auto start = std::chrono::steady_clock::now();
-  waits_.fetch_add(1, std::memory_order_relaxed);
-  bool has_room = false;
-  {
-    const std::lock_guard work(work_mutex_);
-    has_room = try_to_seal() || (CompactForRoomUnderLock() && try_to_seal());
-  }
-  wait_us_.fetch_add(MicrosSince(start), std::memory_order_relaxed);
   return has_room ? Status() : NoRoom(bytes);
 }
 
 // ---- Background ----
 
-void StoreCore::ScheduleWork() {
+// Without memory for it there is no background work now: iterators sort for themselves, and writers
+// merge when they need room.
+void StoreCore::ScheduleWork() noexcept {
   if (is_work_scheduled_.load(std::memory_order_relaxed) ||
       is_work_scheduled_.exchange(true, std::memory_order_acq_rel)) {
     return;
   }
-  const Result<base::ThreadPool*> pool = base::ThreadPool::Shared(1);
-  if (!pool) {  // Iterators sort for themselves, and writers merge when they need room.
-    is_work_scheduled_.store(false, std::memory_order_release);
-    return;
+  try {
+    const Result<base::ThreadPool*> pool = base::ThreadPool::Shared(1);
+    if (pool) return (*pool)->Schedule([core = shared_from_this()] { core->RunScheduledWork(); });
+  } catch (const std::bad_alloc&) {
   }
-  (*pool)->Schedule([core = shared_from_this()] { core->RunScheduledWork(); });
+  is_work_scheduled_.store(false, std::memory_order_release);
 }
 
-void StoreCore::SortSoon() {
+void StoreCore::SortNow() noexcept {
+  try {
+    CopyState().active->SortTail();
+  } catch (const std::bad_alloc&) {
+    // The next iterator does it.
+  }
+}
+
+void StoreCore::SortSoon() noexcept {
   constexpr uint64_t kFarBehind = 2 * SortDelay::kUnsortedMax;
   ScheduleWork();
   const auto unsorted = [this] {
@@ -211,7 +235,8 @@ std::vector<base::SequenceNumber> StoreCore::Boundaries() const {
   return boundaries;
 }
 
-// Neighbours of like size, the newest first, where the budget has room for the result beside them.
+// Neighbours of like size, the newest first, where what is kept for merging has room for the
+// result: so it will have room for what is left of that, too.
 bool StoreCore::CompactSomeUnderLock() {
   const State seen = CopyState();
   const size_t count = seen.sealed.size();
@@ -224,52 +249,13 @@ bool StoreCore::CompactSomeUnderLock() {
                             bytes.begin() + static_cast<ptrdiff_t>(first + kFanIn));
     uint64_t together = 0;
     for (size_t i = first; i < first + kFanIn; ++i) together += bytes[i];
-    if (*most > 3 * *least || taken + together > options_.memory_budget) continue;
+    if (*most > 3 * *least || together > options_.memory_budget / kReserveShare ||
+        taken + together > options_.memory_budget) {
+      continue;
+    }
     return MergeUnderLock(first, first + kFanIn, together + kGenerationMin);
   }
   return false;
-}
-
-// Merges as much as may give the most: all; or, when what is left has no room for the result, the
-// newer half, the older one, then two neighbours. What was futile once is so until something
-// changes.
-bool StoreCore::CompactForRoomUnderLock() {
-  const State seen = CopyState();
-  const size_t count = seen.sealed.size();
-  const uint64_t snapshots = snapshot_changes_.load(std::memory_order_relaxed);
-  const uint64_t seals = seals_.load(std::memory_order_relaxed);
-  if (count == 0 || (futile_seals_ == seals && futile_snapshots_ == snapshots)) return false;
-  const uint64_t taken_before = MemoryBytes(seen);
-  const uint64_t limit =
-      options_.memory_budget > taken_before ? options_.memory_budget - taken_before : uint64_t{0};
-  std::vector<std::pair<size_t, size_t>> parts = {
-      {0, count}, {0, (count + 1) / 2}, {count / 2, count}};
-  for (size_t first = 0; first + 1 < count; ++first) parts.emplace_back(first, first + 2);
-  for (const auto& [first, last] : parts) {
-    if (MergeUnderLock(first, last, limit) && MemoryBytes(CopyState()) < taken_before) return true;
-    if (CopyState().sealed.size() != count) return true;
-  }
-  futile_seals_ = seals;
-  futile_snapshots_ = snapshots;
-  return false;
-}
-
-Status StoreCore::Compact() {
-  const std::lock_guard work(work_mutex_);
-  {
-    const std::lock_guard lock(state_mutex_);
-    // Without room for a fresh one the active generation stays as it is.
-    if (!CopyState().active->empty()) SealUnderLock(0, /*uses_reserve=*/true);
-  }
-  SortUnderLock();
-  const State seen = CopyState();
-  if (seen.sealed.empty()) return {};
-  const uint64_t taken = MemoryBytes(seen);
-  const uint64_t limit = options_.memory_budget > taken ? options_.memory_budget - taken : 0;
-  if (MergeUnderLock(0, seen.sealed.size(), limit)) return {};
-  return Status(StatusCode::kResourceExhausted,
-                "compact a memtable: the merged generation does not fit into the " +
-                    std::to_string(limit) + " bytes that memory_budget leaves; raise it");
 }
 
 namespace {
@@ -352,24 +338,41 @@ class RangeStripes {
   bool is_empty_ = true;
 };
 
+/// Whether a merge keeps it. `at_bottom`: nothing older lies below.
+bool IsKept(const RangeDelete& range, bool at_bottom,
+            const std::vector<base::SequenceNumber>& boundaries) {
+  return !at_bottom || range.sequence.load(std::memory_order_relaxed) > boundaries.front();
+}
+
 }  // namespace
 
-bool StoreCore::MergeUnderLock(size_t first, size_t last, uint64_t limit_bytes) {
-  const State seen = CopyState();
+// Versions that newer generations outside hide from everybody count as dropped, too: what a merge
+// of these generations gives depends on all above them.
+template <class Visit>
+std::optional<StoreCore::Counts> StoreCore::ForEachKept(
+    const State& seen, size_t first, size_t last,
+    const std::vector<base::SequenceNumber>& boundaries, const Visit& visit) const {
   const Generations inputs(seen.sealed.begin() + static_cast<ptrdiff_t>(first),
                            seen.sealed.begin() + static_cast<ptrdiff_t>(last));
-  if (limit_bytes < std::max(kGenerationMin, options_.shards * kShardBytesMin)) return false;
-  // Who began before they were sealed may still be inserting.
-  sequencer_.Settle();
-  const bool at_bottom = last == seen.sealed.size();
-  const std::vector<base::SequenceNumber> boundaries = Boundaries();
-  const std::shared_ptr<Generation> out = NewGeneration(limit_bytes);
+  Generations newer = {seen.active};
+  newer.insert(newer.end(), seen.sealed.begin(),
+               seen.sealed.begin() + static_cast<ptrdiff_t>(first));
+  const auto is_hidden_from_above = [&](uint32_t keyspace, std::string_view key,
+                                        base::SequenceNumber sequence) {
+    // The lowest that anybody may read at, of those who see this version.
+    const base::SequenceNumber at =
+        *std::lower_bound(boundaries.begin(), boundaries.end(), sequence);
+    const uint64_t hash = base::Hash(key);
+    const base::EpochGuard inside;
+    return std::any_of(newer.begin(), newer.end(), [&](const auto& generation) {
+      const Seen its = Look(*generation, keyspace, key, hash, at);
+      return its.record != nullptr || its.covered != 0;
+    });
+  };
 
   std::set<uint32_t> keyspaces;
   for (const auto& input : inputs) input->AddKeyspacesTo(&keyspaces);
-  Appender appender(out.get());
-  uint64_t read = 0;
-  uint64_t dropped = 0;
+  Counts counts;
   for (const uint32_t keyspace : keyspaces) {
     std::vector<std::unique_ptr<base::RecordIterator>> children;
     for (const auto& input : inputs) {
@@ -377,35 +380,58 @@ bool StoreCore::MergeUnderLock(size_t first, size_t last, uint64_t limit_bytes) 
     }
     const auto source = base::NewMergingIterator(std::move(children));
     const RangeStripes ranges(inputs, keyspace, boundaries);
-    base::Retention retention(boundaries, at_bottom);
+    base::Retention retention(boundaries, /*at_bottom=*/last == seen.sealed.size());
     for (source->SeekToFirst(); source->Valid(); source->Next()) {
-      ++read;
       const base::SequenceNumber sequence = base::TagSequence(source->tag());
+      // The inputs live as long as `seen`, and so do the records' bytes.
+      const RecordSource record{.kind = base::TagKind(source->tag()),
+                                .keyspace = keyspace,
+                                .key = source->key(),
+                                .value = source->value(),
+                                .time_ms = 0,
+                                .is_of_several = false};
+      ++counts.read;
+      counts.read_bytes += record.ByteSize();
       // Retention has to see what a range delete hides: it stands above what is older.
-      if (!retention.Keep(source->key(), source->tag()) || ranges.Hides(source->key(), sequence)) {
-        ++dropped;
+      if (!retention.Keep(record.key, source->tag()) || ranges.Hides(record.key, sequence) ||
+          is_hidden_from_above(keyspace, record.key, sequence)) {
         continue;
       }
-      // The inputs live as long as this function, and so do the records' bytes.
-      const bool is_added = appender.Add({.kind = base::TagKind(source->tag()),
-                                          .keyspace = keyspace,
-                                          .key = source->key(),
-                                          .value = source->value(),
-                                          .time_ms = 0,
-                                          .is_of_several = false},
-                                         sequence);
-      if (!is_added || is_let_go_.load(std::memory_order_relaxed)) return false;
+      ++counts.kept;
+      counts.kept_bytes += record.ByteSize();
+      if (record.kind == RecordKind::kDelete) counts.delete_bytes += record.ByteSize();
+      if (!visit(record, sequence) || is_let_go_.load(std::memory_order_relaxed)) {
+        return std::nullopt;
+      }
     }
-    if (!appender.Flush()) return false;
   }
+  return counts;
+}
+
+bool StoreCore::MergeUnderLock(size_t first, size_t last, uint64_t limit_bytes) {
+  const State seen = CopyState();
+  if (limit_bytes < LeastMergedBytes()) return false;
+  // Who began before they were sealed may still be inserting.
+  sequencer_.Settle();
+  const bool at_bottom = last == seen.sealed.size();
+  const std::vector<base::SequenceNumber> boundaries = Boundaries();
+  const std::shared_ptr<Generation> out = NewGeneration(limit_bytes);
+  Appender appender(out.get());
+  const std::optional<Counts> counts =
+      ForEachKept(seen, first, last, boundaries,
+                  [&](const RecordSource& record, base::SequenceNumber sequence) {
+                    return appender.Add(record, sequence);
+                  });
+  if (!counts || !appender.Flush()) return false;
+  const auto begin = seen.sealed.begin() + static_cast<ptrdiff_t>(first);
+  const Generations inputs(begin, seen.sealed.begin() + static_cast<ptrdiff_t>(last));
   for (const auto& input : inputs) {
     for (const RangeDelete* range = input->range_deletes(); range != nullptr; range = range->next) {
-      const base::SequenceNumber sequence = range->sequence.load(std::memory_order_relaxed);
-      if (at_bottom && sequence <= boundaries.front()) continue;
+      if (!IsKept(*range, at_bottom, boundaries)) continue;
       RangeDelete* const kept =
           out->PrepareRangeDelete(range->keyspace, range->begin, range->end, false);
       if (kept == nullptr) return false;
-      out->Finish(kept, sequence);
+      out->Finish(kept, range->sequence.load(std::memory_order_relaxed));
     }
   }
   out->SortAll();
@@ -413,19 +439,126 @@ bool StoreCore::MergeUnderLock(size_t first, size_t last, uint64_t limit_bytes) 
   {
     const std::lock_guard lock(state_mutex_);
     State next = CopyState();
-    const auto begin = std::find(next.sealed.begin(), next.sealed.end(), inputs.front());
-    const auto place = next.sealed.erase(begin, begin + static_cast<ptrdiff_t>(inputs.size()));
+    const auto old = std::find(next.sealed.begin(), next.sealed.end(), inputs.front());
+    const auto place = next.sealed.erase(old, old + static_cast<ptrdiff_t>(inputs.size()));
     if (!out->empty()) next.sealed.insert(place, out);
     Publish(std::move(next));
   }
   compactions_.fetch_add(1, std::memory_order_relaxed);
-  compacted_records_.fetch_add(read, std::memory_order_relaxed);
-  dropped_records_.fetch_add(dropped, std::memory_order_relaxed);
+  compacted_records_.fetch_add(counts->read, std::memory_order_relaxed);
+  dropped_records_.fetch_add(counts->read - counts->kept, std::memory_order_relaxed);
   return true;
 }
 
-MemTableStats StoreCore::GetStats() const {
+// ---- Merging for room ----
+
+// By a walk over all records that copies nothing. What a generation keeps of its own is scaled by
+// what its records take at present, index and order included.
+std::vector<StoreCore::Outlook> StoreCore::LookAheadUnderLock(const State& seen) const {
+  sequencer_.Settle();
+  const std::vector<base::SequenceNumber> boundaries = Boundaries();
+  std::vector<Outlook> outlooks;
+  for (size_t i = 0; i < seen.sealed.size(); ++i) {
+    const auto look_only = [](const RecordSource&, base::SequenceNumber) { return true; };
+    const std::optional<Counts> counts = ForEachKept(seen, i, i + 1, boundaries, look_only);
+    if (!counts) return {};
+    const uint64_t bytes = seen.sealed[i]->memory_bytes();
+    uint64_t range_bytes = 0;
+    uint64_t kept_range_bytes = 0;
+    for (const RangeDelete* range = seen.sealed[i]->range_deletes(); range != nullptr;
+         range = range->next) {
+      range_bytes += range->ByteSize();
+      if (IsKept(*range, i + 1 == seen.sealed.size(), boundaries)) {
+        kept_range_bytes += range->ByteSize();
+      }
+    }
+    const double scale = static_cast<double>(bytes - std::min(bytes, range_bytes)) /
+                         static_cast<double>(std::max<uint64_t>(counts->read_bytes, 1));
+    const auto scaled = [scale](uint64_t of_records) {
+      return static_cast<uint64_t>(scale * static_cast<double>(of_records));
+    };
+    outlooks.push_back({.bytes = bytes,
+                        .kept_bytes = scaled(counts->kept_bytes) + kept_range_bytes,
+                        .put_bytes = scaled(counts->kept_bytes - counts->delete_bytes)});
+  }
+  return outlooks;
+}
+
+// An index that has just been doubled is half empty. What keeps nothing leaves no generation.
+uint64_t StoreCore::BytesForMerged(uint64_t kept_bytes) const {
+  return kept_bytes == 0 ? 0 : kept_bytes + kept_bytes / 8 + LeastMergedBytes();
+}
+
+// Of all ranges of neighbours whose result fits beside them the one that frees the most. So a
+// generation that is mostly garbage can go when the result of merging all would have no room.
+bool StoreCore::MergeForRoomUnderLock(uint64_t freed_min) {
   const State seen = CopyState();
+  const uint64_t taken = MemoryBytes(seen);
+  const uint64_t limit = options_.memory_budget > taken ? options_.memory_budget - taken : 0;
+  const std::vector<Outlook> outlooks = LookAheadUnderLock(seen);
+  std::pair<size_t, size_t> best{0, 0};
+  uint64_t most_freed = freed_min;
+  for (size_t first = 0; first < outlooks.size(); ++first) {
+    Outlook together;
+    for (size_t last = first; last < outlooks.size(); ++last) {
+      together += outlooks[last];
+      const uint64_t kept = last + 1 == outlooks.size() ? together.put_bytes : together.kept_bytes;
+      const uint64_t freed = together.bytes - std::min(together.bytes, kept);
+      if (BytesForMerged(kept) > limit || freed <= most_freed) continue;
+      most_freed = freed;
+      best = {first, last + 1};
+    }
+  }
+  if (best.second == 0) return false;
+  return MergeUnderLock(best.first, best.second, std::max(limit, LeastMergedBytes())) &&
+         MemoryBytes(CopyState()) < taken;
+}
+
+// What was futile once is so until something changes.
+bool StoreCore::CompactForRoomUnderLock() {
+  const uint64_t freed_min = options_.memory_budget / kFreedShare;
+  const State seen = CopyState();
+  const Prospects prospects{.seals = seals_.load(std::memory_order_relaxed),
+                            .snapshot_changes = snapshot_changes_.load(std::memory_order_relaxed),
+                            .freed_parts = MemoryBytes(seen) / freed_min,
+                            .newest_range = seen.active->range_deletes()};
+  if (futile_ == prospects) return false;
+  if (MergeForRoomUnderLock(freed_min)) return true;
+  futile_ = prospects;
+  return false;
+}
+
+Status StoreCore::Compact() {
+  const std::lock_guard work(work_mutex_);
+  const auto seal = [this] {
+    const std::lock_guard lock(state_mutex_);
+    return CopyState().active->empty() || SealUnderLock(0, Use::kAnything) || SealMostUnderLock(0);
+  };
+  // Without room for a fresh one the active generation stays as it is.
+  if (!seal() && MergeForRoomUnderLock(0)) seal();
+  SortUnderLock();
+  for (;;) {
+    const State seen = CopyState();
+    if (seen.sealed.empty()) return {};
+    const uint64_t taken = MemoryBytes(seen);
+    const uint64_t limit = options_.memory_budget > taken ? options_.memory_budget - taken : 0;
+    Outlook all;
+    for (const Outlook& outlook : LookAheadUnderLock(seen)) all += outlook;
+    if (BytesForMerged(all.put_bytes) <= limit &&
+        MergeUnderLock(0, seen.sealed.size(), std::max(limit, LeastMergedBytes()))) {
+      return {};
+    }
+    if (MergeForRoomUnderLock(0)) continue;
+    if (seen.sealed.size() == 1 && all.put_bytes == all.bytes) return {};  // As it would be.
+    return Status(StatusCode::kResourceExhausted,
+                  "compact a memtable: the merged generation does not fit into the " +
+                      std::to_string(limit) + " bytes that memory_budget leaves; raise it");
+  }
+}
+
+MemTableStats StoreCore::GetStats() const {
+  const base::EpochGuard inside;
+  const State& seen = *state();
   MemTableStats stats;
   stats.memory_budget = options_.memory_budget;
   const auto add = [&](const Generation& generation) {

@@ -1,0 +1,228 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "basalt/memtable.h"
+#include "memtable/store_test_support.h"
+#include "memtable/test_memory.h"
+
+// What happens when the system has no memory left.
+
+namespace {
+
+// Of this thread, counted from now; none fails while `failing` is 0.
+thread_local int64_t allowed = 0;
+thread_local int64_t failing = 0;
+thread_local bool only_nothrow = false;
+
+bool FailsNow() noexcept {
+  if (failing == 0) return false;
+  if (allowed > 0) {
+    --allowed;
+    return false;
+  }
+  if (allowed == -failing) return false;
+  --allowed;
+  return true;
+}
+
+// Apart, since g++ warns where it sees memory of a replaced operator freed by std::free.
+[[gnu::noinline]] void Free(void* memory) noexcept { std::free(memory); }
+
+void* OrThrow(void* memory) {
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(size_t bytes) {
+  return OrThrow(!only_nothrow && FailsNow() ? nullptr : std::malloc(bytes));
+}
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return FailsNow() ? nullptr : std::malloc(bytes);
+}
+void* operator new(size_t bytes, std::align_val_t alignment) {
+  const auto align = static_cast<size_t>(alignment);
+  const size_t rounded = (bytes + align - 1) / align * align;
+  return OrThrow(!only_nothrow && FailsNow() ? nullptr : std::aligned_alloc(align, rounded));
+}
+void operator delete(void* memory) noexcept { Free(memory); }
+void operator delete(void* memory, size_t) noexcept { Free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { Free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { Free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { Free(memory); }
+
+namespace basalt::memtable {
+
+MemoryThatFails::MemoryThatFails(int64_t allowed_ones, int64_t failing_ones, Of of) noexcept {
+  allowed = allowed_ones;
+  failing = failing_ones;
+  only_nothrow = of == Of::kNothrow;
+}
+MemoryThatFails::~MemoryThatFails() { failing = 0; }
+bool MemoryThatFails::has_failed() const noexcept { return allowed < 0; }
+
+}  // namespace basalt::memtable
+
+namespace basalt {
+namespace {
+
+using memtable::MemoryThatFails;
+
+std::string Key(uint64_t number) { return std::string(40, 'k') + std::to_string(100'000 + number); }
+
+std::unique_ptr<MemTable> SomeGenerations(int generations, uint64_t keys) {
+  auto table = NewTable({.compaction = false});
+  for (int i = 0; i < generations; ++i) {
+    for (uint64_t number = static_cast<uint64_t>(i); number < keys; number += 2) {
+      EXPECT_TRUE(IsOk(table->Put(Key(number), std::string(300, 'v'))));
+    }
+    EXPECT_TRUE(IsOk(table->Seal()));
+  }
+  table->WaitForBackgroundWork();
+  return table;
+}
+
+TEST(MemTableMemory, NoFunctionThrowsWhereThereIsNone) {
+  const auto table = SomeGenerations(3, 1'000);
+  WriteBatch batch;
+  for (uint64_t i = 0; i < 10; ++i) batch.Put(Key(i), "value");
+  const std::string large(100'000, 'v');
+  const std::string first = Key(1);
+  const std::string second = Key(2);
+  const std::vector<std::pair<const char*, std::function<Status()>>> operations = {
+      {"get", [&] { return table->Get(first).status(); }},
+      {"put", [&] { return table->Put("large", large); }},
+      {"write", [&] { return table->Write(batch); }},
+      {"delete", [&] { return table->Delete(std::string_view(large).substr(0, 5'000)); }},
+      {"delete range", [&] { return table->DeleteRange("y", "z"); }},
+      {"update",
+       [&] { return table->Update(second, [](auto) { return std::optional<std::string>(); }); }},
+      {"snapshot", [&] { return table->GetSnapshot().status(); }},
+      {"seal", [&] { return table->Seal(); }},
+      {"compact", [&] { return table->Compact(); }},
+      {"create", [] { return MemTable::Create().status(); }},
+      {"figures",
+       [&] {
+         table->WaitForBackgroundWork();
+         static_cast<void>(table->GetStats());
+         return Status();
+       }},
+  };
+  for (const auto& [name, operation] : operations) {
+    SCOPED_TRACE(name);
+    std::optional<Status> status;
+    try {
+      const MemoryThatFails none(0);
+      status = operation();
+    } catch (const std::bad_alloc&) {
+      ADD_FAILURE() << "it threw";
+      continue;
+    }
+    if (!status->ok()) {
+      EXPECT_EQ(status->code(), StatusCode::kResourceExhausted);
+    }
+  }
+  EXPECT_EQ(Scan(*table).size(), table->Get(second).value() ? 1'000u : 999u);
+}
+
+TEST(MemTableMemory, AWriteThatIsRefusedHasChangedNothing) {
+  for (const size_t records : {size_t{64}, size_t{2'000}}) {
+    for (int64_t allowed_ones = 0;; ++allowed_ones) {
+      const auto table = NewTable({.compaction = false});
+      // The last of so many small ones that sorting is due.
+      const int writes = records == 64 ? 64 : 1;
+      Status status;
+      bool has_failed = false;
+      for (int write = 0; write < writes; ++write) {
+        WriteBatch batch;
+        for (size_t i = 0; i < records; ++i) {
+          batch.Put(std::to_string(write) + " " + std::to_string(i), std::string(150, 'v'));
+        }
+        if (write + 1 < writes) {
+          ASSERT_TRUE(IsOk(table->Write(batch)));
+          continue;
+        }
+        const MemoryThatFails once(allowed_ones, 1);
+        status = table->Write(batch);
+        has_failed = once.has_failed();
+      }
+      const size_t before = records * static_cast<size_t>(writes - 1);
+      EXPECT_EQ(Scan(*table).size(), status.ok() ? before + records : before) << allowed_ones;
+      if (!has_failed) break;
+    }
+  }
+}
+
+TEST(MemTableMemory, BackgroundWorkGoesOnAfterAFailedAllocation) {
+  for (int64_t allowed_ones = 0;; ++allowed_ones) {
+    SCOPED_TRACE(allowed_ones);
+    const auto table = NewTable({.memory_budget = 1 << 20, .at_budget = AtBudget::kRefuse});
+    bool has_failed = false;
+    for (int i = 0; i < 20'000; ++i) {
+      WriteBatch batch;
+      batch.Put("key", std::string(100, 'v'));
+      Status status;
+      if (i == 63) {  // Sorting is scheduled for the first time.
+        const MemoryThatFails once(allowed_ones, 1);
+        status = table->Write(batch);
+        has_failed = once.has_failed();
+        continue;
+      }
+      for (int tries = 0; tries < 5'000 && !(status = table->Write(batch)).ok(); ++tries) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      ASSERT_TRUE(IsOk(status)) << i;
+    }
+    if (!has_failed) break;
+  }
+}
+
+TEST(MemTableMemory, AWalkOverSeveralGenerationsLosesNothing) {
+  auto table = NewTable({.compaction = false});
+  // Neighbours share much, then less, so that what all share has to be found anew.
+  uint64_t count = 0;
+  for (int generation = 0; generation < 3; ++generation) {
+    for (uint64_t i = static_cast<uint64_t>(generation); i < 300; i += 3, ++count) {
+      const std::string stem(i < 100 ? 60 : i < 200 ? 30 : 45, static_cast<char>('a' + i / 100));
+      ASSERT_TRUE(IsOk(table->Put(stem + std::to_string(1'000 + i), "value")));
+    }
+    ASSERT_TRUE(IsOk(table->Seal()));
+  }
+  const Contents expected = Scan(*table);
+  ASSERT_EQ(expected.size(), count);
+  const auto it = table->NewIterator();
+  Contents seen;
+  for (it->SeekToFirst(); it->Valid();) {
+    seen.emplace_back(it->key(), it->value());
+    const MemoryThatFails none(0);
+    it->Next();
+  }
+  EXPECT_TRUE(IsOk(it->status()));
+  EXPECT_EQ(seen, expected);
+}
+
+TEST(MemTableMemory, WhatAnUpdatesFunctionThrowsReachesTheCaller) {
+  const auto table = NewTable();
+  ASSERT_TRUE(IsOk(table->Put("key", "before")));
+  const auto throws = [](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
+    throw std::bad_alloc();
+  };
+  EXPECT_THROW(static_cast<void>(table->Update("key", throws)), std::bad_alloc);
+  EXPECT_EQ(GetFrom(*table, "key"), "before");
+}
+
+}  // namespace
+}  // namespace basalt
