@@ -42,6 +42,30 @@ Result<std::unique_ptr<io::FileLock>> LockMap(const std::string& path,
   }
 }
 
+namespace {
+
+/// Whether a directory that is there may become a map.
+Status CheckPlace(const std::string& path, const SharedMapOptions& options, io::FileSystem* fs) {
+  BASALT_ASSIGN_OR_RETURN(const bool is_directory, fs->IsDirectory(path));
+  if (!is_directory) {
+    return Status(StatusCode::kAlreadyExists, path + ": is a file; name another path");
+  }
+  BASALT_ASSIGN_OR_RETURN(const auto names, fs->List(path));
+  const auto foreign = std::find_if_not(names.begin(), names.end(), IsMapFileName);
+  if (foreign != names.end()) {
+    return Status(StatusCode::kAlreadyExists,
+                  path + ": holds " + *foreign + ", which no map has; name another directory");
+  }
+  const bool is_map = NewestGenerationNumber(fs, path).has_value();
+  if (is_map && !options.overwrite) {
+    return Status(StatusCode::kAlreadyExists,
+                  path + ": is a map already; open it, or say overwrite");
+  }
+  return Status();
+}
+
+}  // namespace
+
 Result<NewPlace> TakePlace(const std::string& path, const SharedMapOptions& options,
                            const Environment& environment) {
   io::FileSystem* const fs = environment.fs;
@@ -49,26 +73,15 @@ Result<NewPlace> TakePlace(const std::string& path, const SharedMapOptions& opti
   const Status made = fs->CreateDirectory(path);
   place.made_directory = made.ok();
   if (!made.ok() && made.code() != StatusCode::kAlreadyExists) return made;
-  if (!made.ok()) {
-    BASALT_ASSIGN_OR_RETURN(const bool is_directory, fs->IsDirectory(path));
-    if (!is_directory) {
-      return Status(StatusCode::kAlreadyExists, path + ": is a file; name another path");
-    }
-    BASALT_ASSIGN_OR_RETURN(const auto names, fs->List(path));
-    const auto foreign = std::find_if_not(names.begin(), names.end(), IsMapFileName);
-    if (foreign != names.end()) {
-      return Status(StatusCode::kAlreadyExists,
-                    path + ": holds " + *foreign + ", which no map has; name another directory");
-    }
-    const bool is_map = NewestGenerationNumber(fs, path).has_value();
-    if (is_map && !options.overwrite) {
-      return Status(StatusCode::kAlreadyExists,
-                    path + ": is a map already; open it, or say overwrite");
-    }
-  } else {
+  if (made.ok()) {
     BASALT_RETURN_IF_ERROR(fs->SyncDirectory(io::ParentDirectory(path)));
+  } else {
+    // Before a lock file is made in somebody's directory.
+    BASALT_RETURN_IF_ERROR(CheckPlace(path, options, fs));
   }
   BASALT_ASSIGN_OR_RETURN(place.lock, LockMap(path, options, environment));
+  // Whoever had the lock meanwhile may have made a map.
+  BASALT_RETURN_IF_ERROR(CheckPlace(path, options, fs));
   return place;
 }
 
