@@ -29,6 +29,10 @@
 // held across the fork, and everything from the opening of the file to its entry in the registry
 // happens under it, so that no descriptor is missed. exec() is covered by O_CLOEXEC.
 //
+// A holder may remove the file, and does when it destroys a database or a map. Whoever had opened
+// it before that then has a lock on a file without a name, which keeps nobody out: so a lock counts
+// only if the name still leads to the file that is locked.
+//
 // Once it is locked, the file says who has it:
 //
 //   pid 4711
@@ -41,6 +45,9 @@
 
 namespace basalt::io {
 namespace {
+
+/// No errno: the file was removed by its holder before it could be locked.
+constexpr int kReplaced = -1;
 
 /// More than any holder's text: Linux bounds host names by 64 bytes and program names by 255.
 constexpr size_t kHolderBytesMax = 1024;
@@ -73,7 +80,8 @@ class LockRegistry {
     held_.clear();
     mutex_.unlock();
   }
-  int AcquireOpened(int descriptor, std::string* holder);
+  /// kReplaced: it is locked, but by now `path` is another file, or none.
+  int AcquireOpened(const std::string& path, int descriptor, std::string* holder);
 
   std::mutex mutex_;
   std::vector<Held> held_;  // By mutex_.
@@ -140,7 +148,7 @@ std::string ReadHolder(int descriptor) {
   return holder;
 }
 
-int LockRegistry::AcquireOpened(int descriptor, std::string* holder) {
+int LockRegistry::AcquireOpened(const std::string& path, int descriptor, std::string* holder) {
   struct stat attributes{};
   if (fstat(descriptor, &attributes) != 0) return errno;
   if (!S_ISREG(attributes.st_mode)) return ESPIPE;
@@ -158,6 +166,11 @@ int LockRegistry::AcquireOpened(int descriptor, std::string* holder) {
     *holder = ReadHolder(descriptor);
     return EWOULDBLOCK;
   }
+  struct stat named{};
+  if (stat(path.c_str(), &named) != 0 || named.st_dev != attributes.st_dev ||
+      named.st_ino != attributes.st_ino) {
+    return kReplaced;
+  }
   if (const int error = WriteHolder(descriptor); error != 0) return error;
   held_.push_back({attributes.st_dev, attributes.st_ino, descriptor});
   return 0;
@@ -165,12 +178,15 @@ int LockRegistry::AcquireOpened(int descriptor, std::string* holder) {
 
 int LockRegistry::Acquire(const std::string& path, int* descriptor, std::string* holder) {
   const std::lock_guard guard(mutex_);
-  const int opened = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
-  if (opened < 0) return errno;
-  const int error = AcquireOpened(opened, holder);
-  if (error != 0) close(opened);
-  *descriptor = opened;
-  return error;
+  for (;;) {
+    const int opened = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+    if (opened < 0) return errno;
+    const int error = AcquireOpened(path, opened, holder);
+    if (error != 0) close(opened);
+    if (error == kReplaced) continue;
+    *descriptor = opened;
+    return error;
+  }
 }
 
 void LockRegistry::Release(int descriptor) {

@@ -182,6 +182,27 @@ TEST_F(PosixFileLock, AChildCanLockAnotherFile) {
   EXPECT_EQ(child.answer(), "Ok");
 }
 
+TEST_F(PosixFileLock, AFileThatItsHolderRemovedIsNotLocked) {
+  Child remover([this] {
+    std::thread([this] {
+      for (;;) {
+        const auto lock = Lock();
+        if (lock) unlink(path_.c_str());
+      }
+    }).detach();
+    return std::string();
+  });
+  // Whoever has the lock of a file without a name does not keep out the next one.
+  int locked = 0;
+  for (int attempt = 0; attempt < 100'000 && locked < 10'000; ++attempt) {
+    const auto lock = Lock();
+    if (!lock) continue;
+    ++locked;
+    ASSERT_EQ(Lock().status().code(), StatusCode::kBusy) << "after " << locked;
+  }
+  EXPECT_NE(locked, 0);
+}
+
 TEST_F(PosixFileLock, OneOfManyThreadsGetsIt) {
   std::atomic<int> holders{0};
   std::atomic<int> refused{0};

@@ -130,11 +130,13 @@ Status DestroyMap(std::string_view path, const Environment& environment) {
       for (const std::string& name : names) {
         const std::optional<FileName> parsed = ParseFileName(name);
         const bool is_list = parsed && parsed->kind == FileKind::kGeneration;
-        if (!IsMapFileName(name) || is_list != lists) continue;
+        if (!IsMapFileName(name) || is_list != lists || name == kLockName) continue;
         BASALT_RETURN_IF_ERROR(fs->RemoveFile(io::JoinPath(directory, name)));
       }
       if (lists) BASALT_RETURN_IF_ERROR(fs->SyncDirectory(directory));
     }
+    // The lock last: once it has no name, another map may be made here.
+    BASALT_RETURN_IF_ERROR(fs->RemoveFile(io::JoinPath(directory, kLockName)));
   }
   BASALT_ASSIGN_OR_RETURN(const auto left, fs->List(directory));
   return left.empty() ? fs->RemoveDirectory(directory) : Status();

@@ -610,5 +610,19 @@ TEST(SharedMap, DestroyRemovesAMapAndNothingElse) {
   EXPECT_EQ(DestroyMap(TestMachine::kPath, machine.environment()).code(), StatusCode::kNotFound);
 }
 
+TEST(SharedMap, DestroyLetsNobodyMakeAMapThereUntilItIsDone) {
+  TestMachine machine;
+  ASSERT_TRUE(machine.Create().value()->Close().ok());
+  bool lock_is_gone = false;
+  machine.fs().SetObserver([&](uint64_t, std::string_view operation, std::string_view path) {
+    if (operation != "remove") return;
+    EXPECT_FALSE(lock_is_gone) << path;
+    lock_is_gone = path.ends_with("/LOCK");
+  });
+  ASSERT_TRUE(DestroyMap(TestMachine::kPath, machine.environment()).ok());
+  machine.fs().SetObserver({});
+  EXPECT_TRUE(lock_is_gone);
+}
+
 }  // namespace
 }  // namespace basalt::shared_map
