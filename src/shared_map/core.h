@@ -39,7 +39,8 @@ class Core : public std::enable_shared_from_this<Core> {
   GenerationOpener& opener() noexcept { return opener_; }
   ControlPage& control() const noexcept { return *control_; }
 
-  /// The newest generation, and the control page's word that told so.
+  /// The newest generation, and the control page's word that told so. After an error `*word` says
+  /// nothing.
   Result<std::shared_ptr<const Generation>> Newest(uint64_t* word);
 
   /// Null: the map was attached.

@@ -22,7 +22,10 @@ using shared_map::ReaderState;
 namespace shared_map {
 
 Status ReaderState::FollowNow() {
-  BASALT_ASSIGN_OR_RETURN(generation, core->Newest(&seen_word));
+  uint64_t word = 0;
+  BASALT_ASSIGN_OR_RETURN(generation, core->Newest(&word));
+  // Not before: when that fails, the next call tries again.
+  seen_word = word;
   return Status();
 }
 
