@@ -9,6 +9,7 @@
 #include "base/fork_generation.h"
 #include "shared_map/base_writer.h"
 #include "shared_map/file_names.h"
+#include "shared_map/new_files.h"
 #include "shared_map/writer.h"
 
 namespace basalt::shared_map {
@@ -146,6 +147,7 @@ Result<std::vector<ShardEntry>> SpooledBuild::WriteShards(
   const Environment& environment = core_->environment();
   const uint32_t bits = RecordSpool::ShardBits(spool_->records(), spool_->bytes());
   std::vector<ShardEntry> shards(size_t{1} << bits);
+  NewFiles files(core_.get());
   uint64_t done = 0;
   const auto go_on = [&](uint64_t records_of_shard) {
     return on_progress == nullptr ||
@@ -158,21 +160,15 @@ Result<std::vector<ShardEntry>> SpooledBuild::WriteShards(
     if (records.size() == 0) continue;
     const uint64_t file = first_file_ + shard;
     shards[shard].base_file = file;
-    const std::string path = core_->PathOf(NameOf(FileKind::kBase, file));
+    const std::string path = files.Add(FileKind::kBase, file);
     const BaseWriteOptions options{
         .layout = options_.layout, .threads = options_.threads, .go_on = go_on};
-    auto written = WriteBaseFile(environment.fs, path, records.pointers(), options);
-    if (!written) {
-      for (const ShardEntry& made : shards) {
-        if (made.base_file == 0 || made.base_file == file) continue;
-        static_cast<void>(
-            environment.fs->RemoveFile(core_->PathOf(NameOf(FileKind::kBase, made.base_file))));
-      }
-      return written.error();
-    }
+    BASALT_RETURN_IF_ERROR(
+        WriteBaseFile(environment.fs, path, records.pointers(), options).status());
     done += records.size();
     *entries += records.size();
   }
+  files.Keep();
   return shards;
 }
 

@@ -2,11 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/hash.h"
+#include "shared_map/record_spool.h"
 #include "shared_map/test_map.h"
 
 namespace basalt::shared_map {
@@ -33,6 +38,55 @@ TEST(SharedMapBuild, AMapThatWasFinishedWhileAnotherWaitedForTheLockIsKept) {
     EXPECT_EQ(second.code(), StatusCode::kAlreadyExists) << second.ToString();
     ExpectHolds(*machine.Open().value(), {{"key", "precious"}});
   }
+}
+
+std::vector<std::string> NamesIn(io::FileSystem* fs, std::string_view path) {
+  auto names = fs->List(path);
+  return names ? std::move(*names) : std::vector<std::string>();
+}
+
+TEST(SharedMapBuild, OneThatIsRefusedLeavesNoFilesOfEarlierShards) {
+  TestMachine machine(std::make_unique<io::SimFileSystem>(io::SimFileSystem::Durability::kIgnored));
+  ASSERT_TRUE(machine.Create().value()->Close().ok());
+  const auto before = NamesIn(&machine.fs(), TestMachine::kPath);
+  auto build = CreateMapBuilder(TestMachine::kPath, {.overwrite = true}, Duplicates::kRefuse,
+                                machine.environment())
+                   .value();
+  // Enough for two shards, with a key that is there twice in the second.
+  const std::string value(RecordSpool::kShardBytesMax / 64, 'v');
+  for (int i = 0; i < 65; ++i) ASSERT_TRUE(build->Add("key" + std::to_string(i), value).ok());
+  std::string twice = "twice";
+  while (base::Hash(twice) >> 63 == 0) twice += "!";
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(build->Add(twice, "").ok());
+  EXPECT_EQ(build->Finish().status().code(), StatusCode::kInvalidArgument);
+  build.reset();
+  EXPECT_EQ(NamesIn(&machine.fs(), TestMachine::kPath), before);
+}
+
+TEST(SharedMapBuild, OneThatFailsAtAnyCallLeavesNoRecords) {
+  uint64_t failed = 0;
+  for (uint64_t at_call = 1;; ++at_call) {
+    SCOPED_TRACE(at_call);
+    TestMachine machine;
+    auto build =
+        CreateMapBuilder(TestMachine::kPath, {}, Duplicates::kRefuse, machine.environment())
+            .value();
+    ASSERT_TRUE(build->Add("key", "value").ok());
+    machine.fs().SetFault({.kind = io::Fault::Kind::kError, .at_call = at_call, .error = EIO});
+    static_cast<void>(build->Finish());
+    build.reset();
+    if (!machine.fs().FaultHappened()) break;
+    machine.fs().ClearFault();
+    const auto names = NamesIn(&machine.fs(), TestMachine::kPath);
+    const auto any = [&](std::string_view prefix) {
+      return std::any_of(names.begin(), names.end(),
+                         [&](const std::string& name) { return name.starts_with(prefix); });
+    };
+    if (any("gen-")) continue;
+    ++failed;
+    EXPECT_FALSE(any("base-"));
+  }
+  EXPECT_GT(failed, 20u);
 }
 
 }  // namespace

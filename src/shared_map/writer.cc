@@ -64,6 +64,10 @@ Status Writer::Create(Core* core, const SharedMapOptions& options,
                       std::unique_ptr<io::FileLock> lock, std::vector<ShardEntry> shards,
                       uint64_t entries) {
   std::unique_ptr<Writer> writer(new Writer(core, options, std::move(lock)));
+  NewFiles files(core);
+  for (const ShardEntry& shard : shards) {
+    if (shard.base_file != 0) files.Add(FileKind::kBase, shard.base_file);
+  }
   GenerationList list;
   list.map_id = base::RandomSeed();
   if (const auto control = ControlPage::Open(
@@ -83,12 +87,8 @@ Status Writer::Create(Core* core, const SharedMapOptions& options,
   core->SetControl(std::move(control));
 
   const std::lock_guard guard(writer->mutex_);
-  NewFiles files(core);
   list.shard_bits = static_cast<uint32_t>(std::countr_zero(shards.size()));
   list.shards = std::move(shards);
-  for (const ShardEntry& shard : list.shards) {
-    if (shard.base_file != 0) files.Add(FileKind::kBase, shard.base_file);
-  }
   writer->entries_ = entries;
   // It replaces what is there as a whole: nothing of that is unlinked before it is published.
   writer->list_.number = list.number;

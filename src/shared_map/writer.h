@@ -47,7 +47,7 @@ class Writer {
   static Status Open(Core* core, const SharedMapOptions& options,
                      std::unique_ptr<io::FileLock> lock);
   /// Makes a map of base files, which are synced, one a shard, in place of what the directory holds
-  /// of a map, if anything.
+  /// of a map, if anything. They are removed unless it is published.
   static Status Create(Core* core, const SharedMapOptions& options,
                        std::unique_ptr<io::FileLock> lock, std::vector<ShardEntry> shards,
                        uint64_t entries);
