@@ -305,6 +305,13 @@ Result<uint64_t> FileSystem::FileSize(std::string_view path) {
   return size;
 }
 
+Result<std::string> FileSystem::Resolve(std::string_view path) {
+  std::string resolved;
+  BASALT_RETURN_IF_ERROR(CallOnPath(
+      "look up", path, [&](const std::string& owned) { return DoResolve(owned, &resolved); }));
+  return resolved;
+}
+
 Result<std::unique_ptr<FileLock>> FileSystem::Lock(std::string_view path) {
   BASALT_RETURN_IF_ERROR(CheckPath(path));
   std::unique_ptr<FileLock> lock;

@@ -149,6 +149,9 @@ class FileSystem {
   Result<bool> Exists(std::string_view path);
   Result<bool> IsDirectory(std::string_view path);
   Result<uint64_t> FileSize(std::string_view path);
+  /// The path of something that is there, absolute and without symbolic links: it goes on leading
+  /// there when the working directory or a link changes. NotFound: nothing is there.
+  Result<std::string> Resolve(std::string_view path);
 
   /// Takes the lock file `path` (made when absent) for this process and handle: an OFD write lock,
   /// plus a registry inside the process. The holder writes pid, start time, host and program into
@@ -168,6 +171,13 @@ class FileSystem {
   virtual int DoRemoveDirectory(const std::string& path) = 0;
   virtual int DoSyncDirectory(const std::string& path) = 0;
   virtual int DoStat(const std::string& path, bool* is_directory, uint64_t* size) = 0;
+  /// One that has neither links nor a working directory gives the path as it is.
+  virtual int DoResolve(const std::string& path, std::string* resolved) {
+    bool is_directory = false;
+    uint64_t size = 0;
+    *resolved = path;
+    return DoStat(path, &is_directory, &size);
+  }
   /// Answers EWOULDBLOCK with `holder` filled in when another has it.
   virtual int DoLock(const std::string& path, std::unique_ptr<FileLock>* lock,
                      std::string* holder) = 0;

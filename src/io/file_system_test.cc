@@ -352,6 +352,20 @@ TEST_P(FileSystemContract, WhatIsThereCanBeAsked) {
   EXPECT_EQ(fs_->Exists(Path("a/b")).status().code(), StatusCode::kIoError);
 }
 
+TEST_P(FileSystemContract, WhatIsThereHasAPathThatGoesOnLeadingThere) {
+  ASSERT_TRUE(fs_->CreateDirectory(Path("d")).ok());
+  const std::string path = fs_->Resolve(Path("d")).value();
+  EXPECT_TRUE(fs_->IsDirectory(path).value());
+  EXPECT_EQ(fs_->Resolve(Path("absent")).status().code(), StatusCode::kNotFound);
+  if (GetParam() != Kind::kPosix) return;
+  std::filesystem::create_directory_symlink("d", Path("link"));
+  EXPECT_EQ(fs_->Resolve(Path("link")).value(), path);
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(root_);
+  EXPECT_EQ(fs_->Resolve("d").value(), path);
+  std::filesystem::current_path(before);
+}
+
 TEST_P(FileSystemContract, DirectoriesComeAndGo) {
   ASSERT_TRUE(fs_->CreateDirectory(Path("d")).ok());
   EXPECT_EQ(fs_->CreateDirectory(Path("d")).code(), StatusCode::kAlreadyExists);

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "io/file_system.h"
@@ -351,6 +352,13 @@ class PosixFileSystem final : public FileSystem {
     if (stat(path.c_str(), &attributes) != 0) return errno;
     *is_directory = S_ISDIR(attributes.st_mode);
     *size = static_cast<uint64_t>(attributes.st_size);
+    return 0;
+  }
+
+  int DoResolve(const std::string& path, std::string* resolved) override {
+    const std::unique_ptr<char, void (*)(void*)> found(realpath(path.c_str(), nullptr), std::free);
+    if (found == nullptr) return errno;
+    *resolved = found.get();
     return 0;
   }
 

@@ -74,15 +74,16 @@ Result<NewPlace> TakePlace(const std::string& path, const SharedMapOptions& opti
   const Status made = fs->CreateDirectory(path);
   place.made_directory = made.ok();
   if (!made.ok() && made.code() != StatusCode::kAlreadyExists) return made;
+  BASALT_ASSIGN_OR_RETURN(place.directory, fs->Resolve(path));
   if (made.ok()) {
-    BASALT_RETURN_IF_ERROR(fs->SyncDirectory(io::ParentDirectory(path)));
+    BASALT_RETURN_IF_ERROR(fs->SyncDirectory(io::ParentDirectory(place.directory)));
   } else {
     // Before a lock file is made in somebody's directory.
-    BASALT_RETURN_IF_ERROR(CheckPlace(path, options, fs));
+    BASALT_RETURN_IF_ERROR(CheckPlace(place.directory, options, fs));
   }
-  BASALT_ASSIGN_OR_RETURN(place.lock, LockMap(path, options, environment));
+  BASALT_ASSIGN_OR_RETURN(place.lock, LockMap(place.directory, options, environment));
   // Whoever had the lock meanwhile may have made a map.
-  BASALT_RETURN_IF_ERROR(CheckPlace(path, options, fs));
+  BASALT_RETURN_IF_ERROR(CheckPlace(place.directory, options, fs));
   return place;
 }
 
@@ -92,13 +93,12 @@ Result<std::unique_ptr<SpooledBuild>> SpooledBuild::Create(std::string_view path
                                                            const Environment& environment) {
   BASALT_RETURN_IF_ERROR(CheckMapOptions(options));
   std::unique_ptr<SpooledBuild> build(new SpooledBuild(options, duplicates));
-  const std::string directory(path);
-  BASALT_ASSIGN_OR_RETURN(NewPlace place, TakePlace(directory, options, environment));
-  build->core_ = std::make_shared<Core>(directory, environment);
+  BASALT_ASSIGN_OR_RETURN(NewPlace place, TakePlace(std::string(path), options, environment));
+  build->core_ = std::make_shared<Core>(place.directory, environment);
   build->lock_ = std::move(place.lock);
   build->made_directory_ = place.made_directory;
   // Files of a build have numbers that neither the map that is replaced nor a reader knows.
-  BASALT_ASSIGN_OR_RETURN(const auto names, environment.fs->List(directory));
+  BASALT_ASSIGN_OR_RETURN(const auto names, environment.fs->List(place.directory));
   for (const std::string& name : names) {
     const std::optional<FileName> parsed = ParseFileName(name);
     if (!parsed || parsed->kind == FileKind::kGeneration) continue;

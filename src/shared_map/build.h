@@ -47,6 +47,7 @@ class SpooledBuild {
 
 /// Locks a directory that becomes a map, or is one if options.overwrite says so.
 struct NewPlace {
+  std::string directory;  ///< As Core wants it.
   std::unique_ptr<io::FileLock> lock;
   bool made_directory = false;
 };

@@ -71,10 +71,9 @@ class Inspection {
   uint64_t total_ = 0;
 };
 
-Result<SharedMapReport> CheckNewest(std::string_view path,
+Result<SharedMapReport> CheckNewest(const std::string& directory,
                                     const SharedMapProgressFunction& on_progress,
                                     const Environment& environment, uint64_t* word) {
-  const std::string directory(path);
   SharedMapReport report;
   BASALT_ASSIGN_OR_RETURN(uint64_t number, NewestGenerationNumber(environment.fs, directory));
   auto control = ControlPage::Open(environment.fs, io::JoinPath(directory, kControlName),
@@ -82,7 +81,8 @@ Result<SharedMapReport> CheckNewest(std::string_view path,
   if (!control) report.problems.push_back(control.error().ToString());
   if (control) *word = (*control)->word();
   if (control) number = (*control)->Number(environment.boot_id).value_or(number);
-  auto listed = ListFile::Open(environment.fs, directory, number);
+  const auto map_id = control ? std::optional((*control)->map_id()) : std::nullopt;
+  auto listed = ListFile::Open(environment.fs, directory, number, map_id);
   if (!listed) {
     report.problems.push_back(listed.error().ToString());
     return report;
@@ -92,7 +92,7 @@ Result<SharedMapReport> CheckNewest(std::string_view path,
   rest.problems.insert(rest.problems.begin(), report.problems.begin(), report.problems.end());
   // What a reader would meet: indexes, where they are in use.
   if (rest.ok()) {
-    if (const auto attached = AttachMap(path, environment); !attached) {
+    if (const auto attached = AttachMap(directory, environment); !attached) {
       rest.problems.push_back(attached.error().ToString());
     }
   }
@@ -106,12 +106,13 @@ Result<SharedMapReport> CheckMap(std::string_view path,
                                  const Environment& environment) {
   // What a writer replaces meanwhile is gone, and no problem: the newest files are looked at.
   constexpr int kAttemptsMax = 10;
+  BASALT_ASSIGN_OR_RETURN(const std::string directory, environment.fs->Resolve(path));
   for (int attempt = 1;; ++attempt) {
     uint64_t before = 0;
     uint64_t after = 0;
     BASALT_ASSIGN_OR_RETURN(SharedMapReport report,
-                            CheckNewest(path, on_progress, environment, &before));
-    const auto control = ControlPage::Open(environment.fs, io::JoinPath(path, kControlName),
+                            CheckNewest(directory, on_progress, environment, &before));
+    const auto control = ControlPage::Open(environment.fs, io::JoinPath(directory, kControlName),
                                            /*to_write=*/false);
     if (control) after = (*control)->word();
     if (report.ok() || before == after || attempt == kAttemptsMax) return report;
@@ -119,8 +120,8 @@ Result<SharedMapReport> CheckMap(std::string_view path,
 }
 
 Status DestroyMap(std::string_view path, const Environment& environment) {
-  const std::string directory(path);
   io::FileSystem* const fs = environment.fs;
+  BASALT_ASSIGN_OR_RETURN(const std::string directory, fs->Resolve(path));
   BASALT_RETURN_IF_ERROR(NewestGenerationNumber(fs, directory).status());
   {
     BASALT_ASSIGN_OR_RETURN(const auto lock, LockMap(directory, {}, environment));

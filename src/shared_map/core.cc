@@ -16,8 +16,9 @@ Core::~Core() = default;
 void Core::SetWriter(std::unique_ptr<Writer> writer) { writer_ = std::move(writer); }
 
 Result<std::shared_ptr<Core>> Core::Attach(std::string_view path, const Environment& environment) {
-  auto core = std::make_shared<Core>(std::string(path), environment);
   io::FileSystem* const fs = environment.fs;
+  BASALT_ASSIGN_OR_RETURN(std::string directory, fs->Resolve(path));
+  auto core = std::make_shared<Core>(std::move(directory), environment);
   auto control = ControlPage::Open(fs, core->PathOf(std::string(kControlName)), /*to_write=*/false);
   if (!control && control.error().code() == StatusCode::kNotFound) {
     // Says what the directory is instead.
@@ -37,7 +38,7 @@ Result<std::shared_ptr<Core>> Core::Attach(std::string_view path, const Environm
       trust = GenerationOpener::Trust::kNone;
       BASALT_ASSIGN_OR_RETURN(number, NewestGenerationNumber(fs, core->directory_));
     }
-    auto listed = ListFile::Open(fs, core->directory_, *number);
+    auto listed = ListFile::Open(fs, core->directory_, *number, core->control_->map_id());
     status = listed.status();
     if (listed) {
       auto generation = core->opener_.Open(std::move(*listed), trust);
@@ -52,13 +53,14 @@ Result<std::shared_ptr<Core>> Core::Attach(std::string_view path, const Environm
     if (core->control_->word() == word && status.code() != StatusCode::kNotFound) return status;
     if (core->control_->word() == word && attempt > 10) break;
   }
-  return Status(StatusCode::kCorruption, std::string(path) +
+  return Status(StatusCode::kCorruption, core->directory_ +
                                              ": a file of the newest generation is missing: " +
                                              std::string(status.message()));
 }
 
 Result<std::shared_ptr<const Generation>> Core::OpenNumber(uint64_t number) {
-  BASALT_ASSIGN_OR_RETURN(ListFile listed, ListFile::Open(environment_.fs, directory_, number));
+  BASALT_ASSIGN_OR_RETURN(ListFile listed,
+                          ListFile::Open(environment_.fs, directory_, number, control_->map_id()));
   return opener_.Open(std::move(listed), GenerationOpener::Trust::kPublished);
 }
 

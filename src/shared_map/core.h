@@ -23,6 +23,8 @@ class Writer;
 /// replaced meanwhile is gone, and then so is the word.
 class Core : public std::enable_shared_from_this<Core> {
  public:
+  /// `directory`: as Resolve gives it. A writer that had it lead elsewhere would remove the files
+  /// of a map of which it does not have the lock.
   Core(std::string directory, const Environment& environment);
   ~Core();
   Core(const Core&) = delete;

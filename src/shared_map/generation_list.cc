@@ -165,7 +165,8 @@ Result<GenerationList> GenerationList::Decode(std::string_view bytes, std::strin
   return list;
 }
 
-Result<ListFile> ListFile::Open(io::FileSystem* fs, std::string_view directory, uint64_t number) {
+Result<ListFile> ListFile::Open(io::FileSystem* fs, std::string_view directory, uint64_t number,
+                                std::optional<uint64_t> map_id) {
   const std::string path = io::JoinPath(directory, NameOf(FileKind::kGeneration, number));
   ListFile listed;
   BASALT_ASSIGN_OR_RETURN(listed.file, fs->Open(path, io::OpenMode::kRead));
@@ -181,6 +182,10 @@ Result<ListFile> ListFile::Open(io::FileSystem* fs, std::string_view directory, 
     return Status(
         StatusCode::kCorruption,
         path + ": is generation " + std::to_string(listed.list.number) + " by another name");
+  }
+  if (listed.list.map_id != map_id.value_or(listed.list.map_id)) {
+    return Status(StatusCode::kCorruption,
+                  path + ": is of another map than CONTROL beside it; restore a copy of the map");
   }
   return listed;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -86,7 +87,9 @@ struct ListFile {
   GenerationList list;
   std::unique_ptr<io::File> file;
 
-  static Result<ListFile> Open(io::FileSystem* fs, std::string_view directory, uint64_t number);
+  /// `map_id`: that of CONTROL, if it could be read. Corruption: also when the list has another.
+  static Result<ListFile> Open(io::FileSystem* fs, std::string_view directory, uint64_t number,
+                               std::optional<uint64_t> map_id);
   /// Writes the file under its name: what it names must be synced. Afterwards it survives a power
   /// cut. On an error there is no such file, or the Status `*undo` says that it could not be
   /// removed.

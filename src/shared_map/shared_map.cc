@@ -75,9 +75,8 @@ Result<std::unique_ptr<SharedMap>> CreateMap(std::string_view path, const Shared
                                              const Environment& environment) {
   return Guard([&]() -> Result<std::unique_ptr<SharedMap>> {
     BASALT_RETURN_IF_ERROR(CheckMapOptions(options));
-    const std::string directory(path);
-    BASALT_ASSIGN_OR_RETURN(NewPlace place, TakePlace(directory, options, environment));
-    auto core = std::make_shared<Core>(directory, environment);
+    BASALT_ASSIGN_OR_RETURN(NewPlace place, TakePlace(std::string(path), options, environment));
+    auto core = std::make_shared<Core>(std::move(place.directory), environment);
     BASALT_RETURN_IF_ERROR(
         Writer::Create(core.get(), options, std::move(place.lock), {ShardEntry{}}, 0));
     return Core::Handle(std::move(core));
@@ -88,7 +87,7 @@ Result<std::unique_ptr<SharedMap>> OpenMap(std::string_view path, const SharedMa
                                            const Environment& environment) {
   return Guard([&]() -> Result<std::unique_ptr<SharedMap>> {
     BASALT_RETURN_IF_ERROR(CheckMapOptions(options));
-    const std::string directory(path);
+    BASALT_ASSIGN_OR_RETURN(const std::string directory, environment.fs->Resolve(path));
     // Before a lock file is made in somebody's directory.
     BASALT_RETURN_IF_ERROR(NewestGenerationNumber(environment.fs, directory).status());
     BASALT_ASSIGN_OR_RETURN(auto lock, LockMap(directory, options, environment));

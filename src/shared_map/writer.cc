@@ -58,6 +58,18 @@ Result<std::shared_ptr<ControlPage>> OpenControl(Core* core, uint64_t map_id) {
   return ControlPage::Open(core->environment().fs, path, /*to_write=*/true);
 }
 
+/// That of the map in the directory, if there is one: readers of a map that is replaced follow.
+std::optional<uint64_t> MapIdOf(const Core& core) {
+  io::FileSystem* const fs = core.environment().fs;
+  const auto control =
+      ControlPage::Open(fs, core.PathOf(std::string(kControlName)), /*to_write=*/false);
+  if (control) return (*control)->map_id();
+  const auto number = NewestGenerationNumber(fs, core.directory());
+  if (!number) return std::nullopt;
+  const auto listed = ListFile::Open(fs, core.directory(), *number, std::nullopt);
+  return listed ? std::optional(listed->list.map_id) : std::nullopt;
+}
+
 }  // namespace
 
 Status Writer::Create(Core* core, const SharedMapOptions& options,
@@ -69,11 +81,7 @@ Status Writer::Create(Core* core, const SharedMapOptions& options,
     if (shard.base_file != 0) files.Add(FileKind::kBase, shard.base_file);
   }
   GenerationList list;
-  list.map_id = base::RandomSeed();
-  if (const auto control = ControlPage::Open(
-          core->environment().fs, core->PathOf(std::string(kControlName)), /*to_write=*/false)) {
-    list.map_id = (*control)->map_id();
-  }
+  list.map_id = MapIdOf(*core).value_or(base::RandomSeed());
   // Numbers go on from what is there, so that readers of a map that is replaced follow.
   BASALT_ASSIGN_OR_RETURN(const auto names, writer->fs_->List(core->directory()));
   for (const std::string& name : names) {
@@ -117,7 +125,8 @@ Status Writer::Open(Core* core, const SharedMapOptions& options,
   }
   ListFile listed;
   {
-    auto opened = ListFile::Open(fs, core->directory(), *number);
+    const auto map_id = control ? std::optional((*control)->map_id()) : std::nullopt;
+    auto opened = ListFile::Open(fs, core->directory(), *number, map_id);
     if (!opened && opened.error().code() == StatusCode::kNotFound) {
       return Status(StatusCode::kCorruption,
                     std::string(opened.error().message()) + ": the newest generation is missing");
@@ -311,7 +320,7 @@ Status Writer::Publish(GenerationList next, NewFiles* files) {
     if (!undo.ok()) failed_ = undo;
     return status;
   }
-  auto opened = ListFile::Open(fs_, core_->directory(), next.number);
+  auto opened = ListFile::Open(fs_, core_->directory(), next.number, next.map_id);
   auto generation =
       opened ? core_->opener().Open(std::move(*opened), GenerationOpener::Trust::kPublished)
              : Result<std::shared_ptr<const Generation>>(opened.error());

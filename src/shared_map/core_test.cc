@@ -1,0 +1,109 @@
+#include "shared_map/core.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "shared_map/file_names.h"
+#include "shared_map/test_map.h"
+
+namespace basalt::shared_map {
+namespace {
+
+/// Two maps on the machine's own disk, which one relative path or one link may lead to.
+class SharedMapPath : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "basalt-path-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    root_ = std::filesystem::canonical(pattern);
+    working_directory_ = std::filesystem::current_path();
+    for (const char* name : {"one", "two"}) std::filesystem::create_directory(root_ / name);
+  }
+  void TearDown() override {
+    std::filesystem::current_path(working_directory_);
+    std::filesystem::remove_all(root_);
+  }
+
+  /// `leads_to_two` makes `path`, which leads to a map in "one", lead to another in "two".
+  void ExpectBothStayWhole(const std::string& path, SharedMap* writer,
+                           const std::function<void()>& leads_to_two) const {
+    ASSERT_TRUE(writer->Put("whose", "of one").ok());
+    auto attached = SharedMap::Attach(path).value();
+    auto reader = attached->NewReader().value();
+    leads_to_two();
+    ASSERT_TRUE(
+        SharedMap::Create((root_ / "two/map").string()).value()->Put("whose", "of two").ok());
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(writer->Put("key", std::to_string(i)).ok());
+      ASSERT_TRUE(writer->Optimize().ok());
+      EXPECT_EQ(Lookup(&reader, "whose"), "of one");
+      EXPECT_EQ(Lookup(&reader, "key"), std::to_string(i));
+    }
+    ASSERT_TRUE(writer->Close().ok());
+    EXPECT_EQ(Lookup(&reader, "key"), "2");
+    for (const char* name : {"one", "two"}) {
+      const auto map = SharedMap::Attach((root_ / name / "map").string());
+      ASSERT_TRUE(map) << map.error().ToString();
+      auto read = (*map)->NewReader().value();
+      EXPECT_EQ(Lookup(&read, "whose"), std::string("of ") + name);
+    }
+  }
+
+  std::filesystem::path root_;
+  std::filesystem::path working_directory_;
+};
+
+TEST_F(SharedMapPath, ARelativeOneIsThatOfTheWorkingDirectoryOfBefore) {
+  std::filesystem::current_path(root_ / "one");
+  auto writer = SharedMap::Create("map").value();
+  ExpectBothStayWhole("map", writer.get(), [&] { std::filesystem::current_path(root_ / "two"); });
+}
+
+TEST_F(SharedMapPath, ThatOfABuildIsTakenWhenItBegins) {
+  std::filesystem::current_path(root_ / "one");
+  auto build = SharedMapBuilder::Create("map").value();
+  std::filesystem::current_path(root_ / "two");
+  auto writer = build->Finish().value();
+  ExpectBothStayWhole((root_ / "one/map").string(), writer.get(), [] {});
+}
+
+TEST_F(SharedMapPath, ALinkIsFollowedOnce) {
+  const std::filesystem::path link = root_ / "current";
+  std::filesystem::create_directory_symlink("one", link);
+  ASSERT_TRUE(SharedMap::Create((link / "map").string()).value()->Close().ok());
+  auto writer = SharedMap::Open((link / "map").string()).value();
+  ExpectBothStayWhole((link / "map").string(), writer.get(), [&] {
+    std::filesystem::remove(link);
+    std::filesystem::create_directory_symlink("two", link);
+  });
+}
+
+TEST(SharedMapCore, AListOfAnotherMapIsRefused) {
+  TestMachine machine;
+  io::FileSystem* const fs = &machine.fs();
+  auto map = machine.Create().value();
+  auto other = CreateMap("/other", {}, machine.environment()).value();
+  auto attached = machine.Attach().value();
+  auto reader = attached->NewReader().value();
+  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Close().ok());
+  ASSERT_TRUE(other->Optimize().ok());
+  ASSERT_TRUE(other->Close().ok());
+  const std::string name =
+      NameOf(FileKind::kGeneration, NewestGenerationNumber(fs, "/other").value());
+  const std::string list = io::ReadWholeFile(fs, "/other/" + name, 1 << 20).value();
+  ASSERT_TRUE(io::ReplaceFile(fs, "/map/" + name, list).ok());
+  for (const Status& status :
+       {reader.Get("key").status(), machine.Attach().status(), machine.Open().status()}) {
+    EXPECT_EQ(status.code(), StatusCode::kCorruption) << status.ToString();
+    EXPECT_NE(status.message().find("another map"), std::string_view::npos) << status.ToString();
+  }
+  EXPECT_FALSE(CheckMap(TestMachine::kPath, nullptr, machine.environment())->ok());
+}
+
+}  // namespace
+}  // namespace basalt::shared_map
