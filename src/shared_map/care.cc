@@ -1,5 +1,8 @@
-#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "shared_map/build.h"
@@ -13,18 +16,80 @@
 namespace basalt::shared_map {
 namespace {
 
-/// Verifies one generation's files, all of them whatever it finds.
+/// Verifies the newest generation's files, all of them whatever it finds.
 class Inspection {
  public:
-  Inspection(const std::string& directory, const SharedMapProgressFunction& on_progress,
+  Inspection(std::string directory, const SharedMapProgressFunction& on_progress,
              const Environment& environment)
-      : opener_(environment.fs, directory, environment.boot_id), on_progress_(on_progress) {}
+      : directory_(std::move(directory)),
+        environment_(environment),
+        on_progress_(on_progress),
+        opener_(environment.fs, directory_, environment.boot_id) {}
+
+  /// Opens the files, and verifies the changes. From then on a writer may replace them: what is
+  /// mapped stays. Until then one that is gone is a problem, unless another generation is newest.
+  Status Begin() {
+    report_ = {};
+    BASALT_ASSIGN_OR_RETURN(uint64_t number, NewestGenerationNumber(environment_.fs, directory_));
+    const auto control = OpenControl();
+    Note(control.status());
+    std::optional<uint64_t> map_id;
+    std::optional<uint64_t> stored;
+    if (control) {
+      word_ = (*control)->word();
+      map_id = (*control)->map_id();
+      stored = (*control)->Number(environment_.boot_id);
+      number = stored.value_or(number);
+    }
+    auto listed = ListFile::Open(environment_.fs, directory_, number, map_id);
+    Note(listed.status());
+    if (!listed) return Status();
+    listed_ = std::move(*listed);
+    OpenBases();
+    for (const ChangeSetEntry& entry : listed_.list.change_sets) {
+      VerifyChanges(entry, /*same_boot=*/stored.has_value());
+    }
+    return Status();
+  }
+  bool ok() const { return report_.ok(); }
+  /// Whether another generation has become the newest since Begin.
+  bool IsReplaced() const {
+    const auto control = OpenControl();
+    return control && (*control)->word() != word_;
+  }
 
   /// Cancelled, or the report.
-  Result<SharedMapReport> Run(const ListFile& listed) {
+  Result<SharedMapReport> Finish() {
+    uint64_t total = 0;
+    uint64_t done = 0;
+    for (const auto& base : bases_) total += base->figures().records;
+    for (const auto& base : bases_) {
+      const Status status = base->VerifyAll([&](uint64_t records) {
+        return on_progress_ == nullptr ||
+               on_progress_({.done_records = done + records, .total_records = total});
+      });
+      if (status.code() == StatusCode::kCancelled) return status;
+      Note(status);
+      done += base->figures().records;
+      report_.bytes += base->figures().file_bytes;
+    }
+    report_.records += done;
+    // What a reader would meet: indexes, where they are in use.
+    if (report_.ok()) Note(AttachMap(directory_, environment_).status());
+    return std::move(report_);
+  }
+
+ private:
+  Result<std::shared_ptr<ControlPage>> OpenControl() const {
+    return ControlPage::Open(environment_.fs, io::JoinPath(directory_, kControlName),
+                             /*to_write=*/false);
+  }
+
+  void OpenBases() {
+    // Those of the attempt before are kept until then: most of them are in the next list, too.
     std::vector<std::shared_ptr<const BaseFile>> bases;
     uint64_t previous = 0;
-    for (const ShardEntry& shard : listed.list.shards) {
+    for (const ShardEntry& shard : listed_.list.shards) {
       // Shards that share a base stand side by side.
       if (shard.base_file == 0 || shard.base_file == previous) continue;
       previous = shard.base_file;
@@ -32,91 +97,62 @@ class Inspection {
       Note(base.status());
       if (base) bases.push_back(std::move(*base));
     }
-    for (const auto& base : bases) total_ += base->figures().records;
-    for (const auto& base : bases) {
-      const Status status = base->VerifyAll([&](uint64_t records) { return GoOn(records); });
-      if (status.code() == StatusCode::kCancelled) return status;
-      Note(status);
-      report_.records += base->figures().records;
-      report_.bytes += base->figures().file_bytes;
-    }
-    for (const ChangeSetEntry& entry : listed.list.change_sets) VerifyChanges(entry);
-    return std::move(report_);
+    bases_ = std::move(bases);
   }
 
- private:
-  bool GoOn(uint64_t records_of_base) const {
-    return on_progress_ == nullptr ||
-           on_progress_(
-               {.done_records = report_.records + records_of_base, .total_records = total_});
-  }
-
-  void VerifyChanges(const ChangeSetEntry& entry) {
+  void VerifyChanges(const ChangeSetEntry& entry, bool same_boot) {
     auto segments = opener_.OpenSegments(entry);
     Note(segments.status());
     if (!segments) return;
-    Note(WalkChanges(*segments, entry, 0, [&](Location location, const Change& change) {
-           ++report_.records;
-           report_.bytes += uint64_t{change.end - location} * kLogUnit;
-         }).status());
+    const auto count = [&](Location location, const Change& change) {
+      ++report_.records;
+      report_.bytes += uint64_t{change.end - location} * kLogUnit;
+    };
+    if (!same_boot || entry.segments.back().end != 0) {
+      Note(WalkChanges(*segments, entry, 0, count).status());
+      return;
+    }
+    // A writer may be at it: nothing can be said of what is not visible yet.
+    const std::string path = opener_.PathOf(NameOf(FileKind::kIndex, entry.index_file));
+    const auto index = ChangeIndex::Open(environment_.fs, path, environment_.boot_id);
+    Note(index.status());
+    if (!index) return;
+    const std::optional<uint64_t> end = *index ? (*index)->visible_end() : std::nullopt;
+    if (!end || *end > kLocationMax) {
+      Note(Status(StatusCode::kCorruption,
+                  path + ": is damaged; opening the map to write makes a new one"));
+      return;
+    }
+    Note(WalkVisible(*segments, entry, static_cast<Location>(*end), count));
   }
 
   void Note(const Status& status) {
     if (!status.ok()) report_.problems.push_back(status.ToString());
   }
 
-  GenerationOpener opener_;
+  const std::string directory_;
+  const Environment environment_;
   const SharedMapProgressFunction& on_progress_;
+  GenerationOpener opener_;
+  ListFile listed_;
+  std::vector<std::shared_ptr<const BaseFile>> bases_;
+  uint64_t word_ = 0;  // Of the control page.
   SharedMapReport report_;
-  uint64_t total_ = 0;
 };
-
-Result<SharedMapReport> CheckNewest(const std::string& directory,
-                                    const SharedMapProgressFunction& on_progress,
-                                    const Environment& environment, uint64_t* word) {
-  SharedMapReport report;
-  BASALT_ASSIGN_OR_RETURN(uint64_t number, NewestGenerationNumber(environment.fs, directory));
-  auto control = ControlPage::Open(environment.fs, io::JoinPath(directory, kControlName),
-                                   /*to_write=*/false);
-  if (!control) report.problems.push_back(control.error().ToString());
-  if (control) *word = (*control)->word();
-  if (control) number = (*control)->Number(environment.boot_id).value_or(number);
-  const auto map_id = control ? std::optional((*control)->map_id()) : std::nullopt;
-  auto listed = ListFile::Open(environment.fs, directory, number, map_id);
-  if (!listed) {
-    report.problems.push_back(listed.error().ToString());
-    return report;
-  }
-  BASALT_ASSIGN_OR_RETURN(SharedMapReport rest,
-                          Inspection(directory, on_progress, environment).Run(*listed));
-  rest.problems.insert(rest.problems.begin(), report.problems.begin(), report.problems.end());
-  // What a reader would meet: indexes, where they are in use.
-  if (rest.ok()) {
-    if (const auto attached = AttachMap(directory, environment); !attached) {
-      rest.problems.push_back(attached.error().ToString());
-    }
-  }
-  return rest;
-}
 
 }  // namespace
 
 Result<SharedMapReport> CheckMap(std::string_view path,
                                  const SharedMapProgressFunction& on_progress,
                                  const Environment& environment) {
-  // What a writer replaces meanwhile is gone, and no problem: the newest files are looked at.
-  constexpr int kAttemptsMax = 10;
-  BASALT_ASSIGN_OR_RETURN(const std::string directory, environment.fs->Resolve(path));
-  for (int attempt = 1;; ++attempt) {
-    uint64_t before = 0;
-    uint64_t after = 0;
-    BASALT_ASSIGN_OR_RETURN(SharedMapReport report,
-                            CheckNewest(directory, on_progress, environment, &before));
-    const auto control = ControlPage::Open(environment.fs, io::JoinPath(directory, kControlName),
-                                           /*to_write=*/false);
-    if (control) after = (*control)->word();
-    if (report.ok() || before == after || attempt == kAttemptsMax) return report;
-  }
+  BASALT_ASSIGN_OR_RETURN(std::string directory, environment.fs->Resolve(path));
+  Inspection inspection(std::move(directory), on_progress, environment);
+  constexpr int kAttemptsMax = 1000;
+  int attempt = 0;
+  do {
+    BASALT_RETURN_IF_ERROR(inspection.Begin());
+  } while (!inspection.ok() && ++attempt < kAttemptsMax && inspection.IsReplaced());
+  return inspection.Finish();
 }
 
 Status DestroyMap(std::string_view path, const Environment& environment) {

@@ -91,13 +91,7 @@ Status ChangeSet::VerifyIndex(const ChangeSetEntry& entry, Location visible_end)
       lost = location;
     }
   };
-  ChangeSetEntry closed = entry;
-  if (closed.segments.back().end == 0) {
-    closed.segments.pop_back();
-    BASALT_RETURN_IF_ERROR(WalkUntil(*segments_.back(), visible_end, verify).status());
-  }
-  BASALT_RETURN_IF_ERROR(
-      WalkChanges(std::span(segments_).first(closed.segments.size()), closed, 0, verify).status());
+  BASALT_RETURN_IF_ERROR(WalkVisible(segments_, entry, visible_end, verify));
   const bool any = visible_end > segments_.front()->begin();
   // A writer may have made the first change meanwhile.
   if (lost == 0 && (!any || index_->HasChanges())) return Status();
@@ -121,6 +115,17 @@ Result<LogEnd> WalkChanges(std::span<const std::shared_ptr<const LogSegment>> se
     if (!end) return end;
   }
   return end;
+}
+
+Status WalkVisible(std::span<const std::shared_ptr<const LogSegment>> segments,
+                   const ChangeSetEntry& entry, Location visible_end,
+                   const std::function<void(Location, const Change&)>& visit) {
+  ChangeSetEntry closed = entry;
+  if (closed.segments.back().end == 0) closed.segments.pop_back();
+  const size_t count = closed.segments.size();
+  BASALT_RETURN_IF_ERROR(WalkChanges(segments.first(count), closed, 0, visit).status());
+  if (count == segments.size()) return Status();
+  return WalkUntil(*segments.back(), visible_end, visit).status();
 }
 
 void IndexFiller::Add(Location location, const Change& change) {

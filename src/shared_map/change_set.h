@@ -93,6 +93,12 @@ Result<LogEnd> WalkChanges(std::span<const std::shared_ptr<const LogSegment>> se
                            const ChangeSetEntry& entry, Location at_least,
                            const std::function<void(Location, const Change&)>& visit);
 
+/// The same of those before `visible_end`, which an index of this process's machine says, of a log
+/// that may be written on meanwhile.
+Status WalkVisible(std::span<const std::shared_ptr<const LogSegment>> segments,
+                   const ChangeSetEntry& entry, Location visible_end,
+                   const std::function<void(Location, const Change&)>& visit);
+
 /// How many keys a map has, by what its list says and the changes since.
 class EntryCount {
  public:
