@@ -128,15 +128,30 @@ Status WalkVisible(std::span<const std::shared_ptr<const LogSegment>> segments,
   return WalkUntil(*segments.back(), visible_end, visit).status();
 }
 
-void IndexFiller::Add(Location location, const Change& change) {
-  const std::string_view key = change.record.key();
-  const uint64_t hash = base::Hash(key);
-  uint64_t position = 0;
-  Change older;
-  const Found found = set_->FindWord(hash, key, &position, &older);
-  if (found == Found::kCorrupt) return;  // The walk meets the damaged change, or has.
-  if (found == Found::kAbsent) ++keys_;
-  set_->index().StoreWord(hash, position, location);
+Status FillIndex(const ChangeSet& set, const ChangeSetEntry& entry, Location end,
+                 const ChangeCount& count) {
+  ChangeIndex& index = set.index();
+  uint64_t keys = 0;
+  bool damaged = false;
+  BASALT_RETURN_IF_ERROR(
+      WalkVisible(set.segments(), entry, end, [&](Location location, const Change& change) {
+        const std::string_view key = change.record.key();
+        const uint64_t hash = base::Hash(key);
+        uint64_t position = 0;
+        Change older;
+        const Found found = set.FindWord(hash, key, &position, &older);
+        if (found == Found::kAbsent) ++keys;
+        damaged = damaged || found == Found::kCorrupt || keys > count.keys();
+        if (!damaged) index.StoreWord(hash, position, location);
+      }));
+  if (damaged) {
+    return Status(StatusCode::kCorruption,
+                  set.segments().front()->path() +
+                      " or a later log: its changes do not say which ones they replace");
+  }
+  index.StoreState(
+      {.visible_end = end, .entries = count.entries(), .changes = count.changes(), .keys = keys});
+  return Status();
 }
 
 }  // namespace basalt::shared_map

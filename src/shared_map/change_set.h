@@ -99,34 +99,34 @@ Status WalkVisible(std::span<const std::shared_ptr<const LogSegment>> segments,
                    const ChangeSetEntry& entry, Location visible_end,
                    const std::function<void(Location, const Change&)>& visit);
 
-/// How many keys a map has, by what its list says and the changes since.
-class EntryCount {
+/// What the changes of a set come to.
+class ChangeCount {
  public:
-  explicit EntryCount(const GenerationList& list)
+  explicit ChangeCount(const GenerationList& list)
       : counted_(list.counted), entries_(list.entries) {}
   void Add(Location location, const Change& change) noexcept {
+    ++changes_;
+    if (change.replaces == 0) ++keys_;
     const bool had_value = (change.record.header().flags & kFlagReplacesValue) != 0;
     if (location < counted_ || had_value == change.is_put()) return;
     entries_ += change.is_put() ? 1 : ~uint64_t{0};
   }
+  /// How many keys the map has, if they are the newest changes: by its list, and the changes since.
   uint64_t entries() const noexcept { return entries_; }
+  uint64_t changes() const noexcept { return changes_; }
+  /// How many keys have changes.
+  uint64_t keys() const noexcept { return keys_; }
 
  private:
   const Location counted_;
   uint64_t entries_;
-};
-
-/// Stores the words of all changes that a walk gives, for an index of which nobody knows yet. The
-/// capacity must have room for them. Keys are compared through `set`, which stands on the index.
-class IndexFiller {
- public:
-  explicit IndexFiller(const ChangeSet* set) : set_(set) {}
-  void Add(Location location, const Change& change);
-  uint64_t keys() const noexcept { return keys_; }
-
- private:
-  const ChangeSet* const set_;
+  uint64_t changes_ = 0;
   uint64_t keys_ = 0;
 };
+
+/// Fills the index of a set, of which nobody knows yet and whose capacity is for `count`, by the
+/// changes before `end`. Corruption: a change is damaged, or they are of more keys.
+Status FillIndex(const ChangeSet& set, const ChangeSetEntry& entry, Location end,
+                 const ChangeCount& count);
 
 }  // namespace basalt::shared_map

@@ -212,5 +212,32 @@ TEST(ChangeSet, ChangeThatIsDamagedLaterIsFoundByWhoVerifies) {
   EXPECT_EQ(log.Find("key"), Found::kCorrupt);
 }
 
+// No writer leaves that: an index would be too small, or without end.
+TEST(ChangeSet, AFirstChangeOfAKeyThatClaimsToReplaceOneIsCorruption) {
+  io::SimFileSystem fs;
+  const SegmentEntry entry{.file = 1, .capacity_bytes = 4096};
+  ASSERT_TRUE(LogSegment::Create(&fs, "/log", entry.first, entry.capacity_bytes).ok());
+  const auto segment = LogSegment::Open(&fs, "/log", entry).value();
+  std::string bytes;
+  auto checksum = static_cast<uint32_t>(segment->file_id());
+  for (const Location replaces : {Location{0}, segment->begin()}) {
+    const size_t at = bytes.size();
+    AppendChange(&bytes, RecordKind::kPut, 0, replaces, 0, replaces == 0 ? "one" : "other", "");
+    checksum = FinishChange(bytes.data() + at, bytes.size() - at, segment->file_id(),
+                            kLogHeaderBytes + at, checksum);
+  }
+  ASSERT_TRUE(
+      fs.Open("/log", io::OpenMode::kReadWrite).value()->WriteAt(kLogHeaderBytes, bytes).ok());
+  const ChangeSetEntry set_entry{.index_file = 2, .segments = {entry}};
+  const ChangeSet set(ChangeIndex::Private(ChangeIndex::kCapacityMin), {segment});
+  ChangeCount count{GenerationList()};
+  const LogEnd end =
+      WalkChanges(set.segments(), set_entry, 0, [&](Location location, const Change& change) {
+        count.Add(location, change);
+      }).value();
+  EXPECT_EQ(count.changes(), 2u);
+  EXPECT_EQ(FillIndex(set, set_entry, end.end, count).code(), StatusCode::kCorruption);
+}
+
 }  // namespace
 }  // namespace basalt::shared_map

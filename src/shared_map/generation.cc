@@ -146,24 +146,13 @@ void GenerationOpener::Remember(uint64_t number, const std::shared_ptr<ChangeInd
 Result<ChangeSet> GenerationOpener::BuildPrivate(
     std::vector<std::shared_ptr<const LogSegment>> segments, const ChangeSetEntry& entry,
     const GenerationList& list) {
-  uint64_t changes = 0;
-  EntryCount count(list);
+  ChangeCount count(list);
   BASALT_ASSIGN_OR_RETURN(
       const LogEnd end,
-      WalkChanges(segments, entry, 0, [&](Location location, const Change& change) {
-        count.Add(location, change);
-        ++changes;
-      }));
-  ChangeSet set(ChangeIndex::Private(ChangeIndex::CapacityFor(changes)), std::move(segments));
-  IndexFiller filler(&set);
-  BASALT_RETURN_IF_ERROR(
-      WalkChanges(set.segments(), entry, 0, [&](Location location, const Change& change) {
-        filler.Add(location, change);
-      }).status());
-  set.index().StoreState({.visible_end = end.end,
-                          .entries = count.entries(),
-                          .changes = changes,
-                          .keys = filler.keys()});
+      WalkChanges(segments, entry, 0,
+                  [&](Location location, const Change& change) { count.Add(location, change); }));
+  ChangeSet set(ChangeIndex::Private(ChangeIndex::CapacityFor(count.keys())), std::move(segments));
+  BASALT_RETURN_IF_ERROR(FillIndex(set, entry, end.end, count));
   return set;
 }
 

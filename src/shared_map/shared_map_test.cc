@@ -124,6 +124,28 @@ TEST(SharedMap, LogAndIndexGrowWithoutLosingAnything) {
   ExpectHolds(*machine.Open().value(), model);
 }
 
+TEST(SharedMap, AnIndexIsAsLargeAsItsKeysWantHoweverOftenTheyChanged) {
+  TestMachine machine;
+  auto map = machine.Create({.optimize_in_background = false}).value();
+  Model model;
+  for (uint64_t i = 0; i < 20'000; ++i) {
+    model[KeyOf(i % 100)] = std::to_string(i);
+    ASSERT_TRUE(map->Put(KeyOf(i % 100), std::to_string(i)).ok());
+  }
+  const uint64_t index_bytes = map->GetStats()->index_bytes;
+  map.reset();
+  map = machine.Open({.optimize_in_background = false}).value();
+  EXPECT_EQ(map->GetStats()->index_bytes, index_bytes);
+  ExpectHolds(*map, model);
+  map.reset();
+  machine.Restart(1, io::CrashMode::kAll);
+  const auto attached = machine.Attach().value();
+  EXPECT_EQ(attached->GetStats()->index_bytes, index_bytes);
+  EXPECT_EQ(attached->GetStats()->changed_keys, 100u);
+  EXPECT_EQ(attached->GetStats()->changes, 20'000u);
+  ExpectHolds(*attached, model);
+}
+
 TEST(SharedMap, FoldsInTheBackgroundWhenChangesPileUp) {
   TestMachine machine;
   auto map = machine.Create().value();

@@ -145,9 +145,9 @@ Status Writer::Open(Core* core, const SharedMapOptions& options,
     BASALT_ASSIGN_OR_RETURN(const Rebuilt rebuilt, writer->Rebuild(&next, set, same_boot, &files));
     if (set != 0) continue;
     writer->end_ = rebuilt.end;
-    writer->entries_ = rebuilt.entries;
-    writer->changes_ = rebuilt.changes;
-    writer->keys_ = rebuilt.keys;
+    writer->entries_ = rebuilt.count.entries();
+    writer->changes_ = rebuilt.count.changes();
+    writer->keys_ = rebuilt.count.keys();
   }
   // The log goes on where it ended.
   next.change_sets.front().segments.back().end = 0;
@@ -179,30 +179,16 @@ Result<Writer::Rebuilt> Writer::Rebuild(GenerationList* next, size_t set, bool s
     const uint64_t visible = index && *index ? (*index)->visible_end().value_or(0) : 0;
     if (visible <= kLocationMax) at_least = static_cast<Location>(visible);
   }
-  Rebuilt rebuilt;
-  EntryCount count(*next);
-  BASALT_ASSIGN_OR_RETURN(rebuilt.end, WalkChanges(segments, entry, at_least,
-                                                   [&](Location location, const Change& change) {
-                                                     count.Add(location, change);
-                                                     ++rebuilt.changes;
-                                                   }));
-  rebuilt.entries = count.entries();
+  ChangeCount count(*next);
+  BASALT_ASSIGN_OR_RETURN(
+      const LogEnd end,
+      WalkChanges(segments, entry, at_least,
+                  [&](Location location, const Change& change) { count.Add(location, change); }));
   entry.index_file = next->next_file++;
   BASALT_ASSIGN_OR_RETURN(
-      const auto index,
-      NewIndex(entry.index_file, ChangeIndex::CapacityFor(rebuilt.changes), files));
-  const ChangeSet changes(index, segments);
-  IndexFiller filler(&changes);
-  BASALT_RETURN_IF_ERROR(
-      WalkChanges(segments, entry, at_least, [&](Location location, const Change& change) {
-        filler.Add(location, change);
-      }).status());
-  rebuilt.keys = filler.keys();
-  index->StoreState({.visible_end = rebuilt.end.end,
-                     .entries = rebuilt.entries,
-                     .changes = rebuilt.changes,
-                     .keys = rebuilt.keys});
-  return rebuilt;
+      const auto index, NewIndex(entry.index_file, ChangeIndex::CapacityFor(count.keys()), files));
+  BASALT_RETURN_IF_ERROR(FillIndex(ChangeSet(index, segments), entry, end.end, count));
+  return Rebuilt{.end = end, .count = count};
 }
 
 Status Writer::TakeControl() {

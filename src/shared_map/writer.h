@@ -98,9 +98,7 @@ class Writer {
   /// What a log says.
   struct Rebuilt {
     LogEnd end;
-    uint64_t entries = 0;  ///< Of the whole map, if it is the newest set's.
-    uint64_t changes = 0;
-    uint64_t keys = 0;
+    ChangeCount count;
   };
   /// Reads the log of a change set of `next`, and gives it an index of its own. `same_boot`: the
   /// old index says how far the log was visible.
