@@ -305,6 +305,11 @@ Result<uint64_t> FileSystem::FileSize(std::string_view path) {
   return size;
 }
 
+Status FileSystem::MarkChanged(std::string_view path) {
+  return CallOnPath("set the time of", path,
+                    [&](const std::string& owned) { return DoMarkChanged(owned); });
+}
+
 Result<std::string> FileSystem::Resolve(std::string_view path) {
   std::string resolved;
   BASALT_RETURN_IF_ERROR(CallOnPath(

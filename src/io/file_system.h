@@ -149,6 +149,9 @@ class FileSystem {
   Result<bool> Exists(std::string_view path);
   Result<bool> IsDirectory(std::string_view path);
   Result<uint64_t> FileSize(std::string_view path);
+  /// Sets the time of a file's last change to now. Stores through a mapping may leave it as it was,
+  /// as on tmpfs, and programs that copy what has changed go by it.
+  Status MarkChanged(std::string_view path);
   /// The path of something that is there, absolute and without symbolic links: it goes on leading
   /// there when the working directory or a link changes. NotFound: nothing is there.
   Result<std::string> Resolve(std::string_view path);
@@ -171,6 +174,8 @@ class FileSystem {
   virtual int DoRemoveDirectory(const std::string& path) = 0;
   virtual int DoSyncDirectory(const std::string& path) = 0;
   virtual int DoStat(const std::string& path, bool* is_directory, uint64_t* size) = 0;
+  /// One that knows no times does nothing.
+  virtual int DoMarkChanged(const std::string&) { return 0; }
   /// One that has neither links nor a working directory gives the path as it is.
   virtual int DoResolve(const std::string& path, std::string* resolved) {
     bool is_directory = false;

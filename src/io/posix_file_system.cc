@@ -355,6 +355,10 @@ class PosixFileSystem final : public FileSystem {
     return 0;
   }
 
+  int DoMarkChanged(const std::string& path) override {
+    return ErrorOf(utimensat(AT_FDCWD, path.c_str(), nullptr, 0));
+  }
+
   int DoResolve(const std::string& path, std::string* resolved) override {
     const std::unique_ptr<char, void (*)(void*)> found(realpath(path.c_str(), nullptr), std::free);
     if (found == nullptr) return errno;

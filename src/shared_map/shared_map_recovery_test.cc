@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "shared_map/change_index.h"
 #include "shared_map/file_names.h"
+#include "shared_map/generation.h"
 #include "shared_map/test_map.h"
 
 // Power cuts, killed writers, failing calls, full disks and flipped bits, on a simulated disk.
@@ -285,6 +286,43 @@ TEST(SharedMapRestart, AReaderWithoutAWriterDoesNotBelieveTheIndex) {
   ASSERT_TRUE(map->Put("a", "newest").ok());
   auto reader = attached->NewReader().value();
   EXPECT_EQ(Lookup(&reader, "a"), "newest");
+}
+
+void Overwrite(io::FileSystem* fs, std::string_view path, std::string_view bytes) {
+  ASSERT_TRUE(fs->Open(path, io::OpenMode::kReadWrite).value()->WriteAt(0, bytes).ok());
+}
+
+// A copy that took the lists anew, but not CONTROL.
+TEST(SharedMapCopy, AWriterTakesANewerGenerationThanTheOneThatIsGone) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  ASSERT_TRUE(map->Put("a", "old").ok());
+  const std::string control = io::ReadWholeFile(&machine.fs(), "/map/CONTROL", 1 << 20).value();
+  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Put("a", "new").ok());
+  ASSERT_TRUE(map->Close().ok());
+  Overwrite(&machine.fs(), "/map/CONTROL", control);
+  EXPECT_EQ(machine.Attach().status().code(), StatusCode::kCorruption);
+  map = machine.Open().value();
+  ExpectHolds(*map, {{"a", "new"}});
+  ExpectHolds(*machine.Attach().value(), {{"a", "new"}});
+}
+
+TEST(SharedMapCopy, AnOlderGenerationThanTheOneThatIsGoneIsNotTaken) {
+  TestMachine machine;
+  io::FileSystem* const fs = &machine.fs();
+  auto map = machine.Create().value();
+  const auto path_of_newest = [&] {
+    return io::JoinPath(TestMachine::kPath,
+                        NameOf(FileKind::kGeneration, NewestGenerationNumber(fs, "/map").value()));
+  };
+  const std::string older = path_of_newest();
+  const std::string list = io::ReadWholeFile(fs, older, 1 << 20).value();
+  ASSERT_TRUE(map->Put("a", "1").ok());
+  ASSERT_TRUE(map->Close().ok());
+  ASSERT_TRUE(fs->RemoveFile(path_of_newest()).ok());
+  ASSERT_TRUE(io::ReplaceFile(fs, older, list).ok());
+  EXPECT_EQ(machine.Open().status().code(), StatusCode::kCorruption);
 }
 
 constexpr std::string_view kLastErased = "key:7";

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -618,6 +619,22 @@ TEST(SharedMap, ReadersSeeAcknowledgedWritesOfAnotherThreadWhole) {
   }
   stop.store(true);
   for (std::thread& reader : readers) reader.join();
+}
+
+TEST(SharedMap, CloseSetsTheTimesOfWhatWasStoredThroughMappings) {
+  const std::string path = testing::TempDir() + "/shared_map_times_" + std::to_string(getpid());
+  auto map = SharedMap::Create(path).value();
+  ASSERT_TRUE(map->Put("a", "1").ok());
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(24);
+  for (const auto& file : std::filesystem::directory_iterator(path)) {
+    std::filesystem::last_write_time(file, long_ago);
+  }
+  ASSERT_TRUE(map->Put("b", "2").ok());
+  ASSERT_TRUE(map->Close().ok());
+  for (const auto& file : std::filesystem::directory_iterator(path)) {
+    EXPECT_GT(std::filesystem::last_write_time(file), long_ago + std::chrono::hours(1)) << file;
+  }
+  ASSERT_TRUE(SharedMap::Destroy(path).ok());
 }
 
 TEST(SharedMap, DestroyRemovesAMapAndNothingElse) {

@@ -119,7 +119,7 @@ Status Writer::Open(Core* core, const SharedMapOptions& options,
   auto control = ControlPage::Open(fs, core->PathOf(std::string(kControlName)), /*to_write=*/true);
   std::optional<uint64_t> number = control ? (*control)->Number(boot_id) : std::nullopt;
   const uint64_t known = control ? Unguarded((*control)->word()).value_or(0) : 0;
-  const bool same_boot = number.has_value();
+  bool same_boot = number.has_value();
   if (!same_boot) {
     BASALT_ASSIGN_OR_RETURN(number, NewestGenerationNumber(fs, core->directory()));
   }
@@ -127,6 +127,13 @@ Status Writer::Open(Core* core, const SharedMapOptions& options,
   {
     const auto map_id = control ? std::optional((*control)->map_id()) : std::nullopt;
     auto opened = ListFile::Open(fs, core->directory(), *number, map_id);
+    if (same_boot && !opened && opened.error().code() == StatusCode::kNotFound) {
+      // A list is removed only when a newer one is published. So this CONTROL is of before that: a
+      // copy was brought up to date without it.
+      BASALT_ASSIGN_OR_RETURN(const uint64_t newest, NewestGenerationNumber(fs, core->directory()));
+      if (newest > *number) opened = ListFile::Open(fs, core->directory(), newest, map_id);
+      same_boot = false;
+    }
     if (!opened && opened.error().code() == StatusCode::kNotFound) {
       return Status(StatusCode::kCorruption,
                     std::string(opened.error().message()) + ": the newest generation is missing");
@@ -615,11 +622,24 @@ Status Writer::Close() {
     next.entries = entries_;
     next.counted = end_.end;
     status = Publish(std::move(next), &files);
+    MarkChanged();
   }
   closed_ = true;
   log_.reset();
   lock_.reset();
   return status;
+}
+
+void Writer::MarkChanged() {
+  std::vector<std::string> names{std::string(kControlName)};
+  for (const ChangeSetEntry& set : list_.change_sets) {
+    names.push_back(NameOf(FileKind::kIndex, set.index_file));
+    for (const SegmentEntry& segment : set.segments) {
+      names.push_back(NameOf(FileKind::kLog, segment.file));
+    }
+  }
+  // The map itself is as good without it.
+  for (const std::string& name : names) static_cast<void>(fs_->MarkChanged(core_->PathOf(name)));
 }
 
 void Writer::AddStats(SharedMapStats* stats) {

@@ -94,6 +94,8 @@ class Writer {
   Status PublishWithFreshLog(GenerationList next, NewFiles* files);
   Status Publish(GenerationList next, NewFiles* files);
   Status UseLog(const GenerationList& list);
+  /// Of the files that are written through mappings.
+  void MarkChanged();
   void RemoveObsolete(const GenerationList& before, const GenerationList& after);
   /// What a log says.
   struct Rebuilt {
