@@ -113,6 +113,9 @@ struct SharedMapReport {
 /// fork; a child of many threads attaches anew. The path ":memory:" makes a map without files,
 /// for Create and SharedMapBuilder::Create.
 ///
+/// Where /proc/sys/kernel/random/boot_id cannot be read, what makes, opens, checks or destroys a
+/// map with files is FailedPrecondition. All processes of a map must see the same one.
+///
 /// Files that are corrupt or cut short before they are opened give errors. Files that somebody cuts
 /// short, or a disk that fails, under a live mapping are a SIGBUS, as with every mapped file.
 class SharedMap {

@@ -83,6 +83,12 @@ Result<std::shared_ptr<const Generation>> Core::Newest(uint64_t* word) {
       return newest_;
     }
     if (control_->word() != *word && attempt < kAttemptsMax) continue;
+    if (!control_->Number(environment_.boot_id)) {
+      // What a writer makes bears the boot id that it sees, and is not believed.
+      return Status(StatusCode::kFailedPrecondition,
+                    directory_ + ": its writer sees another " + std::string(kBootIdPath) +
+                        " than this process; let both see that of the machine");
+    }
     if (opened.error().code() != StatusCode::kNotFound) return opened.error();
     return Status(StatusCode::kCorruption, directory_ +
                                                ": a file of the newest generation is missing: " +

@@ -105,5 +105,42 @@ TEST(SharedMapCore, AListOfAnotherMapIsRefused) {
   EXPECT_FALSE(CheckMap(TestMachine::kPath, nullptr, machine.environment())->ok());
 }
 
+TEST(SharedMapCore, AWriterWithAnotherBootIdIsNoDamage) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  Environment elsewhere = machine.environment();
+  elsewhere.boot_id = machine.boots() + 1;
+  auto attached = AttachMap(TestMachine::kPath, elsewhere).value();
+  auto reader = attached->NewReader().value();
+  ASSERT_TRUE(map->Put("key", "value").ok());
+  ASSERT_TRUE(map->Optimize().ok());
+  for (int i = 0; i < 2; ++i) {
+    const Status status = reader.Get("key").status();
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status.ToString();
+    EXPECT_NE(status.message().find(kBootIdPath), std::string_view::npos) << status.ToString();
+  }
+}
+
+TEST(SharedMapEnvironment, WithoutABootIdThereAreNoMaps) {
+  io::SimFileSystem fs;
+  const auto expect_refused = [&] {
+    const Status status = ReadBootId(&fs).status();
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status.ToString();
+    EXPECT_NE(status.message().find(kBootIdPath), std::string_view::npos) << status.ToString();
+  };
+  expect_refused();
+  for (const char* directory :
+       {"/proc", "/proc/sys", "/proc/sys/kernel", "/proc/sys/kernel/random"}) {
+    ASSERT_TRUE(fs.CreateDirectory(directory).ok());
+  }
+  const auto file = fs.Open(kBootIdPath, io::OpenMode::kCreate).value();
+  expect_refused();
+  ASSERT_TRUE(file->WriteAt(0, "0f5e0b1c-3d1e-4f2a-9a57-0c2d4e6f8a1b\n").ok());
+  const uint64_t first = ReadBootId(&fs).value();
+  EXPECT_EQ(ReadBootId(&fs).value(), first);
+  ASSERT_TRUE(file->WriteAt(0, "1").ok());
+  EXPECT_NE(ReadBootId(&fs).value(), first);
+}
+
 }  // namespace
 }  // namespace basalt::shared_map

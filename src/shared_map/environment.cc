@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "base/hash.h"
-#include "base/random.h"
 #include "base/thread_pool.h"
 #include "io/memory_file_system.h"
 
@@ -21,23 +20,29 @@ Result<base::Executor*> SharedExecutor() {
   return static_cast<base::Executor*>(pool);
 }
 
-/// Without a /proc to ask, no two processes agree: readers then build indexes of their own.
-uint64_t SystemBootId() {
-  auto file = io::FileSystem::Posix()->Open("/proc/sys/kernel/random/boot_id", io::OpenMode::kRead);
-  if (!file) return base::RandomSeed();
-  std::string text(36, '\0');
-  const Result<size_t> read = (*file)->ReadAt(0, text);
-  if (!read || *read != text.size()) return base::RandomSeed();
-  return base::Hash(text);
-}
-
 }  // namespace
+
+Result<uint64_t> ReadBootId(io::FileSystem* fs) {
+  constexpr size_t kBytes = 36;
+  std::string text(kBytes, '\0');
+  Status status;
+  if (const auto file = fs->Open(kBootIdPath, io::OpenMode::kRead)) {
+    status = (*file)->ReadExactAt(0, text);
+  } else {
+    status = file.error();
+  }
+  if (status.ok()) return base::Hash(text);
+  return Status(StatusCode::kFailedPrecondition,
+                std::string(status.message()) +
+                    "; a shared map needs it, to know what is of before a restart of the machine: "
+                    "mount /proc where this process sees it");
+}
 
 Result<Environment> Environment::System() {
   Environment environment;
   environment.fs = io::FileSystem::Posix();
   BASALT_ASSIGN_OR_RETURN(environment.executor, SharedExecutor());
-  environment.boot_id = SystemBootId();
+  BASALT_ASSIGN_OR_RETURN(environment.boot_id, ReadBootId(environment.fs));
   return environment;
 }
 

@@ -22,10 +22,17 @@ struct Environment {
   std::shared_ptr<io::FileSystem> owned_fs{};
 
   /// The machine's file system, the process's pool of low priority, the kernel's boot id.
+  /// FailedPrecondition: that cannot be read.
   static Result<Environment> System();
   /// A file system of its own in memory, for one map.
   static Result<Environment> Memory();
 };
+
+/// What tells one start of the machine from another.
+inline constexpr std::string_view kBootIdPath = "/proc/sys/kernel/random/boot_id";
+/// Its hash. FailedPrecondition: it cannot be read. A number made up instead would keep readers
+/// from seeing what is written, since each process would have one of its own.
+Result<uint64_t> ReadBootId(io::FileSystem* fs);
 
 /// SharedMap's functions on an injected environment.
 Result<std::unique_ptr<SharedMap>> CreateMap(std::string_view path, const SharedMapOptions& options,
