@@ -120,12 +120,14 @@ SpooledBuild::~SpooledBuild() {
     return;
   }
   spool_.reset();
-  if (core_ == nullptr || lock_ == nullptr || !made_directory_) return;
-  // Nobody has seen the directory as a map.
+  if (core_ == nullptr || lock_ == nullptr) return;
   io::FileSystem* const fs = core_->environment().fs;
+  const auto names = fs->List(core_->directory());
+  if (!names || *names != std::vector{std::string(kLockName)}) return;
+  // Nobody has seen the directory as a map.
   static_cast<void>(fs->RemoveFile(core_->PathOf(std::string(kLockName))));
   lock_.reset();
-  static_cast<void>(fs->RemoveDirectory(core_->directory()));
+  if (made_directory_) static_cast<void>(fs->RemoveDirectory(core_->directory()));
 }
 
 Status SpooledBuild::Refusal() const {

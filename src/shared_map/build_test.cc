@@ -63,6 +63,26 @@ TEST(SharedMapBuild, OneThatIsRefusedLeavesNoFilesOfEarlierShards) {
   EXPECT_EQ(NamesIn(&machine.fs(), TestMachine::kPath), before);
 }
 
+TEST(SharedMapBuild, OneThatIsGivenUpLeavesThePlaceAsItWas) {
+  TestMachine machine;
+  const auto give_up = [&] {
+    auto build = CreateMapBuilder(TestMachine::kPath, {.overwrite = true}, Duplicates::kRefuse,
+                                  machine.environment())
+                     .value();
+    ASSERT_TRUE(build->Add("key", "value").ok());
+  };
+  give_up();
+  EXPECT_FALSE(machine.fs().Exists(TestMachine::kPath).value());
+  ASSERT_TRUE(machine.fs().CreateDirectory(TestMachine::kPath).ok());
+  give_up();
+  EXPECT_TRUE(machine.fs().IsDirectory(TestMachine::kPath).value());
+  EXPECT_EQ(NamesIn(&machine.fs(), TestMachine::kPath), std::vector<std::string>());
+  ASSERT_TRUE(machine.Create().value()->Close().ok());
+  const auto before = NamesIn(&machine.fs(), TestMachine::kPath);
+  give_up();
+  EXPECT_EQ(NamesIn(&machine.fs(), TestMachine::kPath), before);
+}
+
 TEST(SharedMapBuild, OneThatFailsAtAnyCallLeavesNoRecords) {
   uint64_t failed = 0;
   for (uint64_t at_call = 1;; ++at_call) {
