@@ -187,6 +187,19 @@ TEST_F(MapCli, BuildTakesLinesOfJsonFromAFileOrAPipe) {
   EXPECT_EQ(Records("none"), "");
 }
 
+TEST_F(MapCli, AByteOrderMarkBeforeTheFirstLineIsSkipped) {
+  WriteFile("in.json", "\xEF\xBB\xBF{\"key\":\"a\",\"value\":\"1\"}\n");
+  WriteFile("in.csv", "\xEF\xBB\xBF" + "a,1\n"s);
+  EXPECT_EQ(Out("$B map build m in.json").find("built m: 1 record, "), 0U);
+  EXPECT_EQ(Out("$B map build n in.csv --csv").find("built n: 1 record, "), 0U);
+  EXPECT_EQ(Records("n"), Records("m"));
+  EXPECT_EQ(Out("$B load db in.json --json").find("loaded 1 record"), 0U);
+  EXPECT_EQ(Out("$B get db a"), "1\n");
+  // Anywhere else it is a fault.
+  WriteFile("later", "\n\xEF\xBB\xBF{\"key\":\"a\",\"value\":\"1\"}\n");
+  ExpectRefused("$B map build p later", 2, "not JSON");
+}
+
 TEST_F(MapCli, BuildTakesCsvAsItIsQuoted) {
   WriteFile("in.csv", "1,\"Ada, \"\"the\"\" first\"\r\n\r\n2,\"two\nlines\"\n3,\n");
   EXPECT_EQ(Out("$B map build m in.csv --csv").find("built m: 3 records, "), 0U);

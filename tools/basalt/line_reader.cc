@@ -84,4 +84,10 @@ Result<bool> LineReader::Next(std::string_view& line) {
   }
 }
 
+std::string_view WithoutByteOrderMark(std::string_view first_line) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  if (first_line.starts_with(kMark)) first_line.remove_prefix(kMark.size());
+  return first_line;
+}
+
 }  // namespace basalt::tools

@@ -49,4 +49,7 @@ class LineReader {
   size_t begin_ = 0;  // Of what is not consumed in buffer_.
 };
 
+/// The line without the byte order mark of UTF-8 that some programs begin a text with.
+std::string_view WithoutByteOrderMark(std::string_view first_line);
+
 }  // namespace basalt::tools

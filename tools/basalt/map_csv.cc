@@ -3,11 +3,6 @@
 #include <utility>
 
 namespace basalt::tools {
-namespace {
-
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-}  // namespace
 
 Result<CsvReader> CsvReader::Open(const std::string& path) {
   Result<LineReader> lines = LineReader::Open(path);
@@ -26,9 +21,7 @@ Result<bool> CsvReader::NextLine(std::string_view& line) {
     Result<bool> more = lines_.Next(line);
     if (!more || !*more) return more;
   }
-  if (++line_number_ == 1 && line.starts_with(kByteOrderMark)) {
-    line.remove_prefix(kByteOrderMark.size());
-  }
+  if (++line_number_ == 1) line = WithoutByteOrderMark(line);
   return true;
 }
 

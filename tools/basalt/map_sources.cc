@@ -25,6 +25,7 @@ class JsonLines : public RecordSource {
       const Result<bool> more = lines_.Next(line);
       if (!more) return more.error();
       if (!*more) return Step::kEnd;
+      if (lines_.line_number() == 1) line = WithoutByteOrderMark(line);
     } while (line.empty() || line == "\r");
     Result<Record> record = ParseRecord(RecordFormat::kJson, line);
     if (!record) {

@@ -74,6 +74,9 @@ Status AddLines(RecordFormat format, LineReader& input, BatchWriter& writer, Pro
     const Result<bool> more = input.Next(line);
     if (!more) return more.error();
     if (!*more) return {};
+    // Of text it may be part of a key.
+    const bool may_have_mark = format == RecordFormat::kJson && input.line_number() == 1;
+    if (may_have_mark) line = WithoutByteOrderMark(line);
     if (line.empty() || line == "\r") continue;
     const Result<Record> record = ParseLine(format, line, input);
     if (!record) return record.error();
