@@ -123,6 +123,7 @@ TEST_F(MapCli, MistakesAreUsageErrorsThatTeach) {
   ExpectRefused("$B map build m --layout dense", 2, "dense");
   ExpectRefused("$B map build m --duplicates first", 2, "first");
   ExpectRefused("$B map build m --memory much", 2, "--memory");
+  ExpectRefused("$B map build m --memory 1", 2, "--memory");
   ExpectRefused("$B map get --base64 m '?'", 2, "not base64");
   ExpectRefused("$B map bench m --num 0", 2, "'0' is no whole number");
   ExpectRefused("$B map put :memory: k v", 2, "ends with this command");

@@ -142,8 +142,10 @@ the build with its number, and no map is made; --skip-bad-lines goes on.
             [](MapBuildOptions& options, SharedMapLayout layout) { options.open.layout = layout; });
   build.app
       ->add_option("--memory", build.options->open.build_memory,
-                   "Records beyond it wait in a temporary file, such as 512M; default: 256M")
+                   "Records beyond it wait in a temporary file, such as 512M; at least 1M; "
+                   "default: 256M")
       ->transform(CLI::AsSizeValue(false).description(""))
+      ->check(WholeNumber(uint64_t{1} << 20))
       ->type_name("BYTES");
   build.app->add_option("--threads", build.options->open.threads, "Default: one a processor")
       ->check(WholeNumber(1, 256U))
