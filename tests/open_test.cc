@@ -43,6 +43,40 @@ class OpenTest : public testing::Test {
   std::filesystem::path directory_;
 };
 
+TEST_F(OpenTest, ARelativePathAndALinkAreFollowedOnce) {
+  namespace fs = std::filesystem;
+  for (const char* const place : {"first", "second"}) fs::create_directory(Path(place));
+  const auto lead_to = [&](const char* place) {
+    fs::remove(Path("link"));
+    fs::create_symlink(Path(place), Path("link"));
+  };
+  // Its working directory is its own.
+  const int code = InChild([&] {
+    for (const std::string& path : {std::string("relative"), Path("link/linked")}) {
+      lead_to("first");
+      fs::current_path(Path("first"));
+      auto db = DB::Open(path);
+      if (!db || !(*db)->Put("key", "before").ok()) return 1;
+      lead_to("second");
+      fs::current_path(Path("second"));
+      for (const char* const value : {"between", "after"}) {
+        if (!(*db)->Put("key", value).ok() || !(*db)->Flush().ok()) return 2;
+      }
+      if (!(*db)->Close().ok()) return 3;
+    }
+    return 0;
+  });
+  EXPECT_EQ(code, 0);
+  EXPECT_TRUE(fs::is_empty(Path("second")));
+  for (const char* const name : {"relative", "linked"}) {
+    auto db = DB::Open((fs::path(Path("first")) / name).string(), {.create_if_missing = false});
+    ASSERT_TRUE(db) << db.error().ToString();
+    const auto value = (*db)->Get("key");
+    ASSERT_TRUE(value && *value);
+    EXPECT_EQ((*value)->view(), "after");
+  }
+}
+
 TEST_F(OpenTest, WrongPathsAreNamed) {
   ExpectError(DB::Open("").error(), StatusCode::kInvalidArgument, "empty");
   ExpectError(DB::Open(Path("absent"), {.create_if_missing = false}).error(), StatusCode::kNotFound,

@@ -65,8 +65,9 @@ using ProgressFunction = std::function<bool(uint64_t done_bytes, uint64_t total_
 class DB : public Store {
  public:
   /// Opens the database in directory `path`, or makes one; recovers what the log holds. ":memory:"
-  /// is a database that lives and dies with the process. Errors: NotFound (absent and not to be
-  /// made), Busy (open elsewhere), Corruption (file and offset named; see Check and Repair),
+  /// is a database that lives and dies with the process. A relative path or a symbolic link is
+  /// followed once: what becomes of it later changes nothing. Errors: NotFound (absent and not to
+  /// be made), Busy (open elsewhere), Corruption (file and offset named; see Check and Repair),
   /// Unsupported (written by a newer version), InvalidArgument (path or options), IoError,
   /// ResourceExhausted.
   static Result<std::unique_ptr<DB>> Open(std::string_view path, const DBOptions& options = {});

@@ -196,6 +196,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Core(std::string path, const DBOptions& options, const Environment& environment, Mode mode);
 
   // open.cc
+  Status FindDirectory();
   Status LockDirectory();
   Status LoadManifest();
   Status TakeManifest();
@@ -365,7 +366,7 @@ class Core : public std::enable_shared_from_this<Core> {
   }
   void Notify(const Event& event) const;
 
-  const std::string path_;
+  std::string path_;  ///< Absolute and without links, once it is open.
   const DBOptions options_;
   const Environment environment_;
   const Mode mode_;

@@ -120,6 +120,11 @@ Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& opti
                                                            MemtablesBytes(core->memory_budget_)}));
   core->metadata_ = std::make_shared<table::MetadataBudget>(
       core->memory_budget_ / 8 * kMetadataEighths, core->memory_budget_ / kPointIndexShare);
+  if (mode == Mode::kReadOnly) {
+    BASALT_RETURN_IF_ERROR(core->FindDirectory());
+  } else {
+    BASALT_RETURN_IF_ERROR(core->LockDirectory());
+  }
   const uint64_t reserved = std::min(kReservedMemtables * core->memtable_bytes_, kMaxReservedBytes);
   core->reserve_ =
       std::make_unique<ReserveFile>(environment.fs, io::JoinPath(core->path_, kReserveName),
@@ -128,10 +133,18 @@ Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& opti
     BASALT_RETURN_IF_ERROR(core->LoadForReading());
     return core;
   }
-  BASALT_RETURN_IF_ERROR(core->LockDirectory());
   BASALT_RETURN_IF_ERROR(core->LoadManifest());
   BASALT_RETURN_IF_ERROR(core->ReplayLog());
   return core;
+}
+
+// What becomes later of the working directory, or of links, leads nowhere else.
+Status Core::FindDirectory() {
+  BASALT_ASSIGN_OR_RETURN(const bool exists, environment_.fs->Exists(path_));
+  if (exists) {
+    BASALT_ASSIGN_OR_RETURN(path_, environment_.fs->Resolve(path_));
+  }
+  return {};
 }
 
 Status Core::LockDirectory() {
@@ -162,6 +175,7 @@ Status Core::LockDirectory() {
       }
     }
   }
+  BASALT_RETURN_IF_ERROR(FindDirectory());
   BASALT_ASSIGN_OR_RETURN(lock_, fs->Lock(io::JoinPath(path_, kLockName)));
   return {};
 }
