@@ -367,15 +367,14 @@ class TypedCache : private cache::ObjectCache {
   Result<Pinned<V>> GetOrCompute(const Key& key, const Function& fn,
                                  const CachePutOptions& options = {}) {
     std::optional<V> computed;
-    Result<cache::ObjectPin> pin = GetOrComputeObject(
-        Bytes(key),
-        [&]() -> Result<Source> {
-          Result<V> value = fn();
-          if (!value) return value.error();
-          computed.emplace(std::move(*value));
-          return SourceOf(key, &*computed);
-        },
-        options);
+    const auto compute = [&]() -> Result<Source> {
+      Result<V> value = fn();
+      if (!value) return value.error();
+      computed.emplace(std::move(*value));
+      return SourceOf(key, &*computed);
+    };
+    // By reference, so that it takes no memory.
+    Result<cache::ObjectPin> pin = GetOrComputeObject(Bytes(key), std::cref(compute), options);
     if (!pin) return pin.error();
     return Pinned<V>(std::move(*pin));
   }

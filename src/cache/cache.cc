@@ -1,5 +1,6 @@
 #include "basalt/cache.h"
 
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -98,7 +99,7 @@ Result<Value> Cache::GetOrCompute(std::string_view key,
     BASALT_ASSIGN_OR_RETURN(const std::string value, fn());
     return core_->NewBytes(key, value, options.ttl);
   };
-  BASALT_ASSIGN_OR_RETURN(cache::EntryRef ref, core_->GetOrCompute(key, compute));
+  BASALT_ASSIGN_OR_RETURN(cache::EntryRef ref, core_->GetOrCompute(key, std::cref(compute)));
   return std::move(ref).ToValue();
 }
 

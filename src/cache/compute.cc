@@ -38,9 +38,7 @@ Result<EntryRef> CacheCore::Await(Flight* flight) {
 
 Result<EntryRef> CacheCore::Compute(const std::shared_ptr<Flight>& flight,
                                     const std::function<Result<NewEntry>()>& compute) {
-  Shard* const shard = flight->shard;
-  Result<EntryRef> result{Status(StatusCode::kAborted, "get or compute: the function threw")};
-  // Also when the function throws.
+  // First, and also when the function throws: else who waits would wait for ever.
   struct Ending {
     Flight* flight;
     Flight::State state = Flight::State::kThrew;
@@ -58,6 +56,7 @@ Result<EntryRef> CacheCore::Compute(const std::shared_ptr<Flight>& flight,
     }
   } ending{.flight = flight.get()};
 
+  Shard* const shard = flight->shard;
   computed_.fetch_add(1, std::memory_order_relaxed);
   Result<NewEntry> computed = compute();
   ending.state = Flight::State::kDone;
