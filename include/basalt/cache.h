@@ -197,9 +197,9 @@ class Cache {
 
   /// The value; where there is none, what `fn` computes, which is then kept. Of all threads that
   /// miss a key at once, one computes and the others wait for its result. A Put or Erase of the key
-  /// meanwhile wins: the result still goes to those who wait, but it is not kept. An error reaches
-  /// all of them and is not kept. FailedPrecondition: `fn` asks for the same key again. (Two
-  /// functions that wait for each other's keys wait forever.)
+  /// or a Clear meanwhile wins: the result still goes to those who wait, but it is not kept. An
+  /// error reaches all of them and is not kept. FailedPrecondition: `fn` asks for the same key
+  /// again. (Two functions that wait for each other's keys wait forever.)
   Result<Value> GetOrCompute(std::string_view key, const std::function<Result<std::string>()>& fn,
                              const CachePutOptions& options = {});
 

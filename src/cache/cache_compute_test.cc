@@ -272,6 +272,21 @@ TEST(CacheGetOrCompute, WhatIsWrittenMeanwhileWins) {
             "computed");
 }
 
+TEST(CacheGetOrCompute, AResultThatBeganBeforeAClearIsNotKept) {
+  const auto cache = NewCache({.shards = 4});
+  for (int i = 0; i < 16; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    const Result<Value> value = cache->GetOrCompute(key, [&]() -> Result<std::string> {
+      const std::string read = "outdated";
+      cache->Clear();
+      return read;
+    });
+    ASSERT_TRUE(value);
+    EXPECT_EQ(value->ToString(), "outdated") << "it still goes to who asked";
+    EXPECT_EQ(TextOf(cache->Get(key)), "<absent>");
+  }
+}
+
 TEST(CacheGetOrCompute, WhoComesAfterAWriteDoesNotGetTheOutdatedResult) {
   const auto cache = NewCache();
   const Result<Value> outer = cache->GetOrCompute("key", [&]() -> Result<std::string> {

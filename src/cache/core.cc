@@ -465,6 +465,10 @@ Status CacheCore::ForEach(const std::function<bool(const Entry&)>& visit) {
 
 void CacheCore::Clear() {
   for (Shard& shard : shards()) {
+    {
+      const std::lock_guard guard(shard.lock());
+      shard.BeatFlights();
+    }
     Index::Cursor cursor;
     for (bool more = true; more;) {
       ShardGuard guard(&shard);

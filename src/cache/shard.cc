@@ -273,6 +273,11 @@ void Shard::BeatFlight(uint64_t hash, std::string_view key) noexcept {
   }
 }
 
+void Shard::BeatFlights() noexcept {
+  for (const std::shared_ptr<Flight>& flight : flights_) flight->is_beaten = true;
+  flights_.clear();
+}
+
 void Shard::Unlink(const Index::Found& found, Removal reason, Aftermath* after) noexcept {
   Entry* const entry = found.entry();
   if (reason == Removal::kErased && !flights_.empty()) {

@@ -134,6 +134,8 @@ class Shard {
   bool HasExpired(const Index::Found& found, uint64_t coarse_ms) const noexcept;
   /// The result of a computation that is under way for this key will not be kept.
   void BeatFlight(uint64_t hash, std::string_view key) noexcept;
+  /// The same of all that are under way.
+  void BeatFlights() noexcept;
   void CountRefused() noexcept { ++counts_.refused; }
   Counts counts() const noexcept { return counts_; }
   uint64_t entries() const noexcept { return entries_; }

@@ -297,6 +297,20 @@ TEST_F(TypedCacheTest, ABeatenComputationsObjectLivesInItsPinOnly) {
   EXPECT_EQ(living_.load(), 1);
 }
 
+TEST_F(TypedCacheTest, AnOutdatedComputationsObjectLivesInItsPinOnly) {
+  const auto cache = NewCounted();
+  Result<Pinned<Counted>> pinned = cache->GetOrCompute(1, [&]() -> Result<Counted> {
+    cache->Clear();
+    return Make(1);
+  });
+  ASSERT_TRUE(pinned);
+  EXPECT_FALSE(cache->Get(1));
+  EXPECT_EQ(living_.load(), 1);
+  *pinned = Pinned<Counted>();
+  Settle(cache.get());
+  EXPECT_EQ(living_.load(), 0);
+}
+
 TEST_F(TypedCacheTest, AComputedObjectWithoutRoomLivesInItsPinOnly) {
   const auto cache = NewCounted({.capacity_bytes = 1 << 20});
   {
