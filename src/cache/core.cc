@@ -195,11 +195,24 @@ Entry* CacheCore::AllocateWithin(Shard* own, std::string_view key, size_t value_
   return nullptr;
 }
 
-bool CacheCore::MakeRoomFor(uint64_t bytes) {
+// Another thread may take the room that was made before it is charged here: then there is more to
+// ask for, until nobody gives any more.
+bool CacheCore::ChargeMakingRoom(uint64_t bytes) {
+  if (bytes > budget_.capacity_bytes()) return false;
+  if (budget_.TryCharge(bytes)) return true;
   Asking asking{.next = next_giver_.fetch_add(1, std::memory_order_relaxed)};
-  while (budget_.IsWithin(bytes) && AskNext(&asking)) {
+  while (AskNext(&asking)) {
+    if (budget_.TryCharge(bytes)) return true;
   }
-  return !budget_.IsWithin(bytes);
+  return false;
+}
+
+bool CacheCore::ShrinkToCapacity() {
+  Asking asking{.next = next_giver_.fetch_add(1, std::memory_order_relaxed)};
+  while (budget_.IsWithin(0)) {
+    if (!AskNext(&asking)) return false;
+  }
+  return true;
 }
 
 // In small pieces, so that all give alike. A reader may have lost its processor in the middle of a
@@ -245,11 +258,8 @@ Result<NewEntry> CacheCore::Allocate(std::string_view key, size_t value_bytes, T
   Shard& shard = ShardOf(hash);
   if (beyond_budget) {
     budget_.Charge(weight);
-  } else if (weight != 0) {
-    if (weight > budget_.capacity_bytes() ||
-        (!budget_.TryCharge(weight) && (!MakeRoomFor(weight) || !budget_.TryCharge(weight)))) {
-      return NoRoom("put into a cache", weight, budget_);
-    }
+  } else if (weight != 0 && !ChargeMakingRoom(weight)) {
+    return NoRoom("put into a cache", weight, budget_);
   }
   Entry* entry = nullptr;
   if (beyond_budget) {
@@ -484,7 +494,7 @@ Status CacheCore::SetCapacity(uint64_t capacity_bytes) {
                       " bytes, and it must be at least 65536");
   }
   budget_.set_capacity_bytes(capacity_bytes);
-  if (!budget_.IsWithin(0) || MakeRoomFor(0)) return {};
+  if (ShrinkToCapacity()) return {};
   return Status(StatusCode::kResourceExhausted,
                 "set a cache's capacity to " + std::to_string(capacity_bytes) +
                     " bytes: what is held takes " + std::to_string(budget_.used_bytes()) +
@@ -492,10 +502,7 @@ Status CacheCore::SetCapacity(uint64_t capacity_bytes) {
 }
 
 Status CacheCore::Reserve(uint64_t bytes) {
-  if (bytes > budget_.capacity_bytes() ||
-      (!budget_.TryCharge(bytes) && (!MakeRoomFor(bytes) || !budget_.TryCharge(bytes)))) {
-    return NoRoom("reserve in a cache", bytes, budget_);
-  }
+  if (!ChargeMakingRoom(bytes)) return NoRoom("reserve in a cache", bytes, budget_);
   reserved_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   return {};
 }

@@ -263,7 +263,10 @@ class CacheCore {
   Result<uint64_t> MillisOf(Ttl ttl) const;
   Result<uint64_t> DeadlineOf(Ttl ttl) const;
   Entry* AllocateWithin(Shard* own, std::string_view key, size_t value_bytes);
-  bool MakeRoomFor(uint64_t bytes);
+  /// Charges what is not an entry, and evicts until there is room for it.
+  bool ChargeMakingRoom(uint64_t bytes);
+  /// Evicts until no more is charged than the capacity.
+  bool ShrinkToCapacity();
   /// A round of the shards, which are asked to give back.
   struct Asking {
     uint32_t next;

@@ -11,12 +11,14 @@ class MemoryBudget {
  public:
   explicit MemoryBudget(uint64_t capacity_bytes) noexcept : capacity_bytes_(capacity_bytes) {}
 
-  /// Charges `bytes`, unless that would pass the capacity.
+  /// Charges `bytes`, unless that would pass the capacity. What does not fit is not charged for a
+  /// moment either: in that moment others would find no room.
   bool TryCharge(uint64_t bytes) noexcept {
-    const uint64_t before = used_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-    if (before + bytes <= capacity_bytes()) return true;
-    Refund(bytes);
-    return false;
+    uint64_t before = used_bytes();
+    do {
+      if (before + bytes > capacity_bytes()) return false;
+    } while (!used_bytes_.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed));
+    return true;
   }
   /// For what exists already.
   void Charge(uint64_t bytes) noexcept { used_bytes_.fetch_add(bytes, std::memory_order_relaxed); }

@@ -370,6 +370,25 @@ TEST_F(TypedCacheTest, WeightMakesOthersGo) {
   EXPECT_LE(entries, 41u);
 }
 
+TEST_F(TypedCacheTest, NothingIsRefusedForRoomThatAnotherThreadTookFirst) {
+  constexpr uint64_t kThreads = 16;
+  constexpr uint64_t kPuts = 40'000;
+  const auto cache = NewCounted({.capacity_bytes = 4 << 20});
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint64_t i = 0; i < kPuts; ++i) {
+        const Status put = cache->Put(t * kPuts + i, Make(i, 100'000));
+        ASSERT_TRUE(put.ok()) << put.ToString();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(cache->GetStats().refused, 0u);
+  EXPECT_LE(cache->GetStats().bytes, 4u << 20);
+  Settle(cache.get());
+}
+
 TEST_F(TypedCacheTest, APinnedObjectsWeightStaysCharged) {
   const auto cache = NewCounted({.capacity_bytes = 4 << 20});
   std::vector<Pinned<Counted>> held;
