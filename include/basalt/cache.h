@@ -314,7 +314,8 @@ class Pinned : public cache::ObjectPin {
 
 /// A concurrent cache of objects: Cache, with values of type V that are made once, shared by all
 /// who hold them, and destroyed when they have left the cache and the last Pinned is gone (on any
-/// thread, outside all locks).
+/// thread, outside all locks; at once for Erase, Take, Clear and a replacing Put while no thread is
+/// in the middle of a read, else, and after an eviction, when later writes come).
 ///
 /// K is a type of strings (what converts to std::string_view: keys are then taken as such, without
 /// an allocation), or a type whose bytes are its value (integers, enums, structs of them without

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -148,6 +149,30 @@ TEST(CacheBudget, ManySmallShardsShareWhatThereIs) {
   }
   EXPECT_GT(found, 15'000);
   EXPECT_LE(cache->GetStats().bytes, 1u << 20);
+}
+
+TEST(CacheBudget, WhatIsErasedTakenOrReplacedGivesItsMemoryBackWithoutFurtherPuts) {
+  constexpr uint64_t kCapacity = 32 << 20;
+  for (const size_t size : {40, 4000, 100'000}) {
+    const auto cache = NewCache({.capacity_bytes = kCapacity, .shards = 8});
+    const uint64_t count = (16 << 20) / (size + 80);
+    const auto for_all = [&](const auto& change) {
+      for (uint64_t i = 0; i < count; ++i) {
+        ASSERT_TRUE(cache->Put(std::to_string(i), std::string(size, 'v')).ok());
+      }
+      for (uint64_t i = 0; i < count; ++i) change(std::to_string(i));
+      EXPECT_LE(cache->GetStats().retired_bytes, kCapacity / 16) << size << " bytes";
+    };
+    for_all([&](const std::string& key) { EXPECT_TRUE(cache->Erase(key)); });
+    for_all([&](const std::string& key) { EXPECT_TRUE(cache->Take(key)); });
+    for_all([&](const std::string& key) { EXPECT_TRUE(cache->Put(key, "small").ok()); });
+    for_all([&](const std::string& key) {
+      const auto erase = [](std::optional<std::string_view>) {
+        return Result<std::optional<std::string>>(std::nullopt);
+      };
+      EXPECT_TRUE(cache->Update(key, erase).ok());
+    });
+  }
 }
 
 // ---- The system's memory ----

@@ -355,7 +355,7 @@ void CacheCore::Take(std::string_view key, const Hold& hold) {
   const Index::Found found = shard.Find(hash, key, guard.after());
   shard.BeatFlight(hash, key);
   if (found && hold(&shard, found.entry())) {
-    shard.Unlink(found, Removal::kErased, guard.after());
+    shard.Erase(found, guard.after());
   }
 }
 
@@ -388,7 +388,7 @@ bool CacheCore::Erase(std::string_view key) {
   ShardGuard guard(&shard);
   const Index::Found found = shard.Find(hash, key, guard.after());
   shard.BeatFlight(hash, key);
-  if (found) shard.Unlink(found, Removal::kErased, guard.after());
+  if (found) shard.Erase(found, guard.after());
   return static_cast<bool>(found);
 }
 
@@ -398,7 +398,7 @@ bool CacheCore::EraseIf(uint64_t hash, std::string_view key, const Entry* expect
   const Index::Found found = shard.Find(hash, key, guard.after());
   if (found.entry() != expected) return false;
   shard.BeatFlight(hash, key);
-  if (found) shard.Unlink(found, Removal::kErased, guard.after());
+  if (found) shard.Erase(found, guard.after());
   return true;
 }
 

@@ -56,9 +56,13 @@ class BasicRetireQueue {
 
   /// Retired since the last time that something aged.
   size_t young_count() const noexcept { return young_count_; }
-  /// Whether CollectSome is worth its price: something is ready, or enough was retired since the
-  /// last time that it tried. To look at all readers costs some microseconds.
-  bool is_due() const noexcept { return ready_ != nullptr || young_count_ >= due_at_; }
+  /// Whether CollectSome is worth its price: something is ready, or is known to be unread, or
+  /// enough was retired since the last time that it tried. To look at all readers costs some
+  /// microseconds.
+  bool is_due() const noexcept {
+    return ready_ != nullptr || young_count_ >= due_at_ ||
+           (old_ != nullptr && epochs_->SafeBelow() > old_epoch_);
+  }
   bool empty() const noexcept { return young_ == nullptr && old_ == nullptr && ready_ == nullptr; }
 
  private:

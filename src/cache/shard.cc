@@ -168,6 +168,11 @@ void Shard::Collect(Aftermath* after) noexcept {
   retired_.Collect([&](Entry* entry) { FreeOrDefer(entry, after); });
 }
 
+void Shard::CollectSome(Aftermath* after) noexcept {
+  retired_.CollectSome([&](Entry* entry) { FreeOrDefer(entry, after); }, kFreedMax,
+                       /*scans=*/true);
+}
+
 void Shard::Finish(Aftermath* after) {
   for (size_t i = 0; i < after->removed_count; ++i) {
     const auto [entry, reason] = after->removed[i];
@@ -294,6 +299,13 @@ void Shard::Unlink(const Index::Found& found, Removal reason, Aftermath* after) 
   Retire(entry);
 }
 
+// An object may hold more than its memory (a file, say), and goes with its entry.
+void Shard::Erase(const Index::Found& found, Aftermath* after) noexcept {
+  Unlink(found, Removal::kErased, after);
+  if (common_.destroy != nullptr) return Collect(after);
+  if (HasMuchRetired() || retired_.is_due()) CollectSome(after);
+}
+
 bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* expected,
                  Moment* now, Aftermath* after) noexcept {
   const Index::Found found = Find(hash, entry->key(), now, after);
@@ -356,9 +368,10 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
   }
   // Before anything is collected: so it is not the pin that frees it, should it have expired.
   if (is_kept) entry->state.Unpin();
-  if (collects) {
-    retired_.CollectSome([&](Entry* entry) { FreeOrDefer(entry, after); }, kFreedMax,
-                         /*scans=*/true);
+  if (found && common_.destroy != nullptr) {
+    Collect(after);
+  } else if (collects || (found && HasMuchRetired())) {
+    CollectSome(after);
   }
   return true;
 }

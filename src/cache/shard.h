@@ -126,6 +126,8 @@ class Shard {
   /// The live entry of a key; what has expired is removed.
   Index::Found Find(uint64_t hash, std::string_view key, Aftermath* after) noexcept;
   void Unlink(const Index::Found& found, Removal reason, Aftermath* after) noexcept;
+  /// Unlink for a user who wants its memory back: frees some of what he removed before.
+  void Erase(const Index::Found& found, Aftermath* after) noexcept;
   void SetDeadline(const Index::Found& found, uint64_t hash, uint64_t deadline_ms) noexcept;
   /// Removes entries until the aftermath is full; false: it has removed all from `cursor` on.
   bool UnlinkFrom(Index::Cursor* cursor, Removal reason, Aftermath* after) noexcept;
@@ -171,6 +173,12 @@ class Shard {
   Index::Found Find(uint64_t hash, std::string_view key, Moment* now, Aftermath* after) noexcept;
   void Retire(Entry* entry) noexcept;
   void Collect(Aftermath* after) noexcept;
+  void CollectSome(Aftermath* after) noexcept;
+  /// Whether so much was removed that writers free it though no memory is wanted.
+  bool HasMuchRetired() const noexcept {
+    constexpr uint64_t kShare = 4;
+    return retired_bytes_ > common_.retired_bytes_max / kShare;
+  }
   void FreeOrDefer(Entry* entry, Aftermath* after) noexcept;
   /// False: the wheel has no room for its record; it still expires, but is not swept.
   bool File(Entry* entry, uint64_t hash, uint64_t deadline_ms) noexcept;

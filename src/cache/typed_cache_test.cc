@@ -182,6 +182,23 @@ TEST_F(TypedCacheTest, AReplacedErasedOrTakenObjectLivesWhileItIsPinned) {
   EXPECT_EQ(cache->GetStats().pinned_bytes, 0u);
 }
 
+TEST_F(TypedCacheTest, AReplacedErasedOrTakenObjectIsDestroyedAtOnceWhereNobodyReads) {
+  const auto cache = NewCounted();
+  for (uint64_t key = 0; key < 100; ++key) ASSERT_TRUE(cache->Put(key, Make(key)).ok());
+  for (uint64_t round = 0; round < 10; ++round) {
+    ASSERT_TRUE(cache->Put(0, Make(round)).ok());
+    EXPECT_EQ(living_.load(), 100);
+  }
+  EXPECT_TRUE(cache->Take(1));
+  EXPECT_EQ(living_.load(), 99);
+  for (uint64_t key = 2; key < 52; ++key) {
+    EXPECT_TRUE(cache->Erase(key));
+    EXPECT_EQ(static_cast<uint64_t>(living_.load()), cache->GetStats().entries);
+  }
+  cache->Clear();
+  EXPECT_EQ(living_.load(), 0);
+}
+
 TEST_F(TypedCacheTest, AnExpiredObjectIsDestroyed) {
   const auto cache = NewCounted();
   ASSERT_TRUE(cache->Put(1, Make(1), {.ttl = milliseconds(1)}).ok());
