@@ -175,6 +175,27 @@ TEST(CacheBudget, WhatIsErasedTakenOrReplacedGivesItsMemoryBackWithoutFurtherPut
   }
 }
 
+TEST(CacheBudget, TheSmallQueueTakesNothingForEntriesThatAreGone) {
+  const auto cache =
+      NewCache({.capacity_bytes = 64 << 20, .shards = 1, .eviction = Eviction::kS3Fifo});
+  const uint64_t empty_bytes = cache->GetStats().index_bytes;
+  ASSERT_TRUE(cache->Put("stays", "value").ok());
+  for (int i = 0; i < 300'000; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    ASSERT_TRUE(cache->Put(key, "value").ok());
+    ASSERT_TRUE(cache->Erase(key));
+  }
+  EXPECT_LE(cache->GetStats().index_bytes, empty_bytes + (32 << 10));
+  for (int i = 0; i < 300'000; ++i) {
+    ASSERT_TRUE(cache->Erase("stays"));
+    ASSERT_TRUE(cache->Put("stays", "value").ok());
+  }
+  EXPECT_LE(cache->GetStats().index_bytes, empty_bytes + (32 << 10));
+  EXPECT_EQ(TextOf(cache->Get("stays")), "value");
+  cache->Clear();
+  EXPECT_LE(cache->GetStats().index_bytes, empty_bytes + 512);
+}
+
 // ---- The system's memory ----
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -22,23 +22,48 @@ class HashQueue {
   /// False: no memory, or no budget.
   bool Push(uint64_t hash) noexcept {
     if (count_ == capacity_ && !Grow()) return false;
-    ring_[(first_ + count_++) & (capacity_ - 1)] = hash;
+    At(count_++) = hash;
     return true;
   }
   /// The oldest; not when empty.
   uint64_t Pop() noexcept {
-    const uint64_t hash = ring_[first_];
+    const uint64_t hash = At(0);
     first_ = (first_ + 1) & (capacity_ - 1);
     --count_;
     if (capacity_ > kCapacityMin && count_ < capacity_ / 8) Resize(capacity_ / 2);
     return hash;
   }
+  /// Leaves out those for which `keeps(hash)` is false, asked from the oldest on.
+  template <class Keeps>
+  void KeepIf(const Keeps& keeps) noexcept {
+    size_t kept = 0;
+    for (size_t i = 0; i < count_; ++i) {
+      const uint64_t hash = At(i);
+      if (keeps(hash)) At(kept++) = hash;
+    }
+    count_ = kept;
+    size_t capacity = capacity_;
+    while (capacity > kCapacityMin && count_ < capacity / 8) capacity /= 2;
+    if (capacity != capacity_) Resize(capacity);
+  }
+  /// A ring of more than a few is given back.
+  void Clear() noexcept {
+    count_ = 0;
+    if (capacity_ <= kCapacityMin) return;
+    budget_->Refund(bytes());
+    ring_.reset();
+    capacity_ = 0;
+    first_ = 0;
+  }
   bool empty() const noexcept { return count_ == 0; }
+  size_t size() const noexcept { return count_; }
   uint64_t bytes() const noexcept { return capacity_ * sizeof(uint64_t); }
 
  private:
   static constexpr size_t kCapacityMin = 64;
 
+  /// By its place in the queue.
+  uint64_t& At(size_t i) noexcept { return ring_[(first_ + i) & (capacity_ - 1)]; }
   bool Grow() noexcept { return Resize(capacity_ == 0 ? kCapacityMin : 2 * capacity_); }
   /// False: no memory, or no budget; all is as it was.
   bool Resize(size_t capacity) noexcept {
@@ -48,7 +73,7 @@ class HashQueue {
       budget_->Refund(capacity * sizeof(uint64_t));
       return false;
     }
-    for (size_t i = 0; i < count_; ++i) ring[i] = ring_[(first_ + i) & (capacity_ - 1)];
+    for (size_t i = 0; i < count_; ++i) ring[i] = At(i);
     budget_->Refund(bytes());
     ring_ = std::move(ring);
     capacity_ = capacity;

@@ -72,5 +72,32 @@ TEST(HashQueue, ARefusedPushLeavesTheQueueAsItWas) {
   EXPECT_TRUE(queue.empty());
 }
 
+TEST(HashQueue, WhatIsLeftOutGivesItsPartOfTheRingBackAndTheRestStaysInOrder) {
+  MemoryBudget budget(uint64_t{1} << 30);
+  HashQueue queue(&budget);
+  for (uint64_t i = 0; i < 10'000; ++i) ASSERT_TRUE(queue.Push(i));
+  for (uint64_t i = 0; i < 5'000; ++i) ASSERT_EQ(queue.Pop(), i);
+  queue.KeepIf([](uint64_t hash) { return hash % 100 == 0; });
+  EXPECT_EQ(queue.size(), 50u);
+  EXPECT_LE(queue.bytes(), 512 * sizeof(uint64_t));
+  EXPECT_EQ(budget.used_bytes(), queue.bytes());
+  ASSERT_TRUE(queue.Push(1));
+  for (uint64_t i = 5'000; i < 10'000; i += 100) ASSERT_EQ(queue.Pop(), i);
+  EXPECT_EQ(queue.Pop(), 1u);
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(HashQueue, AClearedQueueTakesNextToNothing) {
+  MemoryBudget budget(uint64_t{1} << 30);
+  HashQueue queue(&budget);
+  for (uint64_t i = 0; i < 10'000; ++i) ASSERT_TRUE(queue.Push(i));
+  queue.Clear();
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(budget.used_bytes(), queue.bytes());
+  EXPECT_LE(queue.bytes(), 64 * sizeof(uint64_t));
+  ASSERT_TRUE(queue.Push(1));
+  EXPECT_EQ(queue.Pop(), 1u);
+}
+
 }  // namespace
 }  // namespace basalt::cache

@@ -292,7 +292,8 @@ void Shard::Unlink(const Index::Found& found, Removal reason, Aftermath* after) 
   --entries_;
   ++counts_.removals[static_cast<size_t>(reason)];
   if ((entry->marks & Entry::kFiled) != 0) --filed_;
-  if ((entry->marks & Entry::kInQueue) != 0) queued_bytes_ -= ChargedBytes(entry);
+  if ((entry->marks & Entry::kInQueue) != 0) Dequeue(entry);
+  if (entries_ == 0) queue_.Clear();
   if (common_.notifies && after->removed_count < Aftermath::kRemovedMax && TryPin(entry)) {
     after->removed[after->removed_count++] = {entry, reason};
   }
@@ -406,15 +407,38 @@ uint8_t Shard::FirstFrequency(const Index::Room& room) noexcept {
 }
 
 void Shard::Enqueue(uint64_t hash, Entry* entry, Aftermath* after) noexcept {
+  if (HasManyStaleHashes()) CompactQueue();
   entry->marks |= Entry::kInQueue;
+  ++queued_;
   queued_bytes_ += ChargedBytes(entry);
   if (queue_.Push(hash)) return;
   // The budget has nothing for a longer queue: its oldest makes room.
   EvictFromQueue(after);
   if (queue_.Push(hash)) return;
   // Then it goes into the main part at once.
+  Dequeue(entry);
+}
+
+void Shard::Dequeue(Entry* entry) noexcept {
   entry->marks &= static_cast<uint8_t>(~Entry::kInQueue);
+  --queued_;
   queued_bytes_ -= ChargedBytes(entry);
+}
+
+// A key that came and went many times stands there as often. The first of its hashes is kept: while
+// it is, its entry bears no mark, so that the others do not find it.
+void Shard::CompactQueue() noexcept {
+  queue_.KeepIf([&](uint64_t hash) {
+    const Index::Found found = FindQueued(hash);
+    if (found) found.entry()->marks &= static_cast<uint8_t>(~Entry::kInQueue);
+    return static_cast<bool>(found);
+  });
+  queue_.KeepIf([&](uint64_t hash) {
+    const Index::Found found = index_.FindHash(
+        hash, [](const Entry& entry) { return (entry.marks & Entry::kInQueue) == 0; });
+    if (found) found.entry()->marks |= Entry::kInQueue;
+    return static_cast<bool>(found);
+  });
 }
 
 // Growth stops where the budget ends: then an entry of the same two buckets has to go. A full cache
@@ -487,14 +511,17 @@ void Shard::Drain(Aftermath* after) noexcept {
 
 // ---- Eviction ----
 
+Index::Found Shard::FindQueued(uint64_t hash) const noexcept {
+  return index_.FindHash(hash,
+                         [](const Entry& entry) { return (entry.marks & Entry::kInQueue) != 0; });
+}
+
 uint64_t Shard::EvictFromQueue(Aftermath* after) noexcept {
   constexpr int kPopsMax = 16;
   for (int i = 0; i < kPopsMax && !queue_.empty(); ++i) {
-    const Index::Found found = index_.FindHash(
-        queue_.Pop(), [](const Entry& entry) { return (entry.marks & Entry::kInQueue) != 0; });
+    const Index::Found found = FindQueued(queue_.Pop());
     if (!found) continue;
-    found.entry()->marks &= static_cast<uint8_t>(~Entry::kInQueue);
-    queued_bytes_ -= ChargedBytes(found.entry());
+    Dequeue(found.entry());
     if (Index::Frequency(found.slot) > 0 || found.entry()->state.is_pinned()) {
       Index::SetFrequency(found.slot, 0);
       continue;

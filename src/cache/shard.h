@@ -194,6 +194,14 @@ class Shard {
   Index::Room RoomFor(uint64_t hash, Aftermath* after) noexcept;
   uint8_t FirstFrequency(const Index::Room& room) noexcept;
   void Enqueue(uint64_t hash, Entry* entry, Aftermath* after) noexcept;
+  /// The entry goes into the main part, or away. Its hash may stay in the queue.
+  void Dequeue(Entry* entry) noexcept;
+  bool HasManyStaleHashes() const noexcept {
+    constexpr uint64_t kStaleMin = 1024;
+    return queue_.size() > 2 * queued_ + kStaleMin;
+  }
+  void CompactQueue() noexcept;
+  Index::Found FindQueued(uint64_t hash) const noexcept;
   void EvictFromBucketsOf(uint64_t hash, Aftermath* after) noexcept;
   uint64_t Evict(uint64_t bytes, Aftermath* after) noexcept;
   uint64_t EvictFromQueue(Aftermath* after) noexcept;
@@ -219,7 +227,8 @@ class Shard {
   uint64_t entries_ = 0;
   uint64_t filed_ = 0;  ///< Linked entries of which the wheel has a record.
   uint64_t linked_bytes_ = 0;
-  uint64_t queued_bytes_ = 0;  ///< Of linked entries in the small queue.
+  uint64_t queued_ = 0;        ///< Linked entries in the small queue.
+  uint64_t queued_bytes_ = 0;  ///< Theirs.
   uint64_t retired_bytes_ = 0;
   uint64_t linked_weight_ = 0;
   Counts counts_;
