@@ -239,7 +239,6 @@ TEST(CacheCapacity, GoesDownAtOnceKeepsAFairShareAndGoesUpAgain) {
     CacheStats stats = cache->GetStats();
     EXPECT_EQ(stats.capacity_bytes, 1u << 20);
     EXPECT_LE(stats.bytes, 1u << 20) << size;
-    // The index stays as large as it was.
     EXPECT_GT(stats.entries, entries_full / 8) << size;
     Fill(cache.get(), count, size);
     stats = cache->GetStats();
@@ -250,6 +249,50 @@ TEST(CacheCapacity, GoesDownAtOnceKeepsAFairShareAndGoesUpAgain) {
     stats = cache->GetStats();
     EXPECT_LE(stats.bytes, 2u << 20) << size;
     EXPECT_GT(stats.entries, entries_full * 80 / 100) << size;
+  }
+}
+
+TEST(CacheCapacity, GoesFarDownAlsoWhereTheIndexIsLargerThanThat) {
+  for (const Eviction eviction : {Eviction::kClock, Eviction::kS3Fifo}) {
+    const auto cache = NewCache({.capacity_bytes = 64 << 20, .shards = 8, .eviction = eviction});
+    for (int i = 0; i < 1'200'000; ++i) {
+      ASSERT_TRUE(cache->Put("key" + std::to_string(i), "value").ok());
+    }
+    ASSERT_GT(cache->GetStats().index_bytes, 16u << 20);
+    for (const uint64_t capacity : {16 << 20, 4 << 20, 1 << 20}) {
+      const Status set = cache->SetCapacity(capacity);
+      ASSERT_TRUE(set.ok()) << set.ToString();
+      const CacheStats stats = cache->GetStats();
+      EXPECT_LE(stats.bytes, capacity);
+      EXPECT_GE(stats.entries * 200, capacity)
+          << "it does not throw away what has room: " << stats.ToPrometheus();
+      for (int i = 0; i < 1000; ++i) {
+        const std::string key = "new" + std::to_string(i);
+        ASSERT_TRUE(cache->Put(key, "value").ok()) << i;
+        ASSERT_TRUE(cache->Get(key)) << i;
+      }
+    }
+  }
+}
+
+TEST(CacheCapacity, AnEmptyCacheHasASmallIndexWhateverItHeld) {
+  const auto cache = NewCache({.capacity_bytes = 32 << 20, .shards = 4});
+  const uint64_t empty_bytes = cache->GetStats().bytes;
+  for (int round = 0; round < 2; ++round) {
+    const auto key = [](int i) { return "key" + std::to_string(i); };
+    for (int i = 0; i < 200'000; ++i) ASSERT_TRUE(cache->Put(key(i), "value").ok());
+    ASSERT_GT(cache->GetStats().index_bytes, 2u << 20);
+    if (round == 0) {
+      cache->Clear();
+    } else {
+      for (int i = 0; i < 200'000; ++i) ASSERT_TRUE(cache->Erase(key(i)));
+    }
+    EXPECT_LE(cache->GetStats().index_bytes, empty_bytes + (64 << 10));
+    // All of it is there for what is larger.
+    const std::string large(4000, 'v');
+    for (int i = 0; i < 7000; ++i) ASSERT_TRUE(cache->Put(key(i), large).ok());
+    EXPECT_GE(cache->GetStats().entries, 6900u);
+    cache->Clear();
   }
 }
 

@@ -316,6 +316,24 @@ TEST(Cache, ForEachVisitsWhatStaysOnceWhileItsVisitorChangesTheRest) {
   for (const std::string& key : seen) ASSERT_EQ(seen.count(key), 1u) << key;
 }
 
+TEST(Cache, ForEachVisitsNothingTwiceWhileTheIndexShrinks) {
+  const auto cache = NewCache({.capacity_bytes = 16 << 20, .shards = 2});
+  for (int i = 0; i < 150'000; ++i) ASSERT_TRUE(cache->Put(std::to_string(i), "value").ok());
+  std::set<std::string> visited;
+  uint64_t capacity = 16 << 20;
+  ASSERT_TRUE(cache
+                  ->ForEach([&](std::string_view key, std::string_view) {
+                    EXPECT_TRUE(visited.emplace(key).second) << key;
+                    if (visited.size() % 1000 == 0 && capacity > (1 << 20)) {
+                      capacity = capacity * 3 / 4;
+                      EXPECT_TRUE(cache->SetCapacity(capacity).ok());
+                    }
+                    return true;
+                  })
+                  .ok());
+  EXPECT_GT(visited.size(), 5000u);
+}
+
 TEST(Cache, ClearRemovesAllAndTheCacheGoesOn) {
   const auto cache = NewCache();
   for (int round = 0; round < 3; ++round) {

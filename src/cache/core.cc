@@ -454,6 +454,8 @@ Status CacheCore::ForEach(const std::function<bool(const Entry&)>& visit) {
             if (!Word::IsLive(word)) continue;
             Entry* const entry = Index::EntryOf(word);
             if (shard.HasExpired({&slot, word}, coarse_ms)) continue;
+            // Its segment was joined with one that was visited.
+            if (shard.index().HashOf(entry->key()) < cursor.hash) continue;
             if (!shard.TryPin(entry)) {
               return Status(StatusCode::kResourceExhausted,
                             "visit a cache: too many handles hold one of its values");

@@ -65,9 +65,13 @@ class HashQueue {
   /// By its place in the queue.
   uint64_t& At(size_t i) noexcept { return ring_[(first_ + i) & (capacity_ - 1)]; }
   bool Grow() noexcept { return Resize(capacity_ == 0 ? kCapacityMin : 2 * capacity_); }
-  /// False: no memory, or no budget; all is as it was.
+  /// False: no memory, or no budget; all is as it was. What gets smaller needs no room.
   bool Resize(size_t capacity) noexcept {
-    if (!budget_->TryCharge(capacity * sizeof(uint64_t))) return false;
+    if (capacity < capacity_) {
+      budget_->Charge(capacity * sizeof(uint64_t));
+    } else if (!budget_->TryCharge(capacity * sizeof(uint64_t))) {
+      return false;
+    }
     std::unique_ptr<uint64_t[]> ring(new (std::nothrow) uint64_t[capacity]);
     if (ring == nullptr) {
       budget_->Refund(capacity * sizeof(uint64_t));

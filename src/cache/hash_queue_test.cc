@@ -99,5 +99,15 @@ TEST(HashQueue, AClearedQueueTakesNextToNothing) {
   EXPECT_EQ(queue.Pop(), 1u);
 }
 
+TEST(HashQueue, GetsSmallerAlsoWhereTheBudgetIsFull) {
+  MemoryBudget budget(uint64_t{1} << 30);
+  HashQueue queue(&budget);
+  for (uint64_t i = 0; i < 10'000; ++i) ASSERT_TRUE(queue.Push(i));
+  budget.set_capacity_bytes(0);
+  for (uint64_t i = 0; i < 9'990; ++i) ASSERT_EQ(queue.Pop(), i);
+  EXPECT_LE(queue.bytes(), 128 * sizeof(uint64_t));
+  EXPECT_EQ(budget.used_bytes(), queue.bytes());
+}
+
 }  // namespace
 }  // namespace basalt::cache

@@ -47,6 +47,11 @@
 // costs a cache miss for each of its entries, waited for together: some microseconds, for some 70
 // entries. The directory doubles when the segment was as deep as it: a copy of some KiB.
 //
+// Shrinking: what lies in the second of two sibling segments is copied into free slots of the
+// first, which then stands for both in the directory; the second one is retired with all that it
+// held, so whoever still reads it finds that there. Nothing is hashed again: a bucket's keys stay
+// in its pair. When nothing is live, a fresh segment with a fresh directory takes the place of all.
+//
 // Who may do what. Readers, inside an epoch: Find, and raising a frequency. All else under the
 // shard's lock. Words are published by release stores and loaded with acquire, as the epochs ask
 // for. Replacing a live slot is one store, so a reader sees the old entry or the new one.
@@ -230,6 +235,11 @@ class BasicIndex {
   /// Divides the segment of this hash. False: no memory, or too few live slots to be worth it
   /// (`live_min`).
   bool Split(uint64_t hash, size_t live_min) noexcept;
+  /// Joins the segment of this hash with its sibling. False: that is divided further, or together
+  /// they hold too much. Takes no memory.
+  bool Join(uint64_t hash) noexcept;
+  /// Begins anew with one segment; only when nothing is live. False: no memory, or there is one.
+  bool Reset() noexcept;
   /// The two buckets of a hash, home first.
   std::pair<Bucket*, Bucket*> BucketsOf(uint64_t hash) noexcept;
 
@@ -251,6 +261,8 @@ class BasicIndex {
   }
   /// Charged, retired parts included.
   uint64_t bytes() const noexcept { return bytes_; }
+  uint64_t retired_bytes() const noexcept { return retired_.bytes(); }
+  uint64_t segments() const noexcept { return segments_; }
 
  private:
   static constexpr int kDepthMax = 28;
@@ -328,7 +340,13 @@ class BasicIndex {
     const uintptr_t number = (address & kOffsetMask) / sizeof(AtomicWord);
     return *reinterpret_cast<Atomic<uint8_t>*>((address & ~kOffsetMask) + number);
   }
+  static size_t CountLive(const Bucket& bucket) noexcept;
   static size_t CountLive(const Segment& segment) noexcept;
+  /// Whether each pair of buckets would have a slot left for what comes next.
+  static bool FitTogether(const Segment& zero, const Segment& one) noexcept;
+  /// An empty slot, else a ghost's, unless `is_empty`. Null: there is none.
+  static AtomicWord* FreeSlotIn(Bucket* bucket, bool is_empty) noexcept;
+  static void CopyInto(const Segment& from, Segment* to) noexcept;
   static void AddAway(Bucket* home, int count) noexcept {
     home->away.store(static_cast<uint8_t>(home->away.load(std::memory_order_relaxed) + count),
                      std::memory_order_release);
@@ -349,6 +367,16 @@ class BasicIndex {
     std::destroy_n(freed.words, size_t{1} << freed.depth());
     ::operator delete(freed.words, kDirectoryAlignment);
   }
+  /// With all segments.
+  static void FreeWhole(void* handle) {
+    const Directory freed(reinterpret_cast<uint64_t>(handle));
+    for (size_t i = 0; i < size_t{1} << freed.depth();) {
+      const uint64_t word = freed.words[i].load(std::memory_order_acquire);
+      i += size_t{1} << (freed.depth() - static_cast<int>(word & kLocalDepthMask));
+      FreeSegment(SegmentIn(word));
+    }
+    FreeDirectory(handle);
+  }
   void FreeRetired() noexcept { Refund(retired_.Collect()); }
   /// What other shards' scans have shown to be free; a scan of its own only when that is too
   /// little.
@@ -368,18 +396,13 @@ class BasicIndex {
   MemoryBudget* const budget_;
   alignas(64) base::BasicRetireList<Atomic> retired_;
   uint64_t bytes_ = 0;
+  uint64_t segments_ = 0;
 };
 
 template <template <class> class Atomic, class Entry>
 BasicIndex<Atomic, Entry>::~BasicIndex() {
   if (directory_.load(std::memory_order_acquire) == 0) return;
-  Cursor cursor;
-  for (bool more = true; more;) {
-    Segment* const segment = SegmentOf(cursor.hash);
-    more = AdvanceSegment(&cursor);
-    FreeSegment(segment);
-  }
-  FreeDirectory(directory().handle());
+  FreeWhole(directory().handle());
   budget_->Refund(bytes_);
 }
 
@@ -396,8 +419,10 @@ bool BasicIndex<Atomic, Entry>::Start() noexcept {
     words[i].store(reinterpret_cast<uint64_t>(segment), std::memory_order_seq_cst);
   }
   directory_.store(Directory(words, kDepth).packed(), std::memory_order_seq_cst);
-  bytes_ = sizeof(Segment) + DirectoryBytes(kDepth);
-  budget_->Charge(bytes_);
+  constexpr uint64_t kBytes = sizeof(Segment) + (sizeof(AtomicWord) << kDepth);
+  bytes_ += kBytes;
+  budget_->Charge(kBytes);
+  segments_ = 1;
   return true;
 }
 
@@ -530,13 +555,18 @@ void BasicIndex<Atomic, Entry>::Remove(const Found& found, uint64_t ghost_number
 }
 
 template <template <class> class Atomic, class Entry>
+size_t BasicIndex<Atomic, Entry>::CountLive(const Bucket& bucket) noexcept {
+  size_t live = 0;
+  for (const AtomicWord& slot : bucket.slots) {
+    live += Word::IsLive(slot.load(std::memory_order_acquire)) ? 1 : 0;
+  }
+  return live;
+}
+
+template <template <class> class Atomic, class Entry>
 size_t BasicIndex<Atomic, Entry>::CountLive(const Segment& segment) noexcept {
   size_t live = 0;
-  for (const Bucket& bucket : segment.buckets) {
-    for (const AtomicWord& slot : bucket.slots) {
-      live += Word::IsLive(slot.load(std::memory_order_acquire)) ? 1 : 0;
-    }
-  }
+  for (const Bucket& bucket : segment.buckets) live += CountLive(bucket);
   return live;
 }
 
@@ -632,8 +662,92 @@ bool BasicIndex<Atomic, Entry>::Split(uint64_t hash, size_t live_min) noexcept {
     present.words[first + i].store(segment | static_cast<uint64_t>(local_depth + 1),
                                    std::memory_order_seq_cst);
   }
+  ++segments_;
   retired_.Retire(old, sizeof(Segment), FreeSegment);
   FreeRetiredNowAndThen();
+  return true;
+}
+
+template <template <class> class Atomic, class Entry>
+bool BasicIndex<Atomic, Entry>::FitTogether(const Segment& zero, const Segment& one) noexcept {
+  for (size_t b = 0; b < kBuckets; b += 2) {
+    size_t live = 0;
+    for (const Segment* const segment : {&zero, &one}) {
+      live += CountLive(segment->buckets[b]) + CountLive(segment->buckets[b + 1]);
+    }
+    if (live >= 2 * kSlots) return false;
+  }
+  return true;
+}
+
+template <template <class> class Atomic, class Entry>
+auto BasicIndex<Atomic, Entry>::FreeSlotIn(Bucket* bucket, bool is_empty) noexcept -> AtomicWord* {
+  AtomicWord* ghost = nullptr;
+  for (AtomicWord& slot : bucket->slots) {
+    const uint64_t word = slot.load(std::memory_order_relaxed);
+    if (word == 0) return &slot;
+    if (Word::IsGhost(word)) ghost = &slot;
+  }
+  return is_empty ? nullptr : ghost;
+}
+
+template <template <class> class Atomic, class Entry>
+void BasicIndex<Atomic, Entry>::CopyInto(const Segment& from, Segment* to) noexcept {
+  // Ghosts get what the live ones leave.
+  for (const bool is_live : {true, false}) {
+    for (size_t b = 0; b < kBuckets; ++b) {
+      for (const AtomicWord& slot : from.buckets[b].slots) {
+        const uint64_t word = slot.load(std::memory_order_acquire);
+        if (word == 0 || Word::IsLive(word) != is_live) continue;
+        const size_t home = (word & Word::kAway) == 0 ? b : b ^ 1;
+        AtomicWord* free = FreeSlotIn(&to->buckets[home], !is_live);
+        const bool is_away = is_live && free == nullptr;
+        if (is_away) {
+          free = FreeSlotIn(&to->buckets[home ^ 1], false);
+          // As Fill does it: first the count.
+          AddAway(&to->buckets[home], 1);
+        }
+        if (free == nullptr) continue;
+        SetFrequency(free, Frequency(&slot));
+        free->store((word & ~Word::kAway) | (is_away ? Word::kAway : 0), std::memory_order_release);
+      }
+    }
+  }
+}
+
+template <template <class> class Atomic, class Entry>
+bool BasicIndex<Atomic, Entry>::Join(uint64_t hash) noexcept {
+  const auto local_depth =
+      static_cast<int>(DirectoryWord(hash).load(std::memory_order_acquire) & kLocalDepthMask);
+  if (local_depth == 0) return false;
+  const Directory present = directory();
+  const int below = present.depth() - local_depth;
+  const size_t half = size_t{1} << below;
+  const size_t first = (Place(hash, local_depth) & ~size_t{1}) << below;
+  const uint64_t zero_word = present.words[first].load(std::memory_order_acquire);
+  const uint64_t one_word = present.words[first + half].load(std::memory_order_acquire);
+  if ((zero_word & kLocalDepthMask) != (one_word & kLocalDepthMask)) return false;
+  Segment* const zero = SegmentIn(zero_word);
+  Segment* const one = SegmentIn(one_word);
+  if (!FitTogether(*zero, *one)) return false;
+  CopyInto(*one, zero);
+  for (size_t i = 0; i < 2 * half; ++i) {
+    present.words[first + i].store(
+        reinterpret_cast<uint64_t>(zero) | static_cast<uint64_t>(local_depth - 1),
+        std::memory_order_seq_cst);
+  }
+  --segments_;
+  retired_.Retire(one, sizeof(Segment), FreeSegment);
+  return true;
+}
+
+template <template <class> class Atomic, class Entry>
+bool BasicIndex<Atomic, Entry>::Reset() noexcept {
+  const Directory old = directory();
+  if (segments_ == 1 && old.depth() == 1) return false;
+  const uint64_t old_bytes = segments_ * sizeof(Segment) + DirectoryBytes(old.depth());
+  if (!Start()) return false;
+  retired_.Retire(old.handle(), old_bytes, FreeWhole);
   return true;
 }
 

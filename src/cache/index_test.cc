@@ -112,6 +112,7 @@ class IndexTest : public testing::Test {
     index_.Collect();
     ASSERT_EQ(budget_.used_bytes(), index_.bytes());
     const size_t segments = CountSegments();
+    ASSERT_EQ(index_.segments(), segments);
     const uint64_t directory_words =
         (index_.bytes() - segments * sizeof(TestIndex::Segment)) / sizeof(uint64_t);
     ASSERT_TRUE(std::has_single_bit(directory_words)) << directory_words;
@@ -140,7 +141,7 @@ class RandomChanges : public IndexTest, public testing::WithParamInterface<Rando
   }
 };
 
-TEST_P(RandomChanges, AgreeWithAMapWhateverIsSplitMeanwhile) {
+TEST_P(RandomChanges, AgreeWithAMapWhateverIsSplitAndJoinedMeanwhile) {
   SCOPED_TRACE("seed " + std::to_string(GetParam().seed));
   base::Random random(GetParam().seed);
   std::vector<std::string> keys;
@@ -149,6 +150,7 @@ TEST_P(RandomChanges, AgreeWithAMapWhateverIsSplitMeanwhile) {
   }
   std::unordered_map<std::string, TestEntry*> model;
   uint64_t ghost_number = 0;
+  int joins = 0;
   for (int step = 0; step < 40'000 && !HasFatalFailure(); ++step) {
     const std::string& key = keys[random.Below(keys.size())];
     const auto known = model.find(key);
@@ -162,6 +164,7 @@ TEST_P(RandomChanges, AgreeWithAMapWhateverIsSplitMeanwhile) {
       model.erase(known);
     }
     if (random.OneIn(500)) index_.Split(HashOf(key), 0);
+    if (random.OneIn(50)) joins += index_.Join(HashOf(keys[random.Below(keys.size())])) ? 1 : 0;
     if (step % 2'000 != 0) continue;
     ExpectConsistent();
     ExpectChargedExactly();
@@ -171,6 +174,7 @@ TEST_P(RandomChanges, AgreeWithAMapWhateverIsSplitMeanwhile) {
                 expected == model.end() ? nullptr : expected->second);
     }
   }
+  EXPECT_GT(joins, 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(Index, RandomChanges,
@@ -194,6 +198,87 @@ TEST_F(IndexTest, AllKeysAreFoundAfterEachSplit) {
     ASSERT_EQ(CountSegments(), segments + 1);
     for (const TestEntry* entry : present) ASSERT_EQ(Find(entry).entry(), entry);
     ExpectConsistent();
+  }
+}
+
+TEST_F(IndexTest, WhereFewEntriesAreLeftAllSegmentsAreJoinedIntoOne) {
+  for (int i = 0; i < 8'000; ++i) Put(Make("key " + std::to_string(i)));
+  ASSERT_GT(CountSegments(), 20u);
+  uint64_t ghost_number = 0;
+  std::vector<const TestEntry*> present;
+  for (const TestEntry& entry : entries_) {
+    if (entry.number % 80 == 0) {
+      present.push_back(&entry);
+      TestIndex::SetFrequency(Find(&entry).slot, static_cast<uint8_t>(entry.number / 80 % 4));
+    } else {
+      Remove(&entry, ++ghost_number);
+    }
+  }
+  TestIndex::Cursor cursor;
+  for (int looks = 0; CountSegments() > 1; ++looks) {
+    ASSERT_LT(looks, 10'000);
+    const size_t segments = CountSegments();
+    if (!index_.Join(cursor.hash)) {
+      index_.AdvanceSegment(&cursor);
+      continue;
+    }
+    ASSERT_EQ(CountSegments(), segments - 1);
+    ExpectConsistent();
+    for (const TestEntry* entry : present) {
+      const auto found = Find(entry);
+      ASSERT_EQ(found.entry(), entry);
+      ASSERT_EQ(TestIndex::Frequency(found.slot), entry->number / 80 % 4);
+    }
+  }
+  ExpectChargedExactly();
+  EXPECT_FALSE(index_.Join(0)) << "it has no sibling";
+  // It grows again.
+  for (int i = 0; i < 2'000; ++i) Put(Make("new " + std::to_string(i)));
+  for (const TestEntry* entry : present) ASSERT_EQ(Find(entry).entry(), entry);
+  ExpectConsistent();
+}
+
+TEST_F(IndexTest, SegmentsThatHoldTooMuchTogetherOrAreNotEquallyDeepAreNotJoined) {
+  std::vector<TestEntry*> present;
+  for (size_t i = 0; i < 2 * TestIndex::kSlots; ++i) {
+    present.push_back(MakeInBucket(i % 2));
+    Put(present.back());
+  }
+  ASSERT_TRUE(index_.Split(0, 0));
+  EXPECT_FALSE(index_.Join(0)) << "a pair of buckets would be full";
+  Remove(present.back());
+  present.pop_back();
+  ASSERT_TRUE(index_.Split(0, 0));
+  EXPECT_FALSE(index_.Join(~uint64_t{0})) << "its sibling is divided further";
+  EXPECT_EQ(CountSegments(), 3u);
+  EXPECT_TRUE(index_.Join(0));
+  EXPECT_TRUE(index_.Join(~uint64_t{0}));
+  EXPECT_EQ(CountSegments(), 1u);
+  for (const TestEntry* entry : present) EXPECT_EQ(Find(entry).entry(), entry);
+  ExpectConsistent();
+}
+
+TEST_F(IndexTest, AnEmptyOneBeginsAnewAndIsSmallOnceItsReadersHaveLeft) {
+  const uint64_t bytes_at_first = index_.bytes();
+  EXPECT_FALSE(index_.Reset()) << "it is as small as it can be";
+  for (int i = 0; i < 3'000; ++i) Put(Make("key " + std::to_string(i)));
+  for (const TestEntry& entry : entries_) Remove(&entry, 1 + entry.number);
+  auto* const reader = domain_.TakeSlot();
+  domain_.Enter(reader);
+  const TestIndex::Bucket* const seen = &index_.Home(0);
+  EXPECT_TRUE(index_.Reset());
+  EXPECT_NE(&index_.Home(0), seen);
+  index_.Collect();
+  EXPECT_GT(index_.bytes(), 2 * bytes_at_first) << "it is still being read";
+  EXPECT_EQ(seen->away.load(), 0);
+  domain_.Leave(reader);
+  index_.Collect();
+  EXPECT_EQ(index_.bytes(), bytes_at_first);
+  ExpectChargedExactly();
+  for (int i = 0; i < 500; ++i) {
+    TestEntry* const entry = Make("new " + std::to_string(i));
+    Put(entry);
+    ASSERT_EQ(Find(entry).entry(), entry);
   }
 }
 
@@ -248,6 +333,8 @@ TEST(Index, ItsBudgetIsRefundedAtItsEndAlsoWhatIsRetired) {
   {
     TestIndex index(&domain, &budget, kSeed);
     ASSERT_TRUE(index.Start());
+    for (uint64_t i = 0; i < 8; ++i) ASSERT_TRUE(index.Split(i << 61, 0));
+    ASSERT_TRUE(index.Reset());
     for (uint64_t i = 0; i < 8; ++i) ASSERT_TRUE(index.Split(i << 61, 0));
     EXPECT_EQ(budget.used_bytes(), index.bytes());
   }

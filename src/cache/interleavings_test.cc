@@ -36,6 +36,7 @@ const std::vector<std::string>& KeysToSplit() {
 /// Readers look for keys that are there all the while.
 struct SplitScene {
   int splits = 1;
+  int joins = 0;              ///< After them.
   bool readers_enter = true;  ///< An epoch.
   bool moves_entries = false;
 
@@ -65,6 +66,10 @@ struct SplitScene {
     }
     for (Item* item : items) {
       if (moves_entries) world->Fill(item);
+    }
+    for (int i = 0; i < joins; ++i) {
+      if (!world->index.Join(HashOf(keys[0]))) world->Complain("it was not joined");
+      world->Collect();
     }
     world->Collect();
     world->writer_ended = true;
@@ -97,6 +102,61 @@ TEST(IndexInterleavings, WithoutAnEpochAReaderWouldMeetAFreedSegmentOrDirectory)
     ExpectComplaint("a part of the index was read after it was freed",
                     SplitScene{.splits = splits, .readers_enter = false}, kLong);
   }
+}
+
+TEST(IndexInterleavings, AKeyThatIsThereIsFoundAtEveryMomentOfAJoin) {
+  ExpectNoComplaint(1'000, SplitScene{.splits = 1, .joins = 1}, kLong);
+  ExpectNoComplaint(500, SplitScene{.splits = 3, .joins = 3}, kLong);
+}
+
+TEST(IndexInterleavings, WithoutAnEpochAReaderWouldMeetASegmentThatWasJoinedWithAnother) {
+  ExpectComplaint("a part of the index was read after it was freed",
+                  SplitScene{.splits = 1, .joins = 1, .readers_enter = false}, kLong);
+}
+
+/// Readers look for one key, which a writer puts and erases; each time that nothing is there he
+/// begins the index anew.
+struct ResetScene {
+  static constexpr uint64_t kValues = 4;
+  bool readers_enter = true;  ///< An epoch.
+
+  Scene operator()(World* world) const {
+    Scene scene;
+    scene.bodies.push_back([world] {
+      for (uint64_t value = 1; value <= kValues; ++value) {
+        world->Put("key", value);
+        if (!world->index.Split(HashOf("key"), 0)) world->Complain("it was not split");
+        world->Erase("key", value);
+        if (!world->index.Reset()) world->Complain("it did not begin anew");
+        world->Collect();
+      }
+      world->Put("key", kValues + 1);
+      world->writer_ended = true;
+    });
+    for (int reader = 0; reader < 2; ++reader) {
+      Slot* const slot = world->domain.TakeSlot();
+      scene.bodies.push_back([this, world, slot] {
+        uint64_t newest = 0;
+        while (!world->writer_ended) {
+          const uint64_t value = readers_enter ? world->Get(slot, "key") : world->Read("key");
+          if (value == kNothing) continue;
+          if (value < newest) world->Complain("an older value came after a newer one");
+          newest = value;
+        }
+        if (world->Get(slot, "key") != kValues + 1) world->Complain("the last put was not found");
+      });
+    }
+    return scene;
+  }
+};
+
+TEST(IndexInterleavings, AnEmptyIndexBeginsAnewUnderItsReaders) {
+  ExpectNoComplaint(1'000, ResetScene{}, kLong);
+}
+
+TEST(IndexInterleavings, WithoutAnEpochAReaderWouldMeetWhatAFreshIndexReplaced) {
+  ExpectComplaint("a part of the index was read after it was freed",
+                  ResetScene{.readers_enter = false}, kLong);
 }
 
 // ---- Replacing ----

@@ -26,13 +26,18 @@ constexpr uint64_t kQueueShare = 10;
 constexpr uint64_t kSplitAt = 224;
 /// Fewer than this are not worth a split: other keys' buckets would stay empty.
 constexpr size_t kSplitLiveMin = 44;
+/// Segments are joined while they hold fewer than this on the mean: two of them stay well below
+/// what is split.
+constexpr uint64_t kJoinBelow = 84;
 
-/// Of a walk over the table, before it lets go of the lock.
+/// Of a walk over the table, before it lets go of the lock at the end of a segment.
 constexpr size_t kRetiredAtOnce = 256;
 /// A full cache keeps this many objects of a size class free where it is in use.
 constexpr uint32_t kFreeObjectsMin = 32;
 /// At so many entries the hand looks for one eviction.
 constexpr uint64_t kHandLooksMax = 512;
+/// Or at so many slots, should they be empty: some 50 us.
+constexpr uint64_t kHandSlotsMax = 4096;
 /// Of the rest, a writer does so much each time.
 constexpr int kDueMax = 4;
 constexpr size_t kFreedMax = 4;
@@ -303,6 +308,7 @@ void Shard::Unlink(const Index::Found& found, Removal reason, Aftermath* after) 
 // An object may hold more than its memory (a file, say), and goes with its entry.
 void Shard::Erase(const Index::Found& found, Aftermath* after) noexcept {
   Unlink(found, Removal::kErased, after);
+  ResetIndexIfEmpty();
   if (common_.destroy != nullptr) return Collect(after);
   if (HasMuchRetired() || retired_.is_due()) CollectSome(after);
 }
@@ -454,6 +460,23 @@ Index::Room Shard::RoomFor(uint64_t hash, Aftermath* after) noexcept {
   }
 }
 
+bool Shard::ShrinkIndex() noexcept {
+  constexpr int kLooksMax = 64;
+  constexpr int kJoinsMax = 8;
+  // What a reader keeps from being freed would not be given back by more of it.
+  if (index_.retired_bytes() > common_.retired_bytes_max) return false;
+  int joins = 0;
+  for (int looks = 0; looks < kLooksMax && joins < kJoinsMax; ++looks) {
+    if (entries_ >= kJoinBelow * index_.segments()) break;
+    if (index_.Join(shrinking_.hash)) {
+      ++joins;
+    } else {
+      index_.AdvanceSegment(&shrinking_);
+    }
+  }
+  return joins != 0;
+}
+
 void Shard::EvictFromBucketsOf(uint64_t hash, Aftermath* after) noexcept {
   const uint64_t coarse_ms = common_.clock->CoarseMillis();
   Index::Found victim;
@@ -480,16 +503,19 @@ void Shard::EvictFromBucketsOf(uint64_t hash, Aftermath* after) noexcept {
 }
 
 bool Shard::UnlinkFrom(Index::Cursor* cursor, Removal reason, Aftermath* after) noexcept {
+  // From the segment's first bucket: since the last time it may have been joined with another one.
+  cursor->bucket = 0;
   do {
     for (Index::AtomicWord& slot : index_.At(*cursor)->slots) {
       const uint64_t word = slot.load(std::memory_order_relaxed);
       if (Word::IsLive(word)) Unlink({&slot, word}, reason, after);
     }
     if (!index_.Advance(cursor)) {
+      ResetIndexIfEmpty();
       Collect(after);
       return false;
     }
-  } while (!after->is_full() && retired_.young_count() < kRetiredAtOnce);
+  } while (!after->is_full() && (cursor->bucket != 0 || retired_.young_count() < kRetiredAtOnce));
   Collect(after);
   return true;
 }
@@ -569,8 +595,9 @@ uint64_t Shard::Evict(uint64_t bytes, Aftermath* after) noexcept {
   uint64_t evicted = 0;
   const uint64_t last_look = hand_looks_ + kHandLooksMax;
   const uint64_t last_turn = hand_turns_ + 2;
-  while (evicted < bytes && !after->is_full() && hand_looks_ < last_look &&
-         hand_turns_ < last_turn) {
+  for (uint64_t slots = 0; evicted < bytes && !after->is_full() && hand_looks_ < last_look &&
+                           slots < kHandSlotsMax && hand_turns_ < last_turn;
+       ++slots) {
     if (queued_bytes_ * kQueueShare > linked_bytes_) {
       const uint64_t from_queue = EvictFromQueue(after);
       evicted += from_queue;
@@ -581,6 +608,7 @@ uint64_t Shard::Evict(uint64_t bytes, Aftermath* after) noexcept {
   PrefetchVictim();
   // All that the hand met was read of late. One of them has to go all the same.
   if (evicted == 0 && passed != nullptr) evicted = EvictAt(passed, after);
+  ResetIndexIfEmpty();
   return evicted;
 }
 
@@ -684,7 +712,7 @@ bool Shard::MakeRoom(size_t bytes, uint8_t size_class, Aftermath* after) noexcep
 
 Gave Shard::GiveBack(Aftermath* after) noexcept {
   constexpr int kRounds = 8;
-  bool has_given = false;
+  bool has_given = ShrinkIndex();
   for (int round = 0; round < kRounds && !has_given; ++round) {
     // Objects cannot move, and may weigh more than all slabs.
     if (round != 0 || common_.destroy != nullptr ||
@@ -702,7 +730,7 @@ Gave Shard::GiveBack(Aftermath* after) noexcept {
   if (!has_given) has_given = EmptySlab(0, /*movable=*/false, after);
   Collect(after);
   if (has_given) return Gave::kSome;
-  return retired_bytes_ != 0 ? Gave::kLater : Gave::kNothing;
+  return retired_bytes_ != 0 || index_.retired_bytes() != 0 ? Gave::kLater : Gave::kNothing;
 }
 
 }  // namespace basalt::cache

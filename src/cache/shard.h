@@ -192,6 +192,11 @@ class Shard {
   }
   void RebuildWheel() noexcept;
   Index::Room RoomFor(uint64_t hash, Aftermath* after) noexcept;
+  /// Where entries have become few: joins some segments. False: there was nothing to join.
+  bool ShrinkIndex() noexcept;
+  void ResetIndexIfEmpty() noexcept {
+    if (entries_ == 0 && index_.Reset()) index_.Collect();
+  }
   uint8_t FirstFrequency(const Index::Room& room) noexcept;
   void Enqueue(uint64_t hash, Entry* entry, Aftermath* after) noexcept;
   /// The entry goes into the main part, or away. Its hash may stay in the queue.
@@ -221,6 +226,7 @@ class Shard {
   Recency recency_;
   Index::Cursor hand_;
   size_t hand_slot_ = 0;
+  Index::Cursor shrinking_;    ///< Where ShrinkIndex goes on.
   uint64_t hand_turns_ = 0;    ///< Over the whole table.
   uint64_t hand_looks_ = 0;    ///< At entries.
   uint64_t ghost_number_ = 0;  ///< Counts evictions.
