@@ -57,7 +57,9 @@ struct CacheOptions {
   Eviction eviction = Eviction::kClock;
   /// Hears of every entry that leaves, after it has left, with its key and value (for a TypedCache
   /// the value is empty), on the thread that removed it, outside all locks. Not called for what is
-  /// left when the cache is destroyed. It may use the cache, and must not throw.
+  /// left when the cache is destroyed. It may use the cache, and must not throw. What its own calls
+  /// remove it hears of after it has returned, with the next call; one that puts for every
+  /// eviction, those that it caused too, is therefore called without an end.
   std::function<void(std::string_view key, std::string_view value, Removal)> on_remove{};
 };
 

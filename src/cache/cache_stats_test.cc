@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -316,6 +317,63 @@ TEST(CacheOnRemove, MayUseTheCache) {
   }
   EXPECT_TRUE(cache->Peek("last evicted"));
   EXPECT_GT(calls, 10'000u);
+}
+
+TEST(CacheOnRemove, ThatPutsForWhatWasEvictedIsNotCalledInsideItself) {
+  for (const size_t size : {100, 3000}) {
+    std::unique_ptr<Cache> cache;
+    int depth = 0;
+    int depth_max = 0;
+    uint64_t heard = 0;
+    CacheOptions options{.capacity_bytes = 1 << 20};
+    options.on_remove = [&](std::string_view key, std::string_view, Removal reason) {
+      depth_max = std::max(depth_max, ++depth);
+      ++heard;
+      if (reason == Removal::kEvicted && !key.starts_with("gone")) {
+        ASSERT_TRUE(cache->Put("gone " + std::string(key), std::string(size / 2, 'g')).ok());
+      }
+      --depth;
+    };
+    cache = NewCache(options);
+    for (int i = 0; i < 20'000; ++i) {
+      ASSERT_TRUE(cache->Put("key" + std::to_string(i), std::string(size, 'v')).ok()) << i;
+    }
+    EXPECT_EQ(depth_max, 1);
+    const CacheStats stats = cache->GetStats();
+    EXPECT_EQ(heard, stats.evicted + stats.replaced + stats.erased);
+    EXPECT_EQ(stats.refused, 0u);
+    EXPECT_LE(stats.bytes, stats.capacity_bytes);
+    EXPECT_EQ(stats.pinned_entries, 0u);
+    EXPECT_EQ(stats.pinned_bytes, 0u);
+    EXPECT_GT(stats.entries * size, 400'000u) << "what it put threw out no more than it needed";
+  }
+}
+
+TEST(CacheOnRemove, OfTwoCachesThatPutIntoEachOtherEachIsCalledOnceAtATime) {
+  std::array<std::unique_ptr<Cache>, 2> caches;
+  std::array<int, 2> depths{};
+  int depth_max = 0;
+  for (size_t i = 0; i < 2; ++i) {
+    CacheOptions options{.capacity_bytes = 1 << 20};
+    options.on_remove = [&, i](std::string_view key, std::string_view, Removal reason) {
+      depth_max = std::max(depth_max, ++depths[i]);
+      // What is evicted goes to the other one, three times at most.
+      if (reason == Removal::kEvicted && key.size() < 12) {
+        ASSERT_TRUE(caches[1 - i]->Put(std::string(key) + "+", std::string(200, 'v')).ok());
+      }
+      --depths[i];
+    };
+    caches[i] = NewCache(options);
+  }
+  for (int i = 100'000; i < 130'000; ++i) {
+    ASSERT_TRUE(caches[0]->Put("key" + std::to_string(i), std::string(200, 'v')).ok());
+  }
+  EXPECT_EQ(depth_max, 1);
+  for (const auto& cache : caches) {
+    EXPECT_EQ(cache->GetStats().pinned_entries, 0u);
+    // And what on_remove has just heard of.
+    EXPECT_LE(cache->GetStats().bytes, cache->GetStats().capacity_bytes + (16 << 10));
+  }
 }
 
 }  // namespace

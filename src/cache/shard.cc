@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "cache/core.h"
@@ -41,6 +44,51 @@ constexpr uint64_t kHandSlotsMax = 4096;
 /// Of the rest, a writer does so much each time.
 constexpr int kDueMax = 4;
 constexpr size_t kFreedMax = 4;
+
+class Telling;
+/// Of this thread; others stand behind it.
+thread_local Telling* innermost_telling = nullptr;
+
+/// Of one cache: that this thread is inside its on_remove, and what that has to hear of next. A
+/// callback that puts may cause a removal, and so on: each is told when the call before it has
+/// returned, so the stack does not grow.
+class Telling {
+ public:
+  struct Removed {
+    Shard* shard;
+    Entry* entry;  ///< Pinned.
+    Removal reason;
+  };
+
+  explicit Telling(const CacheCore* core) noexcept
+      : core_(core), outer_(std::exchange(innermost_telling, this)) {}
+  ~Telling() { innermost_telling = outer_; }
+  Telling(const Telling&) = delete;
+  Telling& operator=(const Telling&) = delete;
+
+  /// Null: this thread is not inside this cache's on_remove.
+  static Telling* Of(const CacheCore* core) noexcept {
+    Telling* telling = innermost_telling;
+    while (telling != nullptr && telling->core_ != core) telling = telling->outer_;
+    return telling;
+  }
+  /// False: no memory.
+  bool Postpone(const Removed& removed) noexcept {
+    try {
+      postponed_.push_back(removed);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+  /// Those that were postponed since the last time, the oldest first.
+  std::vector<Removed> TakePostponed() noexcept { return std::exchange(postponed_, {}); }
+
+ private:
+  const CacheCore* const core_;
+  Telling* const outer_;
+  std::vector<Removed> postponed_;
+};
 
 void ReleasePin(Value::Pin* pin) noexcept {
   auto* const entry = static_cast<Entry*>(Entry::OfPinPart(pin));
@@ -179,15 +227,38 @@ void Shard::CollectSome(Aftermath* after) noexcept {
 }
 
 void Shard::Finish(Aftermath* after) {
-  for (size_t i = 0; i < after->removed_count; ++i) {
-    const auto [entry, reason] = after->removed[i];
-    common_.core->Notify(*entry, reason);
-    Unpin(entry);
-  }
+  if (after->removed_count != 0) TellRemovals(*after);
   while (after->free != nullptr) {
     Entry* const entry = after->free;
     after->free = static_cast<Entry*>(entry->state.next_retired());
     Free(entry);
+  }
+}
+
+void Shard::TellRemovals(const Aftermath& after) {
+  const auto tell = [](Shard* shard, Entry* entry, Removal reason) {
+    shard->common_.core->Notify(*entry, reason);
+    shard->Unpin(entry);
+  };
+  const std::span removed(after.removed.data(), after.removed_count);
+  if (Telling* const telling = Telling::Of(common_.core)) {
+    for (const auto& [entry, reason] : removed) {
+      if (telling->Postpone({this, entry, reason})) {
+        // It goes as soon as it was told, and does not keep the callback's own put from room.
+        common_.budget->Refund(ChargedBytes(entry));
+      } else {
+        tell(this, entry, reason);
+      }
+    }
+    return;
+  }
+  Telling telling(common_.core);
+  for (const auto& [entry, reason] : removed) tell(this, entry, reason);
+  for (auto rest = telling.TakePostponed(); !rest.empty(); rest = telling.TakePostponed()) {
+    for (const auto& [shard, entry, reason] : rest) {
+      common_.budget->Charge(shard->ChargedBytes(entry));
+      tell(shard, entry, reason);
+    }
   }
 }
 

@@ -170,6 +170,7 @@ class Shard {
   uint64_t WeightOf(const Entry* entry) const noexcept;
 
  private:
+  void TellRemovals(const Aftermath& after);
   Index::Found Find(uint64_t hash, std::string_view key, Moment* now, Aftermath* after) noexcept;
   void Retire(Entry* entry) noexcept;
   void Collect(Aftermath* after) noexcept;
