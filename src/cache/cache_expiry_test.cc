@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "basalt/cache.h"
+#include "base/random.h"
 #include "cache/test_cache.h"
 
 // Expiry, on a clock that the tests move.
@@ -235,6 +236,23 @@ TEST(CacheExpiry, ExpiredEntriesMakeRoomInAFullCache) {
     if (!cache->Get<false>("new" + std::to_string(i))) ++lost;
   }
   EXPECT_LT(lost, 50) << "what is alive goes only where its buckets are full";
+}
+
+TEST(CacheExpiry, SmallShardsHoldMostOfWhatTheyHoldWithoutIt) {
+  const auto entries_of = [](uint32_t shards, bool expires) {
+    const auto cache = NewCache({.capacity_bytes = 1 << 20, .shards = shards});
+    base::Random random(shards);
+    for (int i = 0; i < 100'000; ++i) {
+      const int64_t ttl_ms = expires ? 60'000 + static_cast<int64_t>(random.Below(86'400'000)) : 0;
+      EXPECT_TRUE(
+          cache->Put("key" + std::to_string(i), std::string(50, 'v'), {.ttl = milliseconds(ttl_ms)})
+              .ok());
+    }
+    return cache->GetStats().entries;
+  };
+  for (const uint32_t shards : {1, 16, 64}) {
+    EXPECT_GE(entries_of(shards, true), entries_of(shards, false) * 3 / 5) << shards << " shards";
+  }
 }
 
 TEST(CacheExpiry, OnRemoveHearsOfWhatIsSweptUnread) {

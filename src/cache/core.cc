@@ -94,7 +94,8 @@ CacheCore::CacheCore(CacheOptions options, void (*destroy)(void*) noexcept, io::
               .hash_seed = base::RandomSeed(),
               .retired_bytes_max =
                   std::max<uint64_t>(options_.capacity_bytes / shards / 8, uint64_t{16} << 10),
-              .headroom_bytes = options_.capacity_bytes / kHeadroomShare},
+              .headroom_bytes = options_.capacity_bytes / kHeadroomShare,
+              .shards = shards},
       shard_mask_(shards - 1) {}
 
 CacheCore::~CacheCore() = default;

@@ -271,13 +271,17 @@ bool Shard::HasExpired(const Index::Found& found, uint64_t coarse_ms) const noex
   return common_.clock->HasCome(deadline_ms, coarse_ms);
 }
 
-bool Shard::File(Entry* entry, uint64_t hash, uint64_t deadline_ms) noexcept {
-  if ((entry->marks & Entry::kFiled) != 0) return true;
+void Shard::File(Entry* entry, uint64_t hash, uint64_t deadline_ms) noexcept {
+  if ((entry->marks & Entry::kFiled) != 0) return;
   if (wheel_.records() == 0) wheel_.SkipTo(common_.clock->CoarseMillis());
-  if (!wheel_.File(hash, deadline_ms)) return false;
+  // Where shards are small, a record may take a chunk of its own, which would leave the entries
+  // nothing. A full cache of entries below 128 bytes has none for some of them: the hand meets
+  // those.
+  constexpr uint64_t kWheelShare = 16;
+  const uint64_t bytes_max = common_.budget->capacity_bytes() / (kWheelShare * common_.shards);
+  if (!wheel_.File(hash, deadline_ms, bytes_max)) return;
   entry->marks |= Entry::kFiled;
   ++filed_;
-  return true;
 }
 
 void Shard::FireDue(uint64_t hash, uint64_t coarse_ms, Aftermath* after) noexcept {
@@ -426,14 +430,13 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
     joins_queue = common_.eviction == Eviction::kS3Fifo && frequency == kFrequencyOfNew;
   }
   const uint8_t size_class = entry->slab_class();
-  // Room is made for its record and for the next ones, but not of this one.
+  // Room is made for the next ones, but not of this one.
   const bool makes_room = size_class != 0 && slabs_.free_objects(size_class) < kFreeObjectsMin &&
                           common_.budget->IsWithin(SlabAllocator::kSlabBytes);
-  const bool is_filed = deadline_ms == 0 || File(entry, hash, deadline_ms);
+  if (deadline_ms != 0) File(entry, hash, deadline_ms);
   const uint64_t coarse_ms = wheel_.records() == 0 ? 0 : now->CoarseMillis();
   const bool sweeps = wheel_.MayBeDue(coarse_ms) || HasManyStaleRecords();
-  const bool is_kept = (!is_filed || joins_queue || makes_room || sweeps) && entry->state.TryPin();
-  if (!is_filed && GiveBack(after) == Gave::kSome) File(entry, hash, deadline_ms);
+  const bool is_kept = (joins_queue || makes_room || sweeps) && entry->state.TryPin();
   if (joins_queue) Enqueue(hash, entry, after);
   const bool has_swept = sweeps && SweepExpired(coarse_ms, after);
   // Ahead of need: a put then finds room at once.

@@ -55,6 +55,7 @@ struct Common {
   uint64_t hash_seed;
   uint64_t retired_bytes_max;  ///< A shard's, beyond which it evicts no more.
   uint64_t headroom_bytes;     ///< Of the whole budget, kept free for entries with own memory.
+  uint32_t shards;
 };
 
 /// What an operation under a shard's lock leaves to be done after it.
@@ -181,8 +182,8 @@ class Shard {
     return retired_bytes_ > common_.retired_bytes_max / kShare;
   }
   void FreeOrDefer(Entry* entry, Aftermath* after) noexcept;
-  /// False: the wheel has no room for its record; it still expires, but is not swept.
-  bool File(Entry* entry, uint64_t hash, uint64_t deadline_ms) noexcept;
+  /// Where the wheel has no room for its record it still expires, but is not swept.
+  void File(Entry* entry, uint64_t hash, uint64_t deadline_ms) noexcept;
   /// Whether something had expired.
   bool SweepExpired(uint64_t coarse_ms, Aftermath* after) noexcept;
   void FireDue(uint64_t hash, uint64_t coarse_ms, Aftermath* after) noexcept;

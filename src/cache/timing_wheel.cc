@@ -28,12 +28,12 @@ void TimingWheel::PrefetchFor(uint64_t deadline_ms) const noexcept {
   }
 }
 
-bool TimingWheel::File(uint64_t hash, uint64_t deadline_ms) noexcept {
+bool TimingWheel::File(uint64_t hash, uint64_t deadline_ms, uint64_t bytes_max) noexcept {
   const Place place = PlaceOf(deadline_ms);
   Chunk*& slot = slots_[place.level][place.slot];
   uint8_t& count = first_counts_[place.level][place.slot];
   if (slot == nullptr || count == Chunk::kHashes) {
-    if (!budget_->TryCharge(sizeof(Chunk))) return false;
+    if (bytes_ + sizeof(Chunk) > bytes_max || !budget_->TryCharge(sizeof(Chunk))) return false;
     auto* const chunk = new (std::nothrow) Chunk;
     if (chunk == nullptr) {
       budget_->Refund(sizeof(Chunk));

@@ -37,8 +37,8 @@ class TimingWheel {
   }
   /// Ahead of a File: fetches what that will write.
   void PrefetchFor(uint64_t deadline_ms) const noexcept;
-  /// False: no memory, or no budget.
-  bool File(uint64_t hash, uint64_t deadline_ms) noexcept;
+  /// False: no memory, no budget, or the wheel would take more than `bytes_max`.
+  bool File(uint64_t hash, uint64_t deadline_ms, uint64_t bytes_max = UINT64_MAX) noexcept;
 
   /// Takes the next hash out of a slot whose time has come by `now_ms`. False: there is none (or
   /// so many slots have to be passed that the next call goes on).

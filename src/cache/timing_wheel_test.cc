@@ -254,6 +254,18 @@ TEST(TimingWheel, WithoutBudgetFilingIsRefusedAndWhatWasFiledStays) {
   EXPECT_EQ(budget.used_bytes(), 0u);
 }
 
+TEST(TimingWheel, BeyondWhatItMayTakeFilingIsRefusedUnlessItsPlaceHasRoom) {
+  MemoryBudget budget(uint64_t{1} << 20);
+  TimingWheel wheel(&budget, 0);
+  ASSERT_TRUE(wheel.File(1, kSecondMs, 1024));
+  ASSERT_TRUE(wheel.File(2, kHourMs, 1024));
+  EXPECT_FALSE(wheel.File(3, kDayMs, 1024));
+  EXPECT_TRUE(wheel.File(4, kSecondMs, 1024));
+  EXPECT_EQ(wheel.bytes(), 1024u);
+  EXPECT_EQ(budget.used_bytes(), 1024u);
+  EXPECT_EQ(wheel.records(), 3u);
+}
+
 TEST(TimingWheel, ClearingDropsAllRecordsAlsoThoseThatAreDue) {
   MemoryBudget budget(uint64_t{1} << 30);
   TimingWheel wheel(&budget, 0);
