@@ -163,10 +163,10 @@ class Cache {
   Cache(const Cache&) = delete;
   Cache& operator=(const Cache&) = delete;
 
-  /// Keeps `value` under `key`, in place of what was there. InvalidArgument: a key or TTL out of
-  /// range. ResourceExhausted: what is held (pinned, reserved, or seen by a thread that was stopped
-  /// in the middle of a read) leaves no room, or it is larger than the cache; the old value is
-  /// erased then, so that it is not taken for the new one.
+  /// Keeps `value` under `key`, in place of what was there. InvalidArgument: a key, value or TTL
+  /// out of range; what was there stays. ResourceExhausted: what is held (pinned, reserved, or seen
+  /// by a thread that was stopped in the middle of a read) leaves no room, or it is larger than the
+  /// cache; the old value is erased then, so that it is not taken for the new one.
   Status Put(std::string_view key, std::string_view value, const CachePutOptions& options = {});
   /// Only if the key is absent; gives whether it was.
   Result<bool> PutIfAbsent(std::string_view key, std::string_view value,
@@ -200,8 +200,10 @@ class Cache {
   /// The value; where there is none, what `fn` computes, which is then kept. Of all threads that
   /// miss a key at once, one computes and the others wait for its result. A Put or Erase of the key
   /// or a Clear meanwhile wins: the result still goes to those who wait, but it is not kept. An
-  /// error reaches all of them and is not kept. FailedPrecondition: `fn` asks for the same key
-  /// again. (Two functions that wait for each other's keys wait forever.)
+  /// error reaches all of them and is not kept. A result that finds no room is given all the same,
+  /// beyond the capacity while it is held, and not kept. FailedPrecondition: `fn` asks for the same
+  /// key again. InvalidArgument: a key or TTL out of range, of which `fn` is not called, or a
+  /// result that is too large. (Two functions that wait for each other's keys wait forever.)
   Result<Value> GetOrCompute(std::string_view key, const std::function<Result<std::string>()>& fn,
                              const CachePutOptions& options = {});
 

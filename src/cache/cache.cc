@@ -99,7 +99,8 @@ Result<Value> Cache::GetOrCompute(std::string_view key,
     BASALT_ASSIGN_OR_RETURN(const std::string value, fn());
     return core_->NewBytes(key, value, options.ttl);
   };
-  BASALT_ASSIGN_OR_RETURN(cache::EntryRef ref, core_->GetOrCompute(key, std::cref(compute)));
+  BASALT_ASSIGN_OR_RETURN(cache::EntryRef ref,
+                          core_->GetOrCompute(key, options.ttl, std::cref(compute)));
   return std::move(ref).ToValue();
 }
 

@@ -205,6 +205,21 @@ TEST(CacheGetOrCompute, TheComputedValueExpires) {
   EXPECT_TRUE(cache->GetOrCompute("key", compute));
 }
 
+TEST(CacheGetOrCompute, WhatCannotBePutIsNotComputed) {
+  const auto cache = NewCache();
+  int runs = 0;
+  const auto compute = [&]() -> Result<std::string> {
+    ++runs;
+    return std::string("computed");
+  };
+  EXPECT_EQ(cache->GetOrCompute(std::string(65'536, 'k'), compute).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(cache->GetOrCompute("key", compute, {.ttl = milliseconds(-1)}).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(runs, 0);
+  EXPECT_TRUE(cache->GetOrCompute(std::string(65'535, 'k'), compute));
+}
+
 TEST(CacheGetOrCompute, AnErrorIsNotKept) {
   const auto cache = NewCache();
   const Result<Value> failed =

@@ -151,6 +151,15 @@ TEST(Cache, ANegativeTtlIsRefusedAndTheOldValueStays) {
   EXPECT_EQ(TextOf(cache->Get("key")), "old");
 }
 
+TEST(Cache, AValueThatIsTooLongIsRefusedAndTheOldOneStays) {
+  const auto cache = NewCache();
+  ASSERT_TRUE(cache->Put("key", "old").ok());
+  // It is refused before it is read.
+  const std::string_view too_long("v", uint64_t{1} << 32);
+  EXPECT_EQ(cache->Put("key", too_long).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(TextOf(cache->Get("key")), "old");
+}
+
 TEST(Cache, TheLongestTtlIsTaken) {
   const auto cache = NewCache();
   ASSERT_TRUE(cache->Put("key", "value", {.ttl = milliseconds::max()}).ok());

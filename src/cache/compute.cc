@@ -84,8 +84,9 @@ Result<EntryRef> CacheCore::Compute(const std::shared_ptr<Flight>& flight,
   return ref;
 }
 
-Result<EntryRef> CacheCore::GetOrCompute(std::string_view key,
+Result<EntryRef> CacheCore::GetOrCompute(std::string_view key, Ttl ttl,
                                          const std::function<Result<NewEntry>()>& compute) {
+  BASALT_RETURN_IF_ERROR(CheckKeyAndTtl(key, ttl));
   const uint64_t hash = HashOf(key);
   Shard& shard = ShardOf(hash);
   if (EntryRef ref = Find(key, true)) return ref;

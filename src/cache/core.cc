@@ -169,6 +169,11 @@ Result<uint64_t> CacheCore::MillisOf(Ttl ttl) const {
   return std::min(static_cast<uint64_t>(ms), decltype(Entry::state)::kDeadlineMax);
 }
 
+Status CacheCore::CheckKeyAndTtl(std::string_view key, Ttl ttl) const {
+  BASALT_RETURN_IF_ERROR(CheckSizes(key, 0));
+  return MillisOf(ttl).status();
+}
+
 Result<uint64_t> CacheCore::DeadlineOf(Ttl ttl) const {
   BASALT_ASSIGN_OR_RETURN(const uint64_t ttl_ms, MillisOf(ttl));
   Moment now(&clock_);

@@ -173,8 +173,8 @@ class CacheCore {
   EntryRef TakeObject(std::string_view key);
   bool Touch(std::string_view key, std::chrono::milliseconds ttl);
   Status Update(std::string_view key, const UpdateFunction& fn);
-  /// `compute` gives an entry for the key.
-  Result<EntryRef> GetOrCompute(std::string_view key,
+  /// `compute` gives an entry for the key, with this time to live.
+  Result<EntryRef> GetOrCompute(std::string_view key, Ttl ttl,
                                 const std::function<Result<NewEntry>()>& compute);
   void Refuse(std::string_view key);
 
@@ -262,6 +262,7 @@ class CacheCore {
   /// 0: it does not expire.
   Result<uint64_t> MillisOf(Ttl ttl) const;
   Result<uint64_t> DeadlineOf(Ttl ttl) const;
+  Status CheckKeyAndTtl(std::string_view key, Ttl ttl) const;
   Entry* AllocateWithin(Shard* own, std::string_view key, size_t value_bytes);
   /// Charges what is not an entry, and evicts until there is room for it.
   bool ChargeMakingRoom(uint64_t bytes);

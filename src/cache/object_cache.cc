@@ -78,7 +78,8 @@ Result<ObjectPin> ObjectCache::GetOrComputeObject(std::string_view key,
     if (entry || entry.error().code() != StatusCode::kResourceExhausted) return entry;
     return EntryOf(core_.get(), key, source, options, true);
   };
-  BASALT_ASSIGN_OR_RETURN(EntryRef ref, core_->GetOrCompute(key, std::cref(compute_entry)));
+  BASALT_ASSIGN_OR_RETURN(EntryRef ref,
+                          core_->GetOrCompute(key, options.ttl, std::cref(compute_entry)));
   return ObjectPin(ref.shard(), ref.Release());
 }
 
