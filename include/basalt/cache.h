@@ -318,8 +318,9 @@ class Pinned : public cache::ObjectPin {
 
 /// A concurrent cache of objects: Cache, with values of type V that are made once, shared by all
 /// who hold them, and destroyed when they have left the cache and the last Pinned is gone (on any
-/// thread, outside all locks; at once for Erase, Take, Clear and a replacing Put while no thread is
-/// in the middle of a read, else, and after an eviction, when later writes come).
+/// thread, outside all locks). After Erase, Take, Clear and a replacing Put that is at once while
+/// no thread is in the middle of a read, but of many of them only now and then (every 64 ms in a
+/// shard); else, and after an eviction, when later writes come.
 ///
 /// K is a type of strings (what converts to std::string_view: keys are then taken as such, without
 /// an allocation), or a type whose bytes are its value (integers, enums, structs of them without

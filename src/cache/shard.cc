@@ -380,12 +380,24 @@ void Shard::Unlink(const Index::Found& found, Removal reason, Aftermath* after) 
   Retire(entry);
 }
 
-// An object may hold more than its memory (a file, say), and goes with its entry.
 void Shard::Erase(const Index::Found& found, Aftermath* after) noexcept {
   Unlink(found, Removal::kErased, after);
   ResetIndexIfEmpty();
-  if (common_.destroy != nullptr) return Collect(after);
-  if (HasMuchRetired() || retired_.is_due()) CollectSome(after);
+  CollectRemoved(/*is_due=*/retired_.is_due(), after);
+}
+
+// An object may hold more than its memory (a file, say), and goes with its entry, if that does not
+// happen all the time: to look at all readers costs some microseconds, twelve beside one that runs.
+void Shard::CollectRemoved(bool is_due, Aftermath* after) noexcept {
+  constexpr uint64_t kPauseMs = 64;
+  if (common_.destroy != nullptr) {
+    const uint64_t coarse_ms = common_.clock->CoarseMillis();
+    if (coarse_ms >= collected_ms_ + kPauseMs) {
+      collected_ms_ = coarse_ms;
+      return Collect(after);
+    }
+  }
+  if (is_due || HasMuchRetired()) CollectSome(after);
 }
 
 bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* expected,
@@ -449,9 +461,9 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
   }
   // Before anything is collected: so it is not the pin that frees it, should it have expired.
   if (is_kept) entry->state.Unpin();
-  if (found && common_.destroy != nullptr) {
-    Collect(after);
-  } else if (collects || (found && HasMuchRetired())) {
+  if (found) {
+    CollectRemoved(collects, after);
+  } else if (collects) {
     CollectSome(after);
   }
   return true;

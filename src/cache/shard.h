@@ -176,6 +176,8 @@ class Shard {
   void Retire(Entry* entry) noexcept;
   void Collect(Aftermath* after) noexcept;
   void CollectSome(Aftermath* after) noexcept;
+  /// After something was removed by name or replaced. `is_due`: so much is retired anyway.
+  void CollectRemoved(bool is_due, Aftermath* after) noexcept;
   /// Whether so much was removed that writers free it though no memory is wanted.
   bool HasMuchRetired() const noexcept {
     constexpr uint64_t kShare = 4;
@@ -238,6 +240,7 @@ class Shard {
   uint64_t queued_ = 0;        ///< Linked entries in the small queue.
   uint64_t queued_bytes_ = 0;  ///< Theirs.
   uint64_t retired_bytes_ = 0;
+  uint64_t collected_ms_ = 0;  ///< When objects were, as soon as they were removed.
   uint64_t linked_weight_ = 0;
   Counts counts_;
   std::vector<std::shared_ptr<Flight>> flights_;
