@@ -18,15 +18,6 @@
 namespace basalt {
 namespace {
 
-constexpr uint64_t kKiB = 1024;
-constexpr uint64_t kMiB = 1024 * kKiB;
-
-std::string Numbered(std::string_view stem, uint64_t number) {
-  std::string text(stem);
-  text += std::to_string(number);
-  return text;
-}
-
 /// The same of `size` bytes, with zeros before the number.
 std::string Padded(std::string_view stem, uint64_t number, size_t size) {
   const std::string digits = std::to_string(number);

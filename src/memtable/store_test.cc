@@ -20,15 +20,6 @@
 namespace basalt {
 namespace {
 
-constexpr uint64_t kKiB = 1024;
-constexpr uint64_t kMiB = 1024 * kKiB;
-
-std::string Numbered(std::string_view stem, uint64_t number) {
-  std::string text(stem);
-  text += std::to_string(number);
-  return text;
-}
-
 /// Nothing is merged unless the test says so.
 MemTableOptions Still() { return {.compaction = false}; }
 

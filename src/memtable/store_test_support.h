@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,15 @@
 namespace basalt {
 
 using Contents = std::vector<std::pair<std::string, std::string>>;
+
+inline constexpr uint64_t kKiB = 1024;
+inline constexpr uint64_t kMiB = 1024 * kKiB;
+
+inline std::string Numbered(std::string_view stem, uint64_t number) {
+  std::string text(stem);
+  text += std::to_string(number);
+  return text;
+}
 
 inline testing::AssertionResult IsOk(const Status& status) {
   if (status.ok()) return testing::AssertionSuccess();

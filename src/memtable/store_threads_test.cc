@@ -24,17 +24,8 @@
 namespace basalt {
 namespace {
 
-constexpr uint64_t kKiB = 1024;
-constexpr uint64_t kMiB = 1024 * kKiB;
-
 /// Generations so small that sealing and compaction never rest.
 constexpr MemTableOptions kBusy = {.memory_budget = 32 * kMiB, .generation_bytes = 64 * kKiB};
-
-std::string Numbered(std::string_view stem, uint64_t number) {
-  std::string text(stem);
-  text += std::to_string(number);
-  return text;
-}
 
 uint64_t NumberIn(std::string_view value) {
   return std::stoull(std::string(value.substr(0, value.find(' '))));
