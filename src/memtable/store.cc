@@ -431,7 +431,7 @@ Status StoreCore::Write(const WriteBatch& batch) {
     }
   }
   if (batch.byte_size() > kSortedBatchBytes) {
-    SortNow();
+    SortIfMemoryAllows();
   } else if ((written_batches_.fetch_add(1, std::memory_order_relaxed) + 1) % kBatchesPiled == 0) {
     SortSoon();
   }

@@ -194,8 +194,8 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   /// Whether the active generation may stay unsorted for now (SortDelay).
   enum class Sorting : uint8_t { kNow, kMayWait };
   void ScheduleWork() noexcept;
-  /// The active generation, as far as memory allows.
-  void SortNow() noexcept;
+  /// The active generation's tail.
+  bool SortIfMemoryAllows() noexcept;
   /// For writers, now and then, outside of an epoch. When the background is far behind, gives it
   /// the processor: else the next iterator sorts for long, while other processors may be idle.
   void SortSoon() noexcept;

@@ -143,19 +143,24 @@ void StoreCore::ScheduleWork() noexcept {
       is_work_scheduled_.exchange(true, std::memory_order_acq_rel)) {
     return;
   }
+  bool is_scheduled = false;
   try {
-    const Result<base::ThreadPool*> pool = base::ThreadPool::Shared(1);
-    if (pool) return (*pool)->Schedule([core = shared_from_this()] { core->RunScheduledWork(); });
+    if (const Result<base::ThreadPool*> pool = base::ThreadPool::Shared(1)) {
+      (*pool)->Schedule([core = shared_from_this()] { core->RunScheduledWork(); });
+      is_scheduled = true;
+    }
   } catch (const std::bad_alloc&) {
+    is_scheduled = false;
   }
-  is_work_scheduled_.store(false, std::memory_order_release);
+  if (!is_scheduled) is_work_scheduled_.store(false, std::memory_order_release);
 }
 
-void StoreCore::SortNow() noexcept {
+bool StoreCore::SortIfMemoryAllows() noexcept {
   try {
     CopyState().active->SortTail();
+    return true;
   } catch (const std::bad_alloc&) {
-    // The next iterator does it.
+    return false;  // The next iterator does it.
   }
 }
 

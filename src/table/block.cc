@@ -12,7 +12,7 @@
 namespace basalt::table {
 namespace {
 
-Status Corrupt(std::string what) { return Status(StatusCode::kCorruption, std::move(what)); }
+Status Corrupt(std::string_view what) { return Status(StatusCode::kCorruption, what); }
 
 Status CorruptRecord(uint32_t i, std::string_view what) {
   return Corrupt("record " + std::to_string(i) + " of the block " + std::string(what));

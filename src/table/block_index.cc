@@ -9,7 +9,7 @@
 namespace basalt::table {
 namespace {
 
-Status Corrupt(std::string what) { return Status(StatusCode::kCorruption, std::move(what)); }
+Status Corrupt(std::string_view what) { return Status(StatusCode::kCorruption, what); }
 
 }  // namespace
 

@@ -10,7 +10,7 @@
 namespace basalt::tools {
 namespace {
 
-Status Malformed(std::string what) { return {StatusCode::kInvalidArgument, std::move(what)}; }
+Status Malformed(std::string_view what) { return {StatusCode::kInvalidArgument, what}; }
 
 /// A mistaken text as a message shows it.
 std::string Shown(std::string_view text) {

@@ -59,7 +59,7 @@ int HexDigit(char c) {
   return -1;
 }
 
-Status Malformed(std::string what) { return {StatusCode::kInvalidArgument, std::move(what)}; }
+Status Malformed(std::string_view what) { return {StatusCode::kInvalidArgument, what}; }
 
 std::string Column(size_t position) { return "column " + std::to_string(position + 1); }
 
