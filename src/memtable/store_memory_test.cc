@@ -40,6 +40,11 @@ bool FailsNow() noexcept {
 // Apart, since g++ warns where it sees memory of a replaced operator freed by std::free.
 [[gnu::noinline]] void Free(void* memory) noexcept { std::free(memory); }
 
+void* Aligned(size_t bytes, std::align_val_t alignment) noexcept {
+  const auto align = static_cast<size_t>(alignment);
+  return std::aligned_alloc(align, (bytes + align - 1) / align * align);
+}
+
 void* OrThrow(void* memory) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
@@ -54,15 +59,19 @@ void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   return FailsNow() ? nullptr : std::malloc(bytes);
 }
 void* operator new(size_t bytes, std::align_val_t alignment) {
-  const auto align = static_cast<size_t>(alignment);
-  const size_t rounded = (bytes + align - 1) / align * align;
-  return OrThrow(!only_nothrow && FailsNow() ? nullptr : std::aligned_alloc(align, rounded));
+  return OrThrow(!only_nothrow && FailsNow() ? nullptr : Aligned(bytes, alignment));
+}
+void* operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return FailsNow() ? nullptr : Aligned(bytes, alignment);
 }
 void operator delete(void* memory) noexcept { Free(memory); }
 void operator delete(void* memory, size_t) noexcept { Free(memory); }
 void operator delete(void* memory, const std::nothrow_t&) noexcept { Free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { Free(memory); }
 void operator delete(void* memory, size_t, std::align_val_t) noexcept { Free(memory); }
+void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
+  Free(memory);
+}
 
 namespace basalt::memtable {
 
