@@ -221,9 +221,11 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   std::optional<Counts> ForEachKept(const State& seen, size_t first, size_t last,
                                     const std::vector<base::SequenceNumber>& boundaries,
                                     const Visit& visit) const;
-  /// Merges the sealed generations [first, last). False: the result would pass `limit_bytes`, and
+  /// Merges the sealed generations [first, last) of `seen`, above which others may have been sealed
+  /// since. How many bytes that has freed; nothing: the result would pass `limit_bytes`, and
   /// nothing has changed.
-  bool MergeUnderLock(size_t first, size_t last, uint64_t limit_bytes);
+  std::optional<uint64_t> MergeUnderLock(const State& seen, size_t first, size_t last,
+                                         uint64_t limit_bytes);
   /// What a sealed generation takes, what it would take without what nobody can see, and what of
   /// that would stay if nothing older lay below.
   struct Outlook {
@@ -240,7 +242,7 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   /// Of each sealed generation; empty when the handle goes.
   std::vector<Outlook> LookAheadUnderLock(const State& seen) const;
   uint64_t BytesForMerged(uint64_t kept_bytes) const;
-  /// Whether it made more than `freed_min` bytes of room.
+  /// Where that should free more than `freed_min` bytes. Whether it has freed any.
   bool MergeForRoomUnderLock(uint64_t freed_min);
   /// Whether it made room that is worth it.
   bool CompactForRoomUnderLock();

@@ -258,7 +258,7 @@ bool StoreCore::CompactSomeUnderLock() {
         taken + together > options_.memory_budget) {
       continue;
     }
-    return MergeUnderLock(first, first + kFanIn, together + kGenerationMin);
+    return MergeUnderLock(seen, first, first + kFanIn, together + kGenerationMin).has_value();
   }
   return false;
 }
@@ -413,9 +413,9 @@ std::optional<StoreCore::Counts> StoreCore::ForEachKept(
   return counts;
 }
 
-bool StoreCore::MergeUnderLock(size_t first, size_t last, uint64_t limit_bytes) {
-  const State seen = CopyState();
-  if (limit_bytes < LeastMergedBytes()) return false;
+std::optional<uint64_t> StoreCore::MergeUnderLock(const State& seen, size_t first, size_t last,
+                                                  uint64_t limit_bytes) {
+  if (limit_bytes < LeastMergedBytes()) return std::nullopt;
   // Who began before they were sealed may still be inserting.
   sequencer_.Settle();
   const bool at_bottom = last == seen.sealed.size();
@@ -427,7 +427,7 @@ bool StoreCore::MergeUnderLock(size_t first, size_t last, uint64_t limit_bytes) 
                   [&](const RecordSource& record, base::SequenceNumber sequence) {
                     return appender.Add(record, sequence);
                   });
-  if (!counts || !appender.Flush()) return false;
+  if (!counts || !appender.Flush()) return std::nullopt;
   const auto begin = seen.sealed.begin() + static_cast<ptrdiff_t>(first);
   const Generations inputs(begin, seen.sealed.begin() + static_cast<ptrdiff_t>(last));
   for (const auto& input : inputs) {
@@ -435,11 +435,14 @@ bool StoreCore::MergeUnderLock(size_t first, size_t last, uint64_t limit_bytes) 
       if (!IsKept(*range, at_bottom, boundaries)) continue;
       RangeDelete* const kept =
           out->PrepareRangeDelete(range->keyspace, range->begin, range->end, false);
-      if (kept == nullptr) return false;
+      if (kept == nullptr) return std::nullopt;
       out->Finish(kept, range->sequence.load(std::memory_order_relaxed));
     }
   }
   out->SortAll();
+  uint64_t freed_bytes = 0;
+  for (const auto& input : inputs) freed_bytes += input->memory_bytes();
+  freed_bytes -= std::min(freed_bytes, out->memory_bytes());
 
   {
     const std::lock_guard lock(state_mutex_);
@@ -452,7 +455,7 @@ bool StoreCore::MergeUnderLock(size_t first, size_t last, uint64_t limit_bytes) 
   compactions_.fetch_add(1, std::memory_order_relaxed);
   compacted_records_.fetch_add(counts->read, std::memory_order_relaxed);
   dropped_records_.fetch_add(counts->read - counts->kept, std::memory_order_relaxed);
-  return true;
+  return freed_bytes;
 }
 
 // ---- Merging for room ----
@@ -515,8 +518,10 @@ bool StoreCore::MergeForRoomUnderLock(uint64_t freed_min) {
     }
   }
   if (best.second == 0) return false;
-  return MergeUnderLock(best.first, best.second, std::max(limit, LeastMergedBytes())) &&
-         MemoryBytes(CopyState()) < taken;
+  // Not by what is taken now: others may have used the room already.
+  const std::optional<uint64_t> freed =
+      MergeUnderLock(seen, best.first, best.second, std::max(limit, LeastMergedBytes()));
+  return freed.value_or(0) != 0;
 }
 
 // What was futile once is so until something changes.
@@ -550,7 +555,7 @@ Status StoreCore::Compact() {
     Outlook all;
     for (const Outlook& outlook : LookAheadUnderLock(seen)) all += outlook;
     if (BytesForMerged(all.put_bytes) <= limit &&
-        MergeUnderLock(0, seen.sealed.size(), std::max(limit, LeastMergedBytes()))) {
+        MergeUnderLock(seen, 0, seen.sealed.size(), std::max(limit, LeastMergedBytes()))) {
       return {};
     }
     if (MergeForRoomUnderLock(0)) continue;
