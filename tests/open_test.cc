@@ -1,6 +1,7 @@
 // What a person gets wrong when opening and writing: each a clear message, and nothing lost.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,6 +75,36 @@ TEST_F(OpenTest, ARelativePathAndALinkAreFollowedOnce) {
     const auto value = (*db)->Get("key");
     ASSERT_TRUE(value && *value);
     EXPECT_EQ((*value)->view(), "after");
+  }
+}
+
+TEST_F(OpenTest, WhatHasNoLogIsKeptAfterAFlushThatFailed) {
+  for (const bool syncs : {false, true}) {
+    const std::string path = Path(syncs ? "synced" : "closed");
+    // Its limit of descriptors is its own.
+    const int code = InChild([&] {
+      auto db = DB::Open(path);
+      if (!db) return 1;
+      const auto unlogged = (*db)->CreateKeyspace("unlogged", {.durability = Durability::kMemory});
+      if (!unlogged || !(*db)->Put("key", "value", {.keyspace = *unlogged}).ok()) return 2;
+      rlimit before{};
+      getrlimit(RLIMIT_NOFILE, &before);
+      rlimit none = before;
+      none.rlim_cur = 3;
+      setrlimit(RLIMIT_NOFILE, &none);
+      if ((*db)->Flush().ok() || (*db)->Sync().ok()) return 3;
+      setrlimit(RLIMIT_NOFILE, &before);
+      if (!syncs) return (*db)->Close().ok() ? 0 : 4;
+      return (*db)->Sync().ok() ? 0 : 5;
+    });
+    EXPECT_EQ(code, 0);
+    auto db = DB::Open(path);
+    ASSERT_TRUE(db) << db.error().ToString();
+    const auto unlogged = (*db)->OpenKeyspace("unlogged");
+    ASSERT_TRUE(unlogged);
+    const auto value = (*db)->Get("key", {.keyspace = *unlogged});
+    ASSERT_TRUE(value);
+    EXPECT_TRUE(*value) << (syncs ? "synced" : "closed");
   }
 }
 

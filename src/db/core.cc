@@ -133,8 +133,9 @@ Status Core::Close() {
   // more than a little, a table is opened sooner.
   Status kept;
   if (mode_ == Mode::kWrite && CheckUsable().ok()) {
-    const bool has_unlogged = has_unlogged_.load(std::memory_order_relaxed);
-    const bool is_large = State()->active->table->memory_bytes() > kReplayedBytesMax;
+    const std::shared_ptr<const ReadState> state = State();
+    const bool has_unlogged = HasUnlogged(*state);
+    const bool is_large = state->active->table->memory_bytes() > kReplayedBytesMax;
     if (has_unlogged || is_large) kept = Flush();
     if (!has_unlogged) kept = Status();  // the log has it
   }

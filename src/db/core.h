@@ -67,7 +67,8 @@ struct Generation {
   std::atomic<wal::Lsn> last_lsn{0};  ///< The greatest that was inserted; 0: none.
   std::atomic<base::SequenceNumber> last_sequence{0};  ///< The greatest given out; 0: none.
   std::atomic<bool> has_merges{false};
-  std::atomic<uint64_t> deletes{0};  ///< Of single keys, that were given a sequence number.
+  std::atomic<bool> has_unlogged{false};  ///< Writes of keyspaces without a log.
+  std::atomic<uint64_t> deletes{0};       ///< Of single keys, that were given a sequence number.
 
   void RaiseLastLsn(wal::Lsn lsn) noexcept {
     wal::Lsn present = last_lsn.load(std::memory_order_relaxed);
@@ -271,6 +272,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Generation> NewGeneration() const;
   /// Whether a memtable that is newer than `than` (null: any) holds merges.
   static bool HasMerges(const ReadState& state, const Generation* than) noexcept;
+  /// Whether a memtable holds what only a flush keeps, be it sealed or not.
+  static bool HasUnlogged(const ReadState& state) noexcept;
   /// Under the commit lock, when nothing is sealed: a new memtable and log file from here on.
   void Seal();
   bool CanSeal(const ReadState& state) const noexcept;
@@ -401,7 +404,6 @@ class Core : public std::enable_shared_from_this<Core> {
   };
   static_assert(sizeof(CommitState) == 64);
   CommitState commit_;
-  std::atomic<bool> has_unlogged_{false};  // writes of keyspaces without a log since the last seal
 
   std::atomic<wal::Lsn> flushed_lsn_{0};
   std::mutex install_mutex_;

@@ -32,6 +32,13 @@ bool Core::HasMerges(const ReadState& state, const Generation* than) noexcept {
   return false;
 }
 
+bool Core::HasUnlogged(const ReadState& state) noexcept {
+  const auto has_some = [](const std::shared_ptr<Generation>& generation) {
+    return generation->has_unlogged.load(std::memory_order_relaxed);
+  };
+  return has_some(state.active) || std::ranges::any_of(state.sealed, has_some);
+}
+
 bool Core::CanSeal(const ReadState& state) const noexcept { return state.sealed.empty(); }
 
 void Core::Seal() {
@@ -49,7 +56,6 @@ void Core::Seal() {
     if (commit_.active_sequence != 0) {
       state_->active->last_sequence = std::exchange(commit_.active_sequence, 0);
     }
-    has_unlogged_.store(false, std::memory_order_relaxed);
     old = Replace(std::move(next));
     if (log_ != nullptr) log_->Rotate();
   }

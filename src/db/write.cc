@@ -200,7 +200,7 @@ Core::Attempt Core::TryWrite(const LogForm& form, size_t count, const Preconditi
     was_written = ticket.is_written();
     if (was_written) commit_.active_lsn = ticket.lsn();
   } else {
-    has_unlogged_.store(true, std::memory_order_relaxed);
+    generation->has_unlogged.store(true, std::memory_order_relaxed);
   }
   if (form.deletes != 0) generation->deletes.fetch_add(form.deletes, std::memory_order_relaxed);
   if (form.has_merges) generation->has_merges.store(true, std::memory_order_relaxed);
@@ -351,7 +351,7 @@ void Core::Pace(uint64_t bytes) {
 
 Status Core::Sync() {
   BASALT_RETURN_IF_ERROR(CheckWritable());
-  if (has_unlogged_.load(std::memory_order_relaxed)) BASALT_RETURN_IF_ERROR(Flush());
+  if (HasUnlogged(*State())) BASALT_RETURN_IF_ERROR(Flush());
   return log_->Sync(log_->last_lsn());
 }
 
