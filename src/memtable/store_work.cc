@@ -351,8 +351,8 @@ bool IsKept(const RangeDelete& range, bool at_bottom,
 
 }  // namespace
 
-// Versions that newer generations outside hide from everybody count as dropped, too: what a merge
-// of these generations gives depends on all above them.
+// What newer generations hide from everybody is not kept, either: else a generation whose records
+// have all been overwritten could only go together with those that did it.
 template <class Visit>
 std::optional<StoreCore::Counts> StoreCore::ForEachKept(
     const State& seen, size_t first, size_t last,
