@@ -557,17 +557,14 @@ uint64_t Generation::memory_bytes() const noexcept {
 RangeDelete* Generation::PrepareRangeDelete(uint32_t keyspace, std::string_view begin,
                                             std::string_view end, bool is_of_several,
                                             bool within_limit) noexcept {
-  const uint64_t bytes = sizeof(RangeDelete) + begin.size() + end.size();
-  if (!budget_.Charge(bytes, within_limit)) return nullptr;
   try {
     auto range = std::make_unique<RangeDelete>();
     range->keyspace = keyspace;
     range->is_of_several = is_of_several;
     range->begin = begin;
     range->end = end;
-    return range.release();
+    return budget_.Charge(range->ByteSize(), within_limit) ? range.release() : nullptr;
   } catch (const std::bad_alloc&) {
-    budget_.Refund(bytes);
     return nullptr;
   }
 }

@@ -72,6 +72,8 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
  public:
   static constexpr uint64_t kGenerationMin = uint64_t{64} << 10;
   static constexpr uint64_t kMergedMin = uint64_t{32} << 10;
+  /// The part of the budget that is kept for merging.
+  static constexpr uint64_t kReserveShare = 4;
   /// What a generation needs for each shard: its first index, a piece of records, one of order.
   static constexpr uint64_t kShardBytesMin = uint64_t{12} << 10;
 
@@ -177,6 +179,8 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   Status MakeRoom(const Generation& full, uint64_t bytes, bool only_deletes);
   Status NoRoom(uint64_t bytes) const;
   uint64_t MemoryBytes(const State& state) const noexcept;
+  /// Of the budget, without what is kept.
+  uint64_t BytesLeft(const State& state, uint64_t kept = 0) const noexcept;
 
   // Under state_mutex_.
   /// What a fresh generation is for.
