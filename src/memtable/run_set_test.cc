@@ -16,13 +16,14 @@
 
 #include "base/coding.h"
 #include "base/random.h"
+#include "base/test_memory.h"
 #include "memtable/generation_iterator.h"
 #include "memtable/generation_test_support.h"
-#include "memtable/test_memory.h"
 
 namespace basalt::memtable {
 namespace {
 
+using base::MemoryThatFails;
 using base::SequenceNumber;
 
 /// Finished records with given keys, of one keyspace.

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <new>
@@ -14,81 +13,15 @@
 #include <vector>
 
 #include "basalt/memtable.h"
+#include "base/test_memory_operators.h"
 #include "memtable/store_test_support.h"
-#include "memtable/test_memory.h"
 
 // What happens when the system has no memory left.
-
-namespace {
-
-// Of this thread, counted from now; none fails while `failing` is 0.
-thread_local int64_t allowed = 0;
-thread_local int64_t failing = 0;
-thread_local bool only_nothrow = false;
-
-bool FailsNow() noexcept {
-  if (failing == 0) return false;
-  if (allowed > 0) {
-    --allowed;
-    return false;
-  }
-  if (allowed == -failing) return false;
-  --allowed;
-  return true;
-}
-
-// Apart, since g++ warns where it sees memory of a replaced operator freed by std::free.
-[[gnu::noinline]] void Free(void* memory) noexcept { std::free(memory); }
-
-void* Aligned(size_t bytes, std::align_val_t alignment) noexcept {
-  const auto align = static_cast<size_t>(alignment);
-  return std::aligned_alloc(align, (bytes + align - 1) / align * align);
-}
-
-void* OrThrow(void* memory) {
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(size_t bytes) {
-  return OrThrow(!only_nothrow && FailsNow() ? nullptr : std::malloc(bytes));
-}
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  return FailsNow() ? nullptr : std::malloc(bytes);
-}
-void* operator new(size_t bytes, std::align_val_t alignment) {
-  return OrThrow(!only_nothrow && FailsNow() ? nullptr : Aligned(bytes, alignment));
-}
-void* operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  return FailsNow() ? nullptr : Aligned(bytes, alignment);
-}
-void operator delete(void* memory) noexcept { Free(memory); }
-void operator delete(void* memory, size_t) noexcept { Free(memory); }
-void operator delete(void* memory, const std::nothrow_t&) noexcept { Free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { Free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { Free(memory); }
-void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
-  Free(memory);
-}
-
-namespace basalt::memtable {
-
-MemoryThatFails::MemoryThatFails(int64_t allowed_ones, int64_t failing_ones, Of of) noexcept {
-  allowed = allowed_ones;
-  failing = failing_ones;
-  only_nothrow = of == Of::kNothrow;
-}
-MemoryThatFails::~MemoryThatFails() { failing = 0; }
-bool MemoryThatFails::has_failed() const noexcept { return allowed < 0; }
-
-}  // namespace basalt::memtable
 
 namespace basalt {
 namespace {
 
-using memtable::MemoryThatFails;
+using base::MemoryThatFails;
 
 std::string Key(uint64_t number) { return std::string(40, 'k') + std::to_string(100'000 + number); }
 

@@ -2,9 +2,10 @@
 
 #include <cstdint>
 
-// Allocations that fail, in tests of this folder: store_memory_test.cc replaces operator new.
+// Allocations that fail, in tests. Of each program one file includes test_memory_operators.h, which
+// replaces operator new.
 
-namespace basalt::memtable {
+namespace basalt::base {
 
 /// While it lives, of the calling thread's allocations the first `allowed` succeed, then `failing`
 /// fail, and those behind them succeed again. kNothrow: those that may throw do not count.
@@ -22,4 +23,4 @@ class MemoryThatFails {
   bool has_failed() const noexcept;
 };
 
-}  // namespace basalt::memtable
+}  // namespace basalt::base
