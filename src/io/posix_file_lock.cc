@@ -58,7 +58,25 @@ struct Held {
   int descriptor;
 };
 
+/// Closed when it goes, unless somebody has taken it.
+class OwnDescriptor {
+ public:
+  explicit OwnDescriptor(int number) noexcept : number_(number) {}
+  ~OwnDescriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  OwnDescriptor(const OwnDescriptor&) = delete;
+  OwnDescriptor& operator=(const OwnDescriptor&) = delete;
+
+  int number() const noexcept { return number_; }
+  int Take() noexcept { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
+
 /// Every lock that this process holds. Never destroyed: a static object may hold a lock to the end.
+class PosixFileLock;
 class LockRegistry {
  public:
   static LockRegistry& Get() {
@@ -71,7 +89,7 @@ class LockRegistry {
     return *registry;
   }
 
-  int Acquire(const std::string& path, int* descriptor, std::string* holder);
+  int Acquire(const std::string& path, PosixFileLock* lock, std::string* holder);
   void Release(int descriptor);
 
  private:
@@ -89,13 +107,16 @@ class LockRegistry {
 
 class PosixFileLock final : public FileLock {
  public:
-  explicit PosixFileLock(int descriptor) : descriptor_(descriptor) {}
+  PosixFileLock() = default;
   PosixFileLock(const PosixFileLock&) = delete;
   PosixFileLock& operator=(const PosixFileLock&) = delete;
-  ~PosixFileLock() override { LockRegistry::Get().Release(descriptor_); }
+  ~PosixFileLock() override {
+    if (descriptor_ >= 0) LockRegistry::Get().Release(descriptor_);
+  }
+  void Hold(int descriptor) noexcept { descriptor_ = descriptor; }
 
  private:
-  const int descriptor_;
+  int descriptor_ = -1;
 };
 
 std::string TimeNow() {
@@ -176,15 +197,14 @@ int LockRegistry::AcquireOpened(const std::string& path, int descriptor, std::st
   return 0;
 }
 
-int LockRegistry::Acquire(const std::string& path, int* descriptor, std::string* holder) {
+int LockRegistry::Acquire(const std::string& path, PosixFileLock* lock, std::string* holder) {
   const std::lock_guard guard(mutex_);
   for (;;) {
-    const int opened = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
-    if (opened < 0) return errno;
-    const int error = AcquireOpened(path, opened, holder);
-    if (error != 0) close(opened);
+    OwnDescriptor opened(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644));
+    if (opened.number() < 0) return errno;
+    const int error = AcquireOpened(path, opened.number(), holder);
     if (error == kReplaced) continue;
-    *descriptor = opened;
+    if (error == 0) lock->Hold(opened.Take());
     return error;
   }
 }
@@ -203,9 +223,9 @@ void LockRegistry::Release(int descriptor) {
 }  // namespace
 
 int LockPosixFile(const std::string& path, std::unique_ptr<FileLock>* lock, std::string* holder) {
-  int descriptor = -1;
-  const int error = LockRegistry::Get().Acquire(path, &descriptor, holder);
-  if (error == 0) *lock = std::make_unique<PosixFileLock>(descriptor);
+  auto made = std::make_unique<PosixFileLock>();
+  const int error = LockRegistry::Get().Acquire(path, made.get(), holder);
+  if (error == 0) *lock = std::move(made);
   return error;
 }
 

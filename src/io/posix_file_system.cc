@@ -157,8 +157,22 @@ class PosixFile final : public File {
   static constexpr size_t kCopiedMax = size_t{64} << 10;
 
  public:
-  PosixFile(std::string path, int descriptor) : File(std::move(path)), descriptor_(descriptor) {}
-  ~PosixFile() override { close(descriptor_); }
+  explicit PosixFile(std::string path) : File(std::move(path)) {}
+  ~PosixFile() override {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  PosixFile(const PosixFile&) = delete;
+  PosixFile& operator=(const PosixFile&) = delete;
+
+  /// Before anything else. Gives an errno.
+  int Open(int flags) {
+    descriptor_ = open(path().c_str(), flags, 0644);
+    if (descriptor_ < 0) return errno;
+    struct stat attributes{};
+    if (fstat(descriptor_, &attributes) != 0) return errno;
+    if (S_ISDIR(attributes.st_mode)) return EISDIR;
+    return S_ISREG(attributes.st_mode) ? 0 : ESPIPE;
+  }
 
  private:
   void DoWriteThroughMemory(uint64_t chunk_bytes) noexcept override {
@@ -287,7 +301,7 @@ class PosixFile final : public File {
     return range;
   }
 
-  const int descriptor_;
+  int descriptor_ = -1;
   uint64_t window_bytes_ = 0;  // 0: every write is a call
   WriteWindow window_;
 };
@@ -300,17 +314,9 @@ class PosixFileSystem final : public FileSystem {
     int flags = O_CLOEXEC | O_NONBLOCK;
     flags |= mode == OpenMode::kRead ? O_RDONLY : O_RDWR;
     if (mode == OpenMode::kCreate) flags |= O_CREAT | O_EXCL;
-    const int descriptor = open(path.c_str(), flags, 0644);
-    if (descriptor < 0) return errno;
-    struct stat attributes{};
-    int error = ErrorOf(fstat(descriptor, &attributes));
-    if (error == 0 && S_ISDIR(attributes.st_mode)) error = EISDIR;
-    if (error == 0 && !S_ISREG(attributes.st_mode)) error = ESPIPE;
-    if (error != 0) {
-      close(descriptor);
-      return error;
-    }
-    *file = std::make_unique<PosixFile>(path, descriptor);
+    auto made = std::make_unique<PosixFile>(path);  // what can fail, before there is a file
+    if (const int error = made->Open(flags); error != 0) return error;
+    *file = std::move(made);
     return 0;
   }
 
@@ -319,16 +325,14 @@ class PosixFileSystem final : public FileSystem {
   }
 
   int DoList(const std::string& path, std::vector<std::string>* names) override {
-    DIR* const directory = opendir(path.c_str());
+    const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), closedir);
     if (directory == nullptr) return errno;
     errno = 0;
-    while (const dirent* const entry = readdir(directory)) {
+    while (const dirent* const entry = readdir(directory.get())) {
       const std::string_view name = entry->d_name;
       if (name != "." && name != "..") names->emplace_back(name);
     }
-    const int error = errno;
-    closedir(directory);
-    return error;
+    return errno;
   }
 
   int DoRename(const std::string& from, const std::string& to) override {

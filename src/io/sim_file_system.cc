@@ -284,19 +284,25 @@ class SimFileSystem::OpenFile final : public File {
 
 class SimFileSystem::HeldLock final : public FileLock {
  public:
-  HeldLock(std::shared_ptr<State> state, std::shared_ptr<SimInode> inode)
-      : state_(std::move(state)), inode_(std::move(inode)), generation_(state_->generation) {}
+  explicit HeldLock(std::shared_ptr<State> state) : state_(std::move(state)) {}
   HeldLock(const HeldLock&) = delete;
   HeldLock& operator=(const HeldLock&) = delete;
   ~HeldLock() override {
+    if (inode_ == nullptr) return;
     const std::lock_guard guard(state_->mutex);
     if (generation_ == state_->generation) state_->locked.erase(inode_);
   }
 
+  /// Inside a call.
+  void Hold(std::shared_ptr<SimInode> inode) noexcept {
+    inode_ = std::move(inode);
+    generation_ = state_->generation;
+  }
+
  private:
   const std::shared_ptr<State> state_;
-  const std::shared_ptr<SimInode> inode_;
-  const uint64_t generation_;
+  std::shared_ptr<SimInode> inode_;  // Null: it holds nothing.
+  uint64_t generation_ = 0;
 };
 
 SimFileSystem::SimFileSystem(Durability durability)
@@ -431,6 +437,7 @@ int SimFileSystem::DoStat(const std::string& path, bool* is_directory, uint64_t*
 
 int SimFileSystem::DoLock(const std::string& path, std::unique_ptr<FileLock>* lock,
                           std::string* holder) {
+  auto made = std::make_unique<HeldLock>(state_);
   const Call call(state_.get(), "lock", path);
   if (call.error() != 0) return call.error();
   std::shared_ptr<SimInode> inode;
@@ -441,7 +448,8 @@ int SimFileSystem::DoLock(const std::string& path, std::unique_ptr<FileLock>* lo
     *holder = "is already open in this process";
     return EWOULDBLOCK;
   }
-  *lock = std::make_unique<HeldLock>(state_, std::move(inode));
+  made->Hold(std::move(inode));
+  *lock = std::move(made);
   return 0;
 }
 

@@ -1,0 +1,77 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "base/out_of_memory.h"
+#include "base/test_memory_operators.h"
+#include "io/file_system.h"
+
+// Calls of the machine's file system in which an allocation fails: they leave nothing behind.
+
+namespace basalt::io {
+namespace {
+
+using base::MemoryThatFails;
+
+class FileMemory : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = testing::TempDir() + "/file_memory_XXXXXX";
+    ASSERT_NE(mkdtemp(directory_.data()), nullptr);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  static auto Descriptors() {
+    const std::filesystem::directory_iterator open("/proc/self/fd");
+    return std::distance(begin(open), end(open));
+  }
+  /// Fails the n-th allocation of `call`, which gives a Result, for n = 1, 2, ...
+  template <class Call, class Check>
+  void Sweep(const Call& call, const Check& check) {
+    const auto descriptors = Descriptors();
+    bool has_failed = true;
+    for (int64_t allowed = 0; has_failed; ++allowed) {
+      SCOPED_TRACE(allowed);
+      auto result = [&] {
+        const MemoryThatFails once(allowed, 1);
+        auto answer = base::OrOutOfMemory(call);
+        has_failed = once.has_failed();
+        return answer;
+      }();
+      ASSERT_EQ(result.has_value(), !has_failed);
+      if (result) return;
+      ASSERT_EQ(Descriptors(), descriptors);
+      check();
+    }
+  }
+
+  std::string directory_;
+  FileSystem* const fs_ = FileSystem::Posix();
+};
+
+TEST_F(FileMemory, ALockThatFindsNoMemoryIsNotTaken) {
+  const std::string path = directory_ + "/the lock of a database in this directory";
+  Sweep([&] { return fs_->Lock(path); },
+        [&] { EXPECT_EQ(fs_->Lock(path).status().ToString(), "Ok"); });
+}
+
+TEST_F(FileMemory, AFileThatFindsNoMemoryIsNotMade) {
+  const std::string path = directory_ + "/a table of a database in this directory";
+  Sweep([&] { return fs_->Open(path, OpenMode::kCreate); },
+        [&] { EXPECT_FALSE(fs_->Exists(path).value()); });
+}
+
+TEST_F(FileMemory, AListThatFindsNoMemoryLeavesNoDirectoryOpen) {
+  const std::string name = "a name that is longer than what a string holds in itself";
+  ASSERT_TRUE(fs_->CreateDirectory(directory_ + "/" + name).ok());
+  Sweep([&] { return fs_->List(directory_); }, [] {});
+}
+
+}  // namespace
+}  // namespace basalt::io
