@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "base/check.h"
+#include "base/out_of_memory.h"
 #include "base/pause.h"
 #include "base/random.h"
 #include "wal/log_parts.h"
@@ -114,7 +116,12 @@ Log::Ticket Log::Stage(uint64_t first_sequence, uint32_t count, std::string_view
                       .payload = payload};
   Ticket ticket(this, nullptr, lsn);
   if (CanWriteAtOnce(payload.size())) {
-    ticket.status_ = WriteAtOnce(record);
+    try {
+      ticket.status_ = WriteAtOnce(record);
+    } catch (const std::bad_alloc&) {  // of a write() that has failed
+      CutOff(*current_);
+      ticket.status_ = GiveBackFrom(lsn, base::OutOfMemory());
+    }
     return ticket;
   }
   Group* const group = OpenGroup(Group::StagedBytes(payload.size()));
@@ -147,7 +154,7 @@ Status Log::WriteAtOnce(const Record& record) {
   const uint64_t checksum = SealRecord(file.header, file.written_end, framed, bytes);
   const Status status = file.handle->WriteAt(file.written_end, {framed, bytes});
   if (!status.ok()) {
-    static_cast<void>(file.handle->Truncate(file.written_end));
+    CutOff(file);
     return GiveBackFrom(record.lsn, status);
   }
   last_lsn_.store(record.lsn, std::memory_order_release);
@@ -163,7 +170,7 @@ void Log::Rotate() {
 
 // Writing.
 
-Status Log::Wait(Ticket& ticket) {
+Status Log::Wait(Ticket& ticket) noexcept {
   BASALT_CHECK(ticket.log_ == this);
   ticket.log_ = nullptr;  // Once a ticket.
   Group* const group = std::exchange(ticket.group_, nullptr);
@@ -197,34 +204,37 @@ Status Log::Wait(Ticket& ticket) {
   return status;
 }
 
-void Log::WriteFrontGroup(Lock& lock) {
+void Log::WriteFrontGroup(Lock& lock) noexcept {
   Group* const group = front_;
   BASALT_CHECK(group != nullptr && !writing_.load(std::memory_order_relaxed));
-  // The current file stays where it is without the lock: only whoever writes replaces it.
-  std::shared_ptr<LogFile> created;
-  LogFile* file = current_.get();
-  if (file == nullptr || file->sync_failed || group->starts_file) {
-    created = std::make_shared<LogFile>();
-    files_.reserve(files_.size() + 1);
-    created->header.file_number = next_file_number_++;
-    created->header.first_lsn = group->first_lsn;
-    created->last_lsn = group->first_lsn - 1;
-    file = created.get();
-  }
   front_ = std::exchange(group->next, nullptr);
   if (front_ == nullptr) {
     back_ = nullptr;
     back_is_open_ = false;
   }
-  if (created != nullptr) created->header.durable_lsn = durable_lsn();
-  writing_.store(true, std::memory_order_relaxed);
-  lock.unlock();
+  // The current file stays where it is without the lock: only whoever writes replaces it.
+  std::shared_ptr<LogFile> created;
+  LogFile* file = current_.get();
+  Status status;
+  if (file == nullptr || file->sync_failed || group->starts_file) {
+    auto made = base::OrOutOfMemory([&] { return NewFileFor(*group); });
+    if (made) {
+      created = std::move(*made);
+      file = created.get();
+    } else {
+      status = made.error();
+    }
+  }
   uint64_t bytes = 0;
   uint64_t running_hash = 0;
-  const Status status = created != nullptr ? CreateFileWith(*group, file, &bytes, &running_hash)
-                                           : AppendToFile(*group, *file, &bytes, &running_hash);
-  lock.lock();
-  writing_.store(false, std::memory_order_relaxed);
+  if (status.ok()) {
+    writing_.store(true, std::memory_order_relaxed);
+    lock.unlock();
+    status = created != nullptr ? CreateFileWith(*group, file, &bytes, &running_hash)
+                                : AppendToFile(*group, *file, &bytes, &running_hash);
+    lock.lock();
+    writing_.store(false, std::memory_order_relaxed);
+  }
   if (status.ok()) {
     if (created != nullptr) {
       files_.push_back(created);
@@ -243,20 +253,47 @@ void Log::WriteFrontGroup(Lock& lock) {
   }
 }
 
+Result<std::shared_ptr<Log::LogFile>> Log::NewFileFor(const Group& group) {
+  auto file = std::make_shared<LogFile>();
+  files_.reserve(files_.size() + 1);  // Once it is written, nothing may fail.
+  file->header.file_number = next_file_number_++;
+  file->header.first_lsn = group.first_lsn;
+  file->header.durable_lsn = durable_lsn();
+  file->last_lsn = group.first_lsn - 1;
+  return file;
+}
+
+// What a failed write left behind is ignored by recovery once the next file's header names this
+// length; truncation keeps it from coming back before there is a next file.
+void Log::CutOff(LogFile& file) noexcept {
+  static_cast<void>(base::OrOutOfMemory([&] { return file.handle->Truncate(file.written_end); }));
+}
+
 Status Log::AppendToFile(Group& group, LogFile& file, uint64_t* bytes, uint64_t* running_hash) {
   *running_hash = file.running_hash;
   const std::string_view framed = group.Frame(file.header, file.written_end, running_hash);
   *bytes = framed.size();
-  Status status = file.handle->WriteAt(file.written_end, framed);
-  // What a failed write left behind is ignored by recovery once the next file's header names this
-  // length; truncation keeps it from coming back before there is a next file.
-  if (!status.ok()) static_cast<void>(file.handle->Truncate(file.written_end));
+  Status status =
+      base::OrOutOfMemory([&] { return file.handle->WriteAt(file.written_end, framed); });
+  if (!status.ok()) CutOff(file);
   return status;
 }
 
 Status Log::CreateFileWith(Group& group, LogFile* file, uint64_t* bytes, uint64_t* running_hash) {
+  Status status =
+      base::OrOutOfMemory([&] { return TryCreateFileWith(group, file, bytes, running_hash); });
+  if (!status.ok() && file->handle != nullptr) {
+    // A file that stays all the same is an orphan: no later header names it as its predecessor.
+    file->handle.reset();
+    static_cast<void>(base::OrOutOfMemory([&] { return fs_->RemoveFile(file->path); }));
+  }
+  return status;
+}
+
+Status Log::TryCreateFileWith(Group& group, LogFile* file, uint64_t* bytes,
+                              uint64_t* running_hash) {
   FileHeader& header = file->header;
-  const std::string path = io::JoinPath(directory_, LogFileName(header.file_number));
+  file->path = io::JoinPath(directory_, LogFileName(header.file_number));
   header.file_id = base::RandomSeed();
   header.previous_file_id =
       current_ != nullptr ? current_->header.file_id : start_.previous_file_id;
@@ -265,8 +302,7 @@ Status Log::CreateFileWith(Group& group, LogFile* file, uint64_t* bytes, uint64_
   header.previous_running_hash =
       current_ != nullptr ? current_->running_hash : start_.previous_running_hash;
 
-  BASALT_ASSIGN_OR_RETURN(file->handle, fs_->Open(path, io::OpenMode::kCreate));
-  file->path = path;
+  BASALT_ASSIGN_OR_RETURN(file->handle, fs_->Open(file->path, io::OpenMode::kCreate));
   file->written_end = kRecordsOffset;
   file->records_end = kRecordsOffset;
   if (options_.preallocate_bytes > 0) {
@@ -278,13 +314,7 @@ Status Log::CreateFileWith(Group& group, LogFile* file, uint64_t* bytes, uint64_
   *bytes = framed.size();
   const std::string head = EncodeFileHeader(header);
   const std::string_view pieces[] = {head, framed};
-  Status status = file->handle->WritePiecesAt(0, pieces);
-  if (!status.ok()) {
-    // A file that stays all the same is an orphan: no later header names it as its predecessor.
-    file->handle.reset();
-    static_cast<void>(fs_->RemoveFile(path));
-  }
-  return status;
+  return file->handle->WritePiecesAt(0, pieces);
 }
 
 void Log::RecordWritten(Lsn last_lsn, uint64_t bytes, uint64_t running_hash) {
@@ -312,9 +342,11 @@ void Log::FinishGroup(Group* group, const Status& status) {
 Status Log::GiveBackFrom(Lsn lsn, const Status& cause) {
   last_lsn_.store(lsn - 1, std::memory_order_release);
   rotate_ = true;  // What the failed write left in its file must stay the file's end.
-  return Status(cause.code(),
-                "write log records from LSN " + std::to_string(lsn) +
-                    " on (none of them was applied; try again): " + std::string(cause.message()));
+  return base::OrOutOfMemory([&] {
+    return Status(cause.code(),
+                  "write log records from LSN " + std::to_string(lsn) +
+                      " on (none of them was applied; try again): " + std::string(cause.message()));
+  });
 }
 
 void Log::FailFrom(Group* group, const Status& cause) {
@@ -354,7 +386,7 @@ Status Log::Close() {
   Lock lock(mutex_);
   if (!closed_) {
     closed_ = true;
-    close_status_ = CloseOnce(lock);
+    close_status_ = base::OrOutOfMemory([&] { return CloseOnce(lock); });
   }
   return close_status_;
 }

@@ -136,7 +136,7 @@ class Log {
   /// Returns when the record's group has been written (one write() a group; the caller may be the
   /// one who writes it), or the group's error: then neither the record nor any staged behind it is
   /// in the log, and their LSNs are given again. Once a ticket.
-  Status Wait(Ticket& ticket);
+  Status Wait(Ticket& ticket) noexcept;
   /// Returns when every LSN <= lsn survives a power cut (group commit of syncs), or the failed
   /// sync's error. After that error the records are in the log but only tables can make them
   /// durable: the next Sync calls `flush_through`.
@@ -174,7 +174,9 @@ class Log {
   Group* OpenGroup(size_t record_bytes);
   bool CanWriteAtOnce(size_t payload_bytes) const;
   Status WriteAtOnce(const Record& record);
-  void WriteFrontGroup(Lock& lock);
+  /// A group that cannot be written, for want of memory too, fails with all behind it.
+  void WriteFrontGroup(Lock& lock) noexcept;
+  Result<std::shared_ptr<LogFile>> NewFileFor(const Group& group);
   /// `last_lsn` 0: what was written is a closing record alone.
   void RecordWritten(Lsn last_lsn, uint64_t bytes, uint64_t running_hash);
   void FinishGroup(Group* group, const Status& status);
@@ -195,8 +197,10 @@ class Log {
   void DropUselessHandles(Lsn flushed);
 
   // Without the lock, by whoever writes.
-  Status AppendToFile(Group& group, LogFile& file, uint64_t* bytes, uint64_t* running_hash);
+  static void CutOff(LogFile& file) noexcept;
+  static Status AppendToFile(Group& group, LogFile& file, uint64_t* bytes, uint64_t* running_hash);
   Status CreateFileWith(Group& group, LogFile* file, uint64_t* bytes, uint64_t* running_hash);
+  Status TryCreateFileWith(Group& group, LogFile* file, uint64_t* bytes, uint64_t* running_hash);
 
   void Release(Group* group);
 

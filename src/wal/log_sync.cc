@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "base/check.h"
+#include "base/out_of_memory.h"
 #include "wal/log.h"
 #include "wal/log_parts.h"
 
@@ -123,10 +124,14 @@ Status Log::LeadSyncRound(Lock& lock, Lsn target) {
   const auto start = std::chrono::steady_clock::now();
   Status status;
   size_t synced = 0;
-  for (; synced < handles.size() && status.ok(); ++synced) status = handles[synced]->Sync();
+  for (; synced < handles.size() && status.ok(); ++synced) {
+    status = base::OrOutOfMemory([&] { return handles[synced]->Sync(); });
+  }
   if (!status.ok()) --synced;
   const bool file_failed = !status.ok();
-  if (status.ok() && sync_directory) status = fs_->SyncDirectory(directory_);
+  if (status.ok() && sync_directory) {
+    status = base::OrOutOfMemory([&] { return fs_->SyncDirectory(directory_); });
+  }
   handles.clear();
   const std::chrono::nanoseconds duration = std::chrono::steady_clock::now() - start;
 
@@ -146,10 +151,12 @@ Status Log::LeadSyncRound(Lock& lock, Lsn target) {
   if (status.ok()) {
     if (durable_lsn() < target) durable_lsn_.store(target, std::memory_order_release);
   } else {
-    status = Status(status.code(), "sync log records up to LSN " + std::to_string(target) +
+    status = base::OrOutOfMemory([&] {
+      return Status(status.code(), "sync log records up to LSN " + std::to_string(target) +
                                        " (applied, but a power cut may lose them until the next "
                                        "successful sync): " +
                                        std::string(status.message()));
+    });
   }
   DropUselessHandles(0);
   round->status = status;
@@ -195,16 +202,17 @@ Status Log::RemoveObsolete(Lsn lsn) {
     files_.erase(files_.begin(), kept);
   }
   Status status;
-  std::vector<std::shared_ptr<LogFile>> remaining;
-  for (auto& file : obsolete) {
-    Status removed = fs_->RemoveFile(file->path);
-    if (removed.ok() || removed.code() == StatusCode::kNotFound) continue;
+  std::erase_if(obsolete, [&](const std::shared_ptr<LogFile>& file) {
+    Status removed = base::OrOutOfMemory([&] { return fs_->RemoveFile(file->path); });
+    if (removed.ok() || removed.code() == StatusCode::kNotFound) return true;
     if (status.ok()) status = std::move(removed);
-    remaining.push_back(std::move(file));
-  }
-  if (!remaining.empty()) {
+    return false;
+  });
+  if (!obsolete.empty()) {
     const Lock lock(mutex_);
-    files_.insert(files_.begin(), remaining.begin(), remaining.end());
+    // One more, which NewFileFor may count on. Without memory the next opening removes them.
+    files_.reserve(files_.size() + obsolete.size() + 1);
+    files_.insert(files_.begin(), obsolete.begin(), obsolete.end());
   }
   return status;
 }
