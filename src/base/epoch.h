@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -186,6 +187,12 @@ class BasicRetireList {
   /// without memory for the note the object is never freed, and stays counted.
   void Retire(void* object, size_t bytes, void (*deleter)(void*)) noexcept;
 
+  /// What Retire takes memory for, had before the unlinking: then the object is freed for certain.
+  using Note = std::unique_ptr<typename Domain::Retired>;
+  /// Throws std::bad_alloc.
+  static Note NewNote() { return std::make_unique<typename Domain::Retired>(); }
+  void Retire(Note note, void* object, size_t bytes, void (*deleter)(void*)) noexcept;
+
   /// Frees what no reader can see any more; gives its bytes. Inside an epoch that is only what was
   /// retired before entering it.
   size_t Collect() noexcept;
@@ -302,13 +309,21 @@ BasicRetireList<Atomic>::~BasicRetireList() {
 
 template <template <class> class Atomic>
 void BasicRetireList<Atomic>::Retire(void* object, size_t bytes, void (*deleter)(void*)) noexcept {
+  Retire(Note(new (std::nothrow) typename Domain::Retired), object, bytes, deleter);
+}
+
+template <template <class> class Atomic>
+void BasicRetireList<Atomic>::Retire(Note note, void* object, size_t bytes,
+                                     void (*deleter)(void*)) noexcept {
   bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  auto* item = new (std::nothrow) typename Domain::Retired{.object = object,
-                                                           .deleter = deleter,
-                                                           .bytes = bytes,
-                                                           .epoch = domain_->Note(),
-                                                           .next = nullptr};
-  if (item != nullptr) Domain::Push(&retired_, item, item);
+  if (note == nullptr) return;
+  *note = {.object = object,
+           .deleter = deleter,
+           .bytes = bytes,
+           .epoch = domain_->Note(),
+           .next = nullptr};
+  auto* const item = note.release();
+  Domain::Push(&retired_, item, item);
 }
 
 template <template <class> class Atomic>

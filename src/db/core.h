@@ -78,12 +78,26 @@ struct Generation {
   }
 };
 
+struct ReadState;
+
+/// Keeps a state that has been replaced for those who still look at it. Made with the state: once
+/// another one is published in its place, nothing may fail.
+struct Retirement {
+  Retirement() = default;
+  Retirement(const Retirement&) {}  ///< Of a copied state, which is retired by itself.
+  Retirement& operator=(const Retirement&) = delete;
+
+  base::RetireList::Note note = base::RetireList::NewNote();
+  std::shared_ptr<const ReadState> held;
+};
+
 /// What a reader looks at; immutable.
 struct ReadState : std::enable_shared_from_this<ReadState> {
   std::shared_ptr<Generation> active;
   std::vector<std::shared_ptr<Generation>> sealed;  ///< Newest first; the last is flushed next.
   std::shared_ptr<const Version> version;
   std::shared_ptr<const Keyspaces> keyspaces;
+  mutable Retirement retirement;
 };
 
 class Core : public std::enable_shared_from_this<Core> {
@@ -161,6 +175,7 @@ class Core : public std::enable_shared_from_this<Core> {
   class SnapshotState;
   struct NewTables;
   struct Edit;
+  struct Installation;
   struct Merge;
   /// The newest version of a key that a reader may see, as it is stored. Its tag may be that of a
   /// range delete that hides all others; 0: there is no version at all.
@@ -342,6 +357,10 @@ class Core : public std::enable_shared_from_this<Core> {
   Status Install(const Edit& edit);
   /// The same, under install_mutex_.
   Status InstallLocked(const Edit& edit);
+  /// Makes all that the edit's publication needs.
+  Result<Installation> Prepare(const Edit& edit);
+  Manifest ManifestOf(const ReadState& state, const Edit& edit) const;
+  void Publish(const Edit& edit, Installation next) noexcept;
   std::shared_ptr<const Version> Edited(const Version& present, const Keyspaces& keyspaces,
                                         const Edit& edit, base::SequenceNumber flushed_sequence,
                                         TableFiles* removed) const;
@@ -350,8 +369,8 @@ class Core : public std::enable_shared_from_this<Core> {
   bool WillDropTables(const ReadState& state) const;
   void PublishState(std::shared_ptr<const ReadState> state);
   /// Under mutex_. What it replaces is to be destroyed after the lock is released.
-  std::shared_ptr<const ReadState> Replace(std::shared_ptr<const ReadState> state);
-  void Retire(std::shared_ptr<const ReadState> state);
+  std::shared_ptr<const ReadState> Replace(std::shared_ptr<const ReadState> state) noexcept;
+  void Retire(std::shared_ptr<const ReadState> state) noexcept;
 
   /// A job for the executor, which keeps the core alive until it ends. jobs_ has to count it.
   std::function<void()> JobOf(void (Core::*job)());

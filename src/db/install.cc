@@ -1,13 +1,17 @@
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "base/check.h"
+#include "base/out_of_memory.h"
 #include "db/edit.h"
 #include "db/file_names.h"
 
 // From one version to the next: the edit is written to the manifest, and then published to readers.
+// What the publication needs is there before the manifest is written, for afterwards nothing may
+// fail: readers would go on with a version whose tables the next one does not name.
 
 namespace basalt::db {
 namespace {
@@ -84,7 +88,7 @@ bool HasInputs(const Version& version, const CompactionJob& job) {
 
 }  // namespace
 
-std::shared_ptr<const ReadState> Core::Replace(std::shared_ptr<const ReadState> state) {
+std::shared_ptr<const ReadState> Core::Replace(std::shared_ptr<const ReadState> state) noexcept {
   std::shared_ptr<const ReadState> old = std::exchange(state_, std::move(state));
   current_.store(state_.get(), std::memory_order_seq_cst);
   changed_.notify_all();
@@ -92,11 +96,14 @@ std::shared_ptr<const ReadState> Core::Replace(std::shared_ptr<const ReadState> 
 }
 
 // Readers inside an epoch may still look at it.
-void Core::Retire(std::shared_ptr<const ReadState> state) {
+void Core::Retire(std::shared_ptr<const ReadState> state) noexcept {
   if (state == nullptr) return;
-  using Held = std::shared_ptr<const ReadState>;
-  retired_.Retire(new Held(std::move(state)), sizeof(ReadState),
-                  [](void* held) { delete static_cast<Held*>(held); });
+  Retirement& retirement = state->retirement;
+  retirement.held = std::move(state);
+  retired_.Retire(std::move(retirement.note), &retirement, sizeof(ReadState), [](void* retired) {
+    // It lies in the state, which may go with this reference.
+    const auto last = std::exchange(static_cast<Retirement*>(retired)->held, nullptr);
+  });
   retired_.Collect();
 }
 
@@ -209,29 +216,72 @@ Status Core::Install(const Edit& edit) {
   return InstallLocked(edit);
 }
 
+/// What an edit makes of the present version.
+struct Core::Installation {
+  Manifest manifest;
+  TableFiles removed;
+  base::SequenceNumber flushed_sequence = 0;
+  std::shared_ptr<ReadState> state;  ///< Without the memtables, for which it has room.
+};
+
 Status Core::InstallLocked(const Edit& edit) {
-  std::shared_ptr<const Keyspaces> keyspaces = edit.keyspaces;
+  const auto for_each_new = [&](const auto& visit) {
+    for (const Edit::Addition& addition : edit.added) {
+      // A table that was only to be moved is where it was.
+      if (std::ranges::find(edit.removed, addition.file) == edit.removed.end())
+        visit(addition.file);
+    }
+  };
+  auto next = base::OrOutOfMemory([&] { return Prepare(edit); });
+  if (!next) {
+    for_each_new([](const std::shared_ptr<TableFile>& file) { file->MarkObsolete(); });
+    return next.error();
+  }
+  Status written =
+      base::OrOutOfMemory([&] { return WriteManifest(environment_.fs, path_, next->manifest); });
+  if (!written.ok()) {
+    // The manifest on disk may be the new one: what it names has to stay until one is written
+    // again.
+    for_each_new([&](const std::shared_ptr<TableFile>& file) { orphans_.push_back(file); });
+    if (edit.keyspaces != nullptr) manifest_is_unsure_.store(true, std::memory_order_release);
+    return written;
+  }
+  Publish(edit, std::move(*next));
+  return {};
+}
+
+Result<Core::Installation> Core::Prepare(const Edit& edit) {
+  Installation next;
+  next.state = std::make_shared<ReadState>();
   std::shared_ptr<const Version> present;
   {
     const std::shared_ptr<const ReadState> state = State();
-    if (keyspaces == nullptr) keyspaces = state->keyspaces;
+    next.state->keyspaces = edit.keyspaces != nullptr ? edit.keyspaces : state->keyspaces;
+    // One may be sealed meanwhile, and no more: see CanSeal.
+    next.state->sealed.reserve(state->sealed.size() + 1);
     present = state->version;
   }
   if (edit.job != nullptr && !HasInputs(*present, *edit.job)) {
     return Status(StatusCode::kAborted, "a table that was to be merged has been dropped");
   }
-  TableFiles removed = edit.removed;
-  base::SequenceNumber flushed_sequence = flushed_sequence_;
+  orphans_.reserve(orphans_.size() + edit.added.size());
+  next.removed = edit.removed;
+  next.flushed_sequence = flushed_sequence_;
   if (edit.flushed != nullptr) {
-    flushed_sequence = std::max(flushed_sequence, edit.flushed->last_sequence.load());
+    next.flushed_sequence = std::max(next.flushed_sequence, edit.flushed->last_sequence.load());
   }
-  auto version = Edited(*present, *keyspaces, edit, flushed_sequence, &removed);
-  for (const Edit::Addition& addition : edit.added) std::erase(removed, addition.file);
+  next.state->version =
+      Edited(*present, *next.state->keyspaces, edit, next.flushed_sequence, &next.removed);
+  for (const Edit::Addition& addition : edit.added) std::erase(next.removed, addition.file);
+  next.manifest = ManifestOf(*next.state, edit);
+  return next;
+}
 
+Manifest Core::ManifestOf(const ReadState& state, const Edit& edit) const {
   Manifest next = manifest_;
-  next.keyspaces = keyspaces->entries();
+  next.keyspaces = state.keyspaces->entries();
   if (edit.next_keyspace_id != 0) next.next_keyspace_id = edit.next_keyspace_id;
-  for (const auto& tree : version->trees()) {
+  for (const auto& tree : state.version->trees()) {
     for (size_t level = 0; level < Tree::kLevels; ++level) {
       for (const std::shared_ptr<TableFile>& file : tree->levels[level]) {
         next.tables.push_back({.place = file->place(),
@@ -252,46 +302,33 @@ Status Core::InstallLocked(const Edit& edit) {
   if (log_ != nullptr) next.durable_lsn = std::max(next.durable_lsn, log_->durable_lsn());
   next.durable_lsn = std::max(next.durable_lsn, next.flushed_lsn);
   next.wall_ms = std::max(next.wall_ms, WallMillis());
-  {
-    const std::scoped_lock lock(mutex_);
-    next.next_table_number = next_table_number_;
-  }
-  if (Status written = WriteManifest(environment_.fs, path_, next); !written.ok()) {
-    // The manifest on disk may be the new one: what it names has to stay until one is written
-    // again. A table that was only to be moved is where it was.
-    for (const Edit::Addition& addition : edit.added) {
-      if (std::ranges::find(edit.removed, addition.file) != edit.removed.end()) continue;
-      orphans_.push_back(addition.file);
-    }
-    if (edit.keyspaces != nullptr) manifest_is_unsure_.store(true, std::memory_order_release);
-    return written;
-  }
-  manifest_is_unsure_.store(false, std::memory_order_release);
-  next.tables.clear();
-  next.range_deletes.clear();
-  manifest_ = std::move(next);
-  flushed_lsn_.store(manifest_.flushed_lsn, std::memory_order_release);
-  delay_us_.store(DelayFor(*version), std::memory_order_relaxed);
+  const std::scoped_lock lock(mutex_);
+  next.next_table_number = next_table_number_;
+  return next;
+}
 
-  present.reset();
+void Core::Publish(const Edit& edit, Installation next) noexcept {
+  manifest_is_unsure_.store(false, std::memory_order_release);
+  next.manifest.tables.clear();
+  next.manifest.range_deletes.clear();
+  manifest_ = std::move(next.manifest);
+  flushed_lsn_.store(manifest_.flushed_lsn, std::memory_order_release);
+  delay_us_.store(DelayFor(*next.state->version), std::memory_order_relaxed);
+
   // What goes is marked before readers lose sight of it, so that its last reader removes it.
-  for (const std::shared_ptr<TableFile>& file : removed) file->MarkObsolete();
+  for (const std::shared_ptr<TableFile>& file : next.removed) file->MarkObsolete();
   for (const std::shared_ptr<TableFile>& file : orphans_) file->MarkObsolete();
   orphans_.clear();
   std::shared_ptr<const ReadState> old;
   {
     const std::scoped_lock lock(mutex_);
-    auto state = std::make_shared<ReadState>();
-    state->active = state_->active;
-    state->sealed = state_->sealed;
-    std::erase(state->sealed, edit.flushed);
-    state->version = std::move(version);
-    state->keyspaces = keyspaces;
-    old = Replace(std::move(state));
+    next.state->active = state_->active;
+    BASALT_CHECK(state_->sealed.size() <= next.state->sealed.capacity());
+    std::ranges::remove_copy(state_->sealed, std::back_inserter(next.state->sealed), edit.flushed);
+    old = Replace(std::move(next.state));
   }
-  flushed_sequence_.store(flushed_sequence, std::memory_order_release);
+  flushed_sequence_.store(next.flushed_sequence, std::memory_order_release);
   Retire(std::move(old));
-  return {};
 }
 
 }  // namespace basalt::db

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/coding.h"
 #include "base/fork_generation.h"
+#include "base/out_of_memory.h"
 
 namespace basalt::db {
 
@@ -24,7 +25,7 @@ TableFile::~TableFile() {
   if (!obsolete_.load(std::memory_order_relaxed)) return;
   if (fork_generation_ != base::ForkGeneration()) return;
   // A file that stays is found and removed by the next Open.
-  static_cast<void>(fs_->RemoveFile(path_));
+  static_cast<void>(base::OrOutOfMemory([&] { return fs_->RemoveFile(path_); }));
 }
 
 Result<const table::Table*> TableFile::Open() const {
@@ -38,13 +39,15 @@ Result<const table::Table*> TableFile::Open() const {
                     "table " + path_ + " is named by the manifest but is not there");
     }
     BASALT_ASSIGN_OR_RETURN(
-        table_, table::Table::Open(std::move(*file), properties_.file_id, properties_.keyspace,
-                                   properties_.file_bytes, memory_.cache, memory_.metadata));
+        std::shared_ptr<table::Table> table,
+        table::Table::Open(std::move(*file), properties_.file_id, properties_.keyspace,
+                           properties_.file_bytes, memory_.cache, memory_.metadata));
     if (memory_.cache != nullptr) {
       // Where pinned blocks leave no room, the metadata stay uncharged rather than the table shut.
-      auto reservation = memory_.cache->Reserve(table_->metadata_bytes());
+      auto reservation = memory_.cache->Reserve(table->metadata_bytes());
       if (reservation) reservation_ = std::move(*reservation);
     }
+    table_ = std::move(table);
     opened_.store(table_.get(), std::memory_order_release);
   }
   return static_cast<const table::Table*>(table_.get());
