@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <new>
 #include <utility>
 
 #include "base/check.h"
+#include "base/out_of_memory.h"
 #include "db/compaction_plan.h"
 #include "db/compaction_source.h"
 #include "db/edit.h"
@@ -70,6 +72,18 @@ std::string_view NameOf(CompactionReason reason) noexcept {
   return "unknown";
 }
 
+/// Adds one while it lives.
+class Counted {
+ public:
+  explicit Counted(uint32_t* count) noexcept : count_(count) { ++*count_; }
+  ~Counted() { --*count_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  uint32_t* const count_;
+};
+
 bool HasTablesBelow(const Tree& tree, size_t level) noexcept {
   for (size_t below = level + 1; below < Tree::kLevels; ++below) {
     if (!tree.levels[below].empty()) return true;
@@ -112,10 +126,13 @@ std::optional<CompactionJob> Core::PickJob() const {
   return PickCompaction(*state_->version, Limits(), running_);
 }
 
-void Core::ScheduleCompaction() {
+void Core::ScheduleCompaction() noexcept {
   if (compaction_scheduled_) return;
-  if (PickJob()) compaction_scheduled_ = Schedule(&Core::CompactionTask);
-  if (!compaction_scheduled_) SetTimer();
+  static_cast<void>(base::OrOutOfMemory([&] {
+    if (PickJob()) compaction_scheduled_ = Schedule(&Core::CompactionTask);
+    if (!compaction_scheduled_) SetTimer();
+    return Status();
+  }));
 }
 
 void Core::CountScan(const Tree& tree, size_t saved) {
@@ -171,6 +188,7 @@ void Core::TimerTask() {
 }
 
 void Core::Begin(const CompactionJob& job) {
+  running_.reserve(running_.size() + 1);
   for (const TableFiles& level : job.inputs) {
     for (const std::shared_ptr<TableFile>& file : level) file->busy = true;
   }
@@ -234,7 +252,7 @@ Status Core::CompactOnce(std::optional<std::string_view> begin, std::optional<st
   std::optional<CompactionJob> job;
   {
     std::unique_lock lock(mutex_);
-    ++manual_compactions_;
+    const Counted waits(&manual_compactions_);
     bool is_busy = false;
     WaitUntil(lock, [&] {
       if (closed_.load(std::memory_order_acquire)) return true;
@@ -245,7 +263,6 @@ Status Core::CompactOnce(std::optional<std::string_view> begin, std::optional<st
       return !is_busy;
     });
     if (job) Begin(*job);
-    --manual_compactions_;
   }
   BASALT_RETURN_IF_ERROR(CheckUsable());
   const Status compacted = job ? RunCompaction(&*job) : Status();
@@ -275,12 +292,9 @@ Status Core::RunCompaction(CompactionJob* job) {
   const uint64_t start = environment_.clock->MonotonicMicros();
   const uint64_t bytes_in = job->is_move() ? 0 : job->input_bytes();
   NewTables outputs;
-  Status compacted;
-  try {
-    compacted = job->is_move() ? MoveTable(*job) : MergeTables(job, &outputs);
-  } catch (const std::bad_alloc&) {
-    compacted = Status(StatusCode::kResourceExhausted, "out of memory while compacting tables");
-  }
+  const Status compacted = base::OrOutOfMemory(
+      [&] { return job->is_move() ? MoveTable(*job) : MergeTables(job, &outputs); },
+      "out of memory while compacting tables");
   const uint64_t duration = environment_.clock->MonotonicMicros() - start;
   {
     const std::scoped_lock lock(mutex_);
@@ -295,13 +309,16 @@ Status Core::RunCompaction(CompactionJob* job) {
       background_error_ = compacted;
     }
   }
-  const std::string detail = "tables were merged into level " + std::to_string(job->output_level) +
-                             ", for " + std::string(NameOf(job->reason));
+  char detail[64];
+  const std::string_view reason = NameOf(job->reason);
+  const int size =
+      std::snprintf(detail, sizeof detail, "tables were merged into level %zu, for %.*s",
+                    job->output_level, static_cast<int>(reason.size()), reason.data());
   Notify({.kind = compacted.ok() ? Event::Kind::kCompaction : Event::Kind::kBackgroundError,
           .bytes_in = bytes_in,
           .bytes_out = outputs.bytes,
           .duration_us = duration,
-          .detail = detail,
+          .detail = {detail, static_cast<size_t>(size)},
           .status = compacted});
   return compacted;
 }
@@ -406,6 +423,10 @@ Status Core::InstallPiece(NewTables* outputs) {
   // A table has just been synced, and a manifest is about to be: a writer may be waiting for a
   // flush.
   FlushSealed();
+  {
+    const std::scoped_lock lock(mutex_);
+    job.outputs.reserve(job.outputs.size() + installed.size());
+  }
   for (const std::shared_ptr<TableFile>& file : installed) file->busy = true;
   BASALT_RETURN_IF_ERROR(InstallOutputs(job, passed, outputs));
   {

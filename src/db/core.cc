@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/fork_generation.h"
+#include "base/out_of_memory.h"
 
 namespace basalt::db {
 namespace {
@@ -136,7 +137,7 @@ Status Core::Close() {
     const std::shared_ptr<const ReadState> state = State();
     const bool has_unlogged = HasUnlogged(*state);
     const bool is_large = state->active->table->memory_bytes() > kReplayedBytesMax;
-    if (has_unlogged || is_large) kept = Flush();
+    if (has_unlogged || is_large) kept = base::OrOutOfMemory([&] { return Flush(); });
     if (!has_unlogged) kept = Status();  // the log has it
   }
   CommitQueue::Tail queued;
@@ -212,7 +213,11 @@ uint64_t Core::WallMillis() const noexcept {
 std::function<void()> Core::JobOf(void (Core::*job)()) {
   return [self = shared_from_this(), jobs = jobs_, job]() mutable {
     const Core* const outer = std::exchange(job_of, self.get());
-    ((*self).*job)();
+    // Where it finds no memory even to begin, the next flush or job looks again.
+    static_cast<void>(base::OrOutOfMemory([&] {
+      ((*self).*job)();
+      return Status();
+    }));
     job_of = outer;
     // Whoever waits for this job's end may count on its reference being gone.
     self.reset();
@@ -220,7 +225,7 @@ std::function<void()> Core::JobOf(void (Core::*job)()) {
   };
 }
 
-bool Core::Schedule(void (Core::*job)()) {
+bool Core::Schedule(void (Core::*job)()) noexcept {
   jobs_->Begin();
   try {
     environment_.executor->Schedule(JobOf(job));

@@ -292,14 +292,17 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Under the commit lock, when nothing is sealed: a new memtable and log file from here on.
   void Seal();
   bool CanSeal(const ReadState& state) const noexcept;
-  /// Under mutex_.
-  void ScheduleFlush();
+  /// Under mutex_. Without memory for the job there is none: the next one that needs it tries
+  /// again.
+  void ScheduleFlush() noexcept;
   void FlushJob();
   /// Flushes the oldest sealed memtable, if there is one and nobody else does.
   void FlushSealed();
   /// On a full disk from the reserve, where flushing makes room.
   Status FlushGeneration(const std::shared_ptr<Generation>& generation);
   Status TryFlush(const std::shared_ptr<Generation>& generation);
+  /// Makes the tables, for an edit that adds them.
+  Status FlushKeyspaces(const Generation& generation, Edit* edit, uint64_t* bytes_out);
   Status FlushKeyspace(const Generation& generation, uint32_t keyspace, const Edit& edit,
                        NewTables* outputs);
   Status DropEmpty(const std::shared_ptr<Generation>& generation);
@@ -309,8 +312,8 @@ class Core : public std::enable_shared_from_this<Core> {
   // compaction.cc
   /// No new compaction begins, and a running one stops.
   bool Ending() const noexcept;
-  /// Under mutex_.
-  void ScheduleCompaction();
+  /// Under mutex_. Without memory for it there is none: the next flush or job looks again.
+  void ScheduleCompaction() noexcept;
   /// Under mutex_: sees to it that compaction is thought of again when time alone makes a table
   /// due, also if nothing else happens until then.
   void SetTimer();
@@ -375,7 +378,7 @@ class Core : public std::enable_shared_from_this<Core> {
   /// A job for the executor, which keeps the core alive until it ends. jobs_ has to count it.
   std::function<void()> JobOf(void (Core::*job)());
   /// Under mutex_; false when memory for the job cannot be had.
-  bool Schedule(void (Core::*job)());
+  bool Schedule(void (Core::*job)()) noexcept;
   /// Waits on changed_ until `done()`, running background jobs here when the executor wants that.
   template <class Done>
   void WaitUntil(std::unique_lock<std::mutex>& lock, Done done) const {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -14,12 +15,16 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "basalt/db.h"
 #include "base/check.h"
+#include "base/random.h"
 #include "base/test_memory_operators.h"
+#include "base/thread_pool.h"
 #include "db/environment.h"
 #include "db/file_names.h"
 #include "db/manifest.h"
@@ -70,6 +75,8 @@ class World {
   World& operator=(const World&) = delete;
 
   DB* db() const { return db_.get(); }
+  io::ManualExecutor* executor() { return &executor_; }
+  std::optional<Snapshot>* snapshot() { return &snapshot_; }
 
   Status Open() {
     auto opened = OpenDatabase(path_, {.memory_budget = 2 << 20}, environment_);
@@ -205,6 +212,21 @@ struct Operation {
   int64_t stride = 1;  ///< Looks at each so many-th allocation only.
 };
 
+Status WalkThrough(Iterator* it) {
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+  }
+  if (it->status().ok()) {
+    for (it->SeekToLast(); it->Valid(); it->Prev()) {
+    }
+  }
+  return it->status();
+}
+
+Status RunJobs(World* world) {
+  world->executor()->RunAll();
+  return {};
+}
+
 /// Fails the n-th allocation of `operation`, for n = 1, 2, ... until it has no more. On the
 /// machine's disk, where a world takes five times as long, behind the first ones only each third:
 /// neighbours mostly fail in the same code.
@@ -242,6 +264,11 @@ void Sweep(Disk disk, const Operation& operation) {
   }
 }
 
+void Reopen(World* world) {
+  ASSERT_TRUE(world->Close().ok());
+  ASSERT_TRUE(world->Open().ok());
+}
+
 class DbMemorySweep : public testing::TestWithParam<Disk> {
  protected:
   static void SweepAll(const std::vector<Operation>& operations) {
@@ -258,6 +285,8 @@ INSTANTIATE_TEST_SUITE_P(Disks, DbMemorySweep, testing::Values(Disk::kSimulated,
 
 TEST_P(DbMemorySweep, InstallsLoseNoTable) {
   SweepAll({
+      {"flush", [](World* world) { return world->db()->Flush(); }},
+      {"compact", [](World* world) { return world->db()->CompactRange(); }},
       {"drop a keyspace",
        [](World* world) -> Status {
          const auto second = world->db()->OpenKeyspace("second");
@@ -266,6 +295,196 @@ TEST_P(DbMemorySweep, InstallsLoseNoTable) {
       {"create a keyspace",
        [](World* world) { return world->db()->CreateKeyspace("another").status(); }},
   });
+}
+
+TEST_P(DbMemorySweep, WritesAreWholeOrNotThere) {
+  const std::string large(20'000, 'x');
+  WriteBatch batch;
+  batch.Put("batch1", "1");
+  batch.Put("batch2", large);
+  batch.DeleteRange("x", "y");
+  const auto put = [](World* world) { return world->db()->Put("new", "value"); };
+  const auto put_large = [&](World* world) { return world->db()->Put("new", large); };
+  const Content set = {{"new", "value"}};
+  SweepAll({
+      {"put", put, Nothing, set},
+      {"first put", put, Reopen, set},
+      {"large put", put_large, Nothing, {{"new", large}}},
+      {"put that finds no room",
+       put_large,
+       [&](World* world) { ASSERT_TRUE(world->Put("before", large).ok()); },
+       {{"new", large}}},
+      {"durable put",
+       [](World* world) {
+         return world->db()->Put("new", "value", {.durability = Durability::kPower});
+       },
+       Nothing, set, true},
+      {"batch",
+       [&](World* world) { return world->db()->Write(batch); },
+       Nothing,
+       {{"batch1", "1"}, {"batch2", large}}},
+      {"merge",
+       [](World* world) { return world->db()->Merge("merged", MergeOperator::kAppend, "two"); },
+       Nothing,
+       {{"merged", "onetwo"}}},
+      {"update",
+       [](World* world) {
+         return world->db()->Update("merged",
+                                    [](auto) { return std::optional<std::string>("new"); });
+       },
+       Nothing,
+       {{"merged", "new"}}},
+      {"put if absent",
+       [](World* world) { return world->db()->PutIfAbsent("new", "value").status(); }, Nothing,
+       set},
+      {"sync", [](World* world) { return world->db()->Sync(); }},
+  });
+}
+
+TEST_P(DbMemorySweep, ReadsSayThatMemoryIsMissing) {
+  const std::vector<std::string_view> keys = {"key101", "key107", "merged", "absent"};
+  std::vector<Result<MaybeValue>> results(keys.size());
+  const auto get_many = [&](World* world) -> Status {
+    BASALT_RETURN_IF_ERROR(world->db()->MultiGet(keys, results));
+    for (const auto& result : results) BASALT_RETURN_IF_ERROR(result.status());
+    return {};
+  };
+  SweepAll({
+      {"get", [](World* world) { return world->db()->Get("merged").status(); }, Reopen},
+      {"get many", get_many, Reopen},
+      {"walk", [](World* world) { return WalkThrough(world->db()->NewIterator().get()); }, Reopen},
+      {"walk over a prefix",
+       [](World* world) {
+         return WalkThrough(world->db()->NewIterator({.prefix = "key11"}).get());
+       }},
+      {"take a snapshot",
+       [](World* world) -> Status {
+         auto taken = world->db()->GetSnapshot();
+         if (!taken) return taken.error();
+         *world->snapshot() = std::move(*taken);
+         return {};
+       }},
+      {"let a snapshot go",
+       [](World* world) {
+         world->snapshot()->reset();
+         return RunJobs(world);
+       },
+       [](World* world) { *world->snapshot() = world->db()->GetSnapshot().value(); }},
+      {"size", [](World* world) { return world->db()->ApproximateSize({}, {}).status(); }},
+      {"list keyspaces", [](World* world) { return world->db()->ListKeyspaces().status(); }},
+  });
+}
+
+TEST_P(DbMemorySweep, ClosingLeavesNothingTaken) {
+  SweepAll({
+      {"close", [](World* world) { return world->Close(); }},
+      {"close a handle with a large log", [](World* world) { return world->Close(); },
+       [](World* world) {
+         for (int i = 0; i < 10; ++i) {
+           ASSERT_TRUE(world->Put("large", std::string(2'000, 'x')).ok());
+         }
+       }},
+  });
+}
+
+TEST_P(DbMemorySweep, BackgroundJobsFailAndAreDoneLater) {
+  SweepAll({
+      {"compaction", RunJobs,
+       [](World* world) {
+         for (int i = 0; world->executor()->pending() == 0; ++i) {
+           ASSERT_TRUE(world->Put(KeyOf(i), "new").ok());
+           ASSERT_TRUE(world->db()->Flush().ok());
+         }
+       }},
+      {"compaction in pieces",
+       [](World* world) { return world->db()->CompactRange(); },
+       [](World* world) {
+         base::Random random(1);
+         for (int round = 0; round < 2; ++round) {
+           ASSERT_TRUE(world->db()->CompactRange().ok());
+           for (int i = 0; i < 60; ++i) {
+             std::string value(2'000, '\0');
+             for (char& byte : value) byte = static_cast<char>(random.Next());
+             ASSERT_TRUE(world->Put(KeyOf(i), value).ok());
+           }
+         }
+       },
+       {},
+       false,
+       23},
+      {"a flush and compactions behind it",
+       [](World* world) {
+         static_cast<void>(world->db()->Flush());
+         return RunJobs(world);
+       },
+       [](World* world) {
+         for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(world->Put(KeyOf(i), "new").ok());
+       }},
+  });
+}
+
+/// Each job of it loses one allocation, not always the same.
+class ForgetfulPool final : public base::Executor {
+ public:
+  void Schedule(std::function<void()> job) override {
+    pool_->Schedule([this, job = std::move(job)] {
+      const MemoryThatFails once(static_cast<int64_t>(jobs_.fetch_add(7) % 97), 1);
+      job();
+    });
+  }
+
+ private:
+  std::atomic<uint64_t> jobs_{0};
+  std::unique_ptr<base::ThreadPool> pool_ = base::ThreadPool::Create(2).value();
+};
+
+TEST(DbMemory, ThreadsGoOnWhileAllocationsFailInAllOfThem) {
+  constexpr int kWriters = 3;
+  constexpr int kWrites = 2'000;
+  io::SimFileSystem disk(io::SimFileSystem::Durability::kIgnored);
+  io::SimClock clock;
+  ForgetfulPool pool;
+  Environment environment;
+  environment.fs = &disk;
+  environment.clock = &clock;
+  environment.executor = &pool;
+  environment.memtable_bytes = 32 << 10;
+  environment.table_bytes = 8 << 10;
+  const DBOptions options{.memory_budget = 2 << 20};
+  auto db = OpenDatabase("/db", options, environment).value();
+  Content written[kWriters];
+  std::vector<std::thread> writers;
+  for (int number = 0; number < kWriters; ++number) {
+    writers.emplace_back([&db, number, content = &written[number]] {
+      for (int i = 0; i < kWrites; ++i) {
+        const std::string key = std::to_string(number) + " " + std::to_string(i % 50);
+        const std::string value(1'000 + i % 500, static_cast<char>('a' + number));
+        Status status;
+        {
+          const MemoryThatFails once(i % 11, 1);
+          status = i % 50 == 49 ? db->Flush() : db->Put(key, value);
+        }
+        if (status.ok() && i % 50 != 49) (*content)[key] = value;
+        if (!status.ok()) {
+          EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.ToString();
+        }
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  const auto expect_all = [&] {
+    for (const Content& content : written) {
+      for (const auto& [key, value] : content) {
+        const auto got = db->Get(key);
+        ASSERT_TRUE(got.has_value() && got->has_value()) << key;
+        ASSERT_EQ((*got)->view(), value);
+      }
+    }
+  };
+  ASSERT_NO_FATAL_FAILURE(expect_all());
+  ASSERT_EQ(db->Close().ToString(), "Ok");
+  db = OpenDatabase("/db", options, environment).value();
+  ASSERT_NO_FATAL_FAILURE(expect_all());
 }
 
 }  // namespace

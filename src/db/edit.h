@@ -43,6 +43,14 @@ struct Core::Merge {
 
 /// Tables being written: finished ones, and the one that is open.
 struct Core::NewTables {
+  NewTables() = default;
+  NewTables(const NewTables&) = delete;
+  NewTables& operator=(const NewTables&) = delete;
+  /// What nobody has taken over goes.
+  ~NewTables() {
+    for (const std::shared_ptr<TableFile>& table : files) table->MarkObsolete();
+  }
+
   uint32_t keyspace = 0;
   bool at_last_level = false;
   Merge* merge = nullptr;  ///< Null: a flush, which writes one table.

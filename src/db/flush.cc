@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/out_of_memory.h"
 #include "base/visible_iterator.h"
 #include "db/edit.h"
 
@@ -70,12 +71,16 @@ void Core::FlushDeletes() {
   const std::shared_ptr<const ReadState> state = State();
   if (state->active->deletes.load(std::memory_order_relaxed) < kDeletesMin) return;
   if (!CanSeal(*state)) return;
-  Seal();
+  try {
+    Seal();
+  } catch (const std::bad_alloc&) {
+    return;
+  }
   const std::scoped_lock lock(mutex_);
   ScheduleFlush();
 }
 
-void Core::ScheduleFlush() {
+void Core::ScheduleFlush() noexcept {
   if (flush_scheduled_ || flushing_ || state_->sealed.empty()) return;
   flush_scheduled_ = Schedule(&Core::FlushJob);
 }
@@ -112,15 +117,15 @@ void Core::FlushSealed() {
 }
 
 Status Core::FlushGeneration(const std::shared_ptr<Generation>& generation) {
-  try {
-    Status flushed = TryFlush(generation);
-    if (flushed.code() != StatusCode::kResourceExhausted) return flushed;
-    const bool is_recovery = queue_ == nullptr;
-    const bool may_use_reserve = is_recovery || WillDropTables(*State());
-    return may_use_reserve && reserve_->Release() ? TryFlush(generation) : flushed;
-  } catch (const std::bad_alloc&) {
-    return {StatusCode::kResourceExhausted, "out of memory while flushing a memtable"};
-  }
+  return base::OrOutOfMemory(
+      [&] {
+        Status flushed = TryFlush(generation);
+        if (flushed.code() != StatusCode::kResourceExhausted) return flushed;
+        const bool is_recovery = queue_ == nullptr;
+        const bool may_use_reserve = is_recovery || WillDropTables(*State());
+        return may_use_reserve && reserve_->Release() ? TryFlush(generation) : flushed;
+      },
+      "out of memory while flushing a memtable");
 }
 
 Status Core::TryFlush(const std::shared_ptr<Generation>& generation) {
@@ -131,28 +136,12 @@ Status Core::TryFlush(const std::shared_ptr<Generation>& generation) {
     return DropEmpty(generation);
   }
   const uint64_t start = environment_.clock->MonotonicMicros();
-  std::set<uint32_t> keyspaces;
-  generation->table->AddKeyspacesTo(&keyspaces);
-  const std::shared_ptr<const Keyspaces> present = State()->keyspaces;
-  for (const memtable::RangeDelete* range = generation->table->range_deletes(); range != nullptr;
-       range = range->next) {
-    const base::SequenceNumber sequence = range->sequence.load(std::memory_order_relaxed);
-    if (!present->Contains(range->keyspace)) continue;
-    edit.range_deletes.push_back({range->keyspace, {sequence, range->begin, range->end}});
-  }
   uint64_t bytes_out = 0;
-  for (const uint32_t keyspace : keyspaces) {
-    if (!present->Contains(keyspace)) continue;
-    NewTables outputs;
-    outputs.keyspace = keyspace;
-    if (Status written = FlushKeyspace(*generation, keyspace, edit, &outputs); !written.ok()) {
-      for (const Edit::Addition& addition : edit.added) addition.file->MarkObsolete();
-      return written;
-    }
-    for (const std::shared_ptr<TableFile>& file : outputs.files) {
-      edit.added.push_back({.keyspace = keyspace, .level = 0, .file = file});
-    }
-    bytes_out += outputs.bytes;
+  Status written =
+      base::OrOutOfMemory([&] { return FlushKeyspaces(*generation, &edit, &bytes_out); });
+  if (!written.ok()) {
+    for (const Edit::Addition& addition : edit.added) addition.file->MarkObsolete();
+    return written;
   }
   BASALT_RETURN_IF_ERROR(Install(edit));
 
@@ -166,13 +155,38 @@ Status Core::TryFlush(const std::shared_ptr<Generation>& generation) {
   if (log_ != nullptr && lsn != 0) {
     log_->SetFlushed(lsn);
     // A log file that cannot be removed now is removed after a later flush, or at Open.
-    static_cast<void>(log_->RemoveObsolete(lsn));
+    static_cast<void>(base::OrOutOfMemory([&] { return log_->RemoveObsolete(lsn); }));
   }
   Notify({.kind = Event::Kind::kFlush,
           .bytes_in = generation->table->memory_bytes(),
           .bytes_out = bytes_out,
           .duration_us = duration,
           .detail = "a memtable was written to level 0"});
+  return {};
+}
+
+Status Core::FlushKeyspaces(const Generation& generation, Edit* edit, uint64_t* bytes_out) {
+  std::set<uint32_t> keyspaces;
+  generation.table->AddKeyspacesTo(&keyspaces);
+  const std::shared_ptr<const Keyspaces> present = State()->keyspaces;
+  for (const memtable::RangeDelete* range = generation.table->range_deletes(); range != nullptr;
+       range = range->next) {
+    const base::SequenceNumber sequence = range->sequence.load(std::memory_order_relaxed);
+    if (!present->Contains(range->keyspace)) continue;
+    edit->range_deletes.push_back({range->keyspace, {sequence, range->begin, range->end}});
+  }
+  for (const uint32_t keyspace : keyspaces) {
+    if (!present->Contains(keyspace)) continue;
+    NewTables outputs;
+    outputs.keyspace = keyspace;
+    BASALT_RETURN_IF_ERROR(FlushKeyspace(generation, keyspace, *edit, &outputs));
+    edit->added.reserve(edit->added.size() + outputs.files.size());
+    for (std::shared_ptr<TableFile>& file : outputs.files) {
+      edit->added.push_back({.keyspace = keyspace, .level = 0, .file = std::move(file)});
+    }
+    outputs.files.clear();
+    *bytes_out += outputs.bytes;
+  }
   return {};
 }
 
@@ -215,6 +229,8 @@ Status Core::WaitForFlushOf(const std::shared_ptr<Generation>& generation) {
     return std::ranges::find(state_->sealed, generation) != state_->sealed.end();
   };
   ScheduleFlush();
+  // Else nobody would end the wait.
+  if (is_sealed() && !flush_scheduled_ && !flushing_) return base::OutOfMemory();
   WaitUntil(lock, [&] { return !is_sealed() || flush_attempts_ != attempts; });
   return is_sealed() ? flush_error_ : Status();
 }

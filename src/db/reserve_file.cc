@@ -1,9 +1,9 @@
 #include "db/reserve_file.h"
 
-#include <exception>
 #include <utility>
 
 #include "base/check.h"
+#include "base/out_of_memory.h"
 
 namespace basalt::db {
 
@@ -13,14 +13,15 @@ ReserveFile::ReserveFile(io::FileSystem* fs, std::string path, uint64_t bytes)
 bool ReserveFile::Fill() noexcept {
   const std::scoped_lock lock(mutex_);
   if (is_there_ || bytes_ == 0) return true;
-  try {
-    const Made made = Make();
-    is_there_ = made == Made::kYes;
-    if (!is_there_) static_cast<void>(fs_->RemoveFile(path_));
-    return made != Made::kNoRoom;
-  } catch (const std::exception&) {  // no memory: there is none this time
-    return true;
-  }
+  const auto made = base::OrOutOfMemory([&]() -> Result<Made> { return Make(); });
+  if (!made) return true;  // no memory: there is none this time
+  is_there_ = *made == Made::kYes;
+  if (!is_there_) static_cast<void>(Remove());
+  return *made != Made::kNoRoom;
+}
+
+Status ReserveFile::Remove() noexcept {
+  return base::OrOutOfMemory([&] { return fs_->RemoveFile(path_); });
 }
 
 ReserveFile::Made ReserveFile::Make() {
@@ -37,7 +38,7 @@ ReserveFile::Made ReserveFile::Make() {
 bool ReserveFile::Release() noexcept {
   const std::scoped_lock lock(mutex_);
   is_there_ = false;
-  return bytes_ != 0 && fs_->RemoveFile(path_).ok();
+  return bytes_ != 0 && Remove().ok();
 }
 
 }  // namespace basalt::db

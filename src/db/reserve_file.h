@@ -26,6 +26,7 @@ class ReserveFile {
  private:
   enum class Made : uint8_t { kYes, kNoRoom, kUnsupported };
   Made Make();
+  Status Remove() noexcept;
 
   io::FileSystem* const fs_;
   const std::string path_;

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/out_of_memory.h"
 #include "base/random.h"
 #include "db/edit.h"
 #include "db/file_names.h"
@@ -49,7 +50,7 @@ Status Core::WriteTables(base::RecordIterator* source, SurvivingRecords::Rules r
     BASALT_RETURN_IF_ERROR(source->status());
     return outputs->builder == nullptr ? Status() : FinishTable(outputs);
   };
-  Status written = write();
+  Status written = base::OrOutOfMemory(write, "out of memory while writing a table");
   if (!written.ok()) DropTables(outputs);
   return written;
 }
@@ -61,7 +62,8 @@ void Core::DropTables(NewTables* outputs) const {
   if (outputs->file == nullptr) return;
   outputs->builder.reset();
   outputs->file.reset();
-  static_cast<void>(environment_.fs->RemoveFile(outputs->path));
+  static_cast<void>(
+      base::OrOutOfMemory([&] { return environment_.fs->RemoveFile(outputs->path); }));
 }
 
 size_t Core::BlockBytes() const {
@@ -96,6 +98,7 @@ Status Core::StartTable(NewTables* outputs) {
 
 Status Core::FinishTable(NewTables* outputs) {
   BASALT_RETURN_IF_ERROR(outputs->builder->Finish());
+  outputs->files.reserve(outputs->files.size() + 1);  // or nobody would remove its file
   auto finished =
       std::make_shared<TableFile>(environment_.fs, outputs->path,
                                   TableFile::Place{.number = outputs->number,
