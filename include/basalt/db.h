@@ -152,6 +152,7 @@ class DB : public Store {
     return ApproximateSize(begin, end, KeyspaceId::kDefault);
   }
 
+  /// All figures are zero where there is no memory for them.
   virtual DBStats GetStats() const = 0;
 
   /// Finishes background work, syncs the log, lets go of the lock. Idempotent. Iterators and

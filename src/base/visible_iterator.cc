@@ -102,13 +102,13 @@ class VisibleIterator final : public Iterator {
   void Move(Step step) {
     LeaveAhead();
     steps_plainly_ = false;
-    if (view_.check_usable) {
-      status_ = view_.check_usable();
-      if (!status_.ok()) return Invalidate();
-    } else if (!status_.ok()) {
-      status_ = Status();
-    }
     try {
+      if (view_.check_usable) {
+        status_ = view_.check_usable();
+        if (!status_.ok()) return Invalidate();
+      } else if (!status_.ok()) {
+        status_ = Status();
+      }
       step();
     } catch (const std::bad_alloc&) {
       status_ = Status(StatusCode::kResourceExhausted, "out of memory while iterating");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/out_of_memory.h"
 #include "base/update_function.h"
 #include "base/visible_iterator.h"
 #include "db/core.h"
@@ -17,13 +18,17 @@ namespace {
 constexpr std::string_view kMemoryPath = ":memory:";
 constexpr size_t kKeptBatchBytes = size_t{1} << 20;
 
-Status OutOfMemory() noexcept { return Status(StatusCode::kResourceExhausted, "out of memory"); }
-
 /// The handle: turns exhausted memory into a Status and passes everything on to the core.
 class DatabaseHandle final : public DB {
  public:
-  explicit DatabaseHandle(std::shared_ptr<Core> core) : core_(std::move(core)) {}
-  ~DatabaseHandle() override { core_->LetGo(); }
+  DatabaseHandle() = default;
+  DatabaseHandle(const DatabaseHandle&) = delete;
+  DatabaseHandle& operator=(const DatabaseHandle&) = delete;
+  ~DatabaseHandle() override {
+    if (core_ != nullptr) core_->LetGo();
+  }
+  /// Before any other call.
+  void Take(std::shared_ptr<Core> core) noexcept { core_ = std::move(core); }
 
   Status Put(std::string_view key, std::string_view value, const WriteOptions& options) override {
     return WriteOne(
@@ -32,7 +37,7 @@ class DatabaseHandle final : public DB {
 
   Result<bool> PutIfAbsent(std::string_view key, std::string_view value,
                            const WriteOptions& options) override {
-    return GuardResult([&] { return core_->PutIfAbsent(key, value, options); });
+    return base::OrOutOfMemory([&] { return core_->PutIfAbsent(key, value, options); });
   }
 
   Status Delete(std::string_view key, const WriteOptions& options) override {
@@ -56,57 +61,42 @@ class DatabaseHandle final : public DB {
 
   Result<KeyspaceId> CreateKeyspace(std::string_view name,
                                     const KeyspaceOptions& options) override {
-    return GuardResult([&] { return core_->CreateKeyspace(name, options); });
+    return base::OrOutOfMemory([&] { return core_->CreateKeyspace(name, options); });
   }
   Result<KeyspaceId> OpenKeyspace(std::string_view name) const override {
-    return GuardResult([&] { return core_->OpenKeyspace(name); });
+    return base::OrOutOfMemory([&] { return core_->OpenKeyspace(name); });
   }
   Result<std::vector<KeyspaceInfo>> ListKeyspaces() const override {
-    return GuardResult([&] { return core_->ListKeyspaces(); });
+    return base::OrOutOfMemory([&] { return core_->ListKeyspaces(); });
   }
   Status DropKeyspace(KeyspaceId keyspace) override {
-    return Guard([&] { return core_->DropKeyspace(keyspace); });
+    return base::OrOutOfMemory([&] { return core_->DropKeyspace(keyspace); });
   }
 
   Status Sync() override {
-    return Guard([&] { return core_->Sync(); });
+    return base::OrOutOfMemory([&] { return core_->Sync(); });
   }
   Status Flush() override {
-    return Guard([&] { return core_->Flush(); });
+    return base::OrOutOfMemory([&] { return core_->Flush(); });
   }
   Status CompactRange(std::optional<std::string_view> begin, std::optional<std::string_view> end,
                       KeyspaceId keyspace) override {
-    return Guard([&] { return core_->CompactRange(begin, end, keyspace); });
+    return base::OrOutOfMemory([&] { return core_->CompactRange(begin, end, keyspace); });
   }
   Result<uint64_t> ApproximateSize(std::optional<std::string_view> begin,
                                    std::optional<std::string_view> end,
                                    KeyspaceId keyspace) const override {
-    return GuardResult([&] { return core_->ApproximateSize(begin, end, keyspace); });
+    return base::OrOutOfMemory([&] { return core_->ApproximateSize(begin, end, keyspace); });
   }
-  DBStats GetStats() const override { return core_->GetStats(); }
+  DBStats GetStats() const override {
+    auto stats = base::OrOutOfMemory([&] { return Result(core_->GetStats()); });
+    return stats ? std::move(*stats) : DBStats();
+  }
   Status Close() override {
-    return Guard([&] { return core_->Close(); });
+    return base::OrOutOfMemory([&] { return core_->Close(); });
   }
 
  private:
-  template <class Call>
-  static Status Guard(Call call) {
-    try {
-      return call();
-    } catch (const std::bad_alloc&) {
-      return OutOfMemory();
-    }
-  }
-
-  template <class Call>
-  static auto GuardResult(Call call) -> decltype(call()) {
-    try {
-      return call();
-    } catch (const std::bad_alloc&) {
-      return OutOfMemory();
-    }
-  }
-
   static Status RefuseTtl(const WriteOptions& options) {
     if (options.ttl.count() == 0) return {};
     return Status(StatusCode::kInvalidArgument,
@@ -116,7 +106,7 @@ class DatabaseHandle final : public DB {
 
   template <class Fill>
   Status WriteOne(Fill fill, const WriteOptions& options) {
-    return Guard([&]() -> Status {
+    return base::OrOutOfMemory([&]() -> Status {
       thread_local WriteBatch batch;  // keeps its memory from call to call
       batch.Clear();
       fill(&batch);
@@ -128,20 +118,20 @@ class DatabaseHandle final : public DB {
   }
 
   Result<MaybeValue> DoGet(std::string_view key, const ReadOptions& options) const override {
-    try {
+    try {  // One path shorter than OrOutOfMemory: the result is made in the caller's place.
       return core_->Get(key, options);
     } catch (const std::bad_alloc&) {
-      return OutOfMemory();
+      return base::OutOfMemory();
     }
   }
 
   Status DoMultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
                     const ReadOptions& options) const override {
-    return Guard([&] { return core_->MultiGet(keys, results, options); });
+    return base::OrOutOfMemory([&] { return core_->MultiGet(keys, results, options); });
   }
 
   Status DoWrite(const WriteBatch& batch, const WriteOptions& options) override {
-    return Guard([&]() -> Status {
+    return base::OrOutOfMemory([&]() -> Status {
       BASALT_RETURN_IF_ERROR(batch.status());
       BASALT_RETURN_IF_ERROR(RefuseTtl(options));
       if (options.keyspace != KeyspaceId::kDefault) {
@@ -154,7 +144,7 @@ class DatabaseHandle final : public DB {
 
   Status DoUpdate(std::string_view key, const UpdateFunction& fn, KeyspaceId keyspace) override {
     return base::UpdateThatMayThrow(fn, [&](const UpdateFunction& guarded) {
-      return Guard([&] { return core_->Update(key, guarded, keyspace); });
+      return base::OrOutOfMemory([&] { return core_->Update(key, guarded, keyspace); });
     });
   }
 
@@ -162,19 +152,15 @@ class DatabaseHandle final : public DB {
     try {
       return NewDBIterator(core_, options);
     } catch (const std::bad_alloc&) {
-      return base::NewErrorIterator(OutOfMemory());
+      return base::NewErrorIterator(base::OutOfMemory());
     }
   }
 
   Result<Snapshot> DoGetSnapshot() const override {
-    try {
-      return core_->TakeSnapshot();
-    } catch (const std::bad_alloc&) {
-      return OutOfMemory();
-    }
+    return base::OrOutOfMemory([&] { return core_->TakeSnapshot(); });
   }
 
-  const std::shared_ptr<Core> core_;
+  std::shared_ptr<Core> core_;
 };
 
 Status RefuseMemoryPath(std::string_view path, const char* operation) {
@@ -189,13 +175,14 @@ namespace {
 
 Result<std::unique_ptr<DB>> OpenAs(std::string_view path, const DBOptions& options,
                                    const Environment& environment, Core::Mode mode) {
-  try {
+  return base::OrOutOfMemory([&]() -> Result<std::unique_ptr<DB>> {
+    // First, since what is open has jobs, which a handle has to wait for.
+    auto handle = std::make_unique<DatabaseHandle>();
     BASALT_ASSIGN_OR_RETURN(std::shared_ptr<Core> core,
                             Core::Open(std::string(path), options, environment, mode));
-    return std::unique_ptr<DB>(std::make_unique<DatabaseHandle>(std::move(core)));
-  } catch (const std::bad_alloc&) {
-    return OutOfMemory();
-  }
+    handle->Take(std::move(core));
+    return std::unique_ptr<DB>(std::move(handle));
+  });
 }
 
 }  // namespace
@@ -214,38 +201,57 @@ Result<std::unique_ptr<DB>> OpenDatabaseReadOnly(std::string_view path, const DB
 
 namespace basalt {
 
+namespace {
+
+/// `call(environment)`: on this machine.
+template <class Call>
+auto OnMachine(uint32_t background_threads, const Call& call)
+    -> std::invoke_result_t<const Call&, const db::Environment&> {
+  return base::OrOutOfMemory([&]() -> std::invoke_result_t<const Call&, const db::Environment&> {
+    BASALT_ASSIGN_OR_RETURN(db::Environment environment,
+                            db::Environment::System(background_threads));
+    return call(std::move(environment));
+  });
+}
+
+}  // namespace
+
 Result<std::unique_ptr<DB>> DB::Open(std::string_view path, const DBOptions& options) {
-  BASALT_ASSIGN_OR_RETURN(db::Environment environment,
-                          db::Environment::System(options.background_threads));
-  if (path != db::kMemoryPath) return db::OpenDatabase(path, options, environment);
-  environment.owned_fs = io::NewMemoryFileSystem();
-  environment.fs = environment.owned_fs.get();
-  return db::OpenDatabase("/memory", options, environment);
+  return OnMachine(options.background_threads, [&](db::Environment environment) {
+    if (path != db::kMemoryPath) return db::OpenDatabase(path, options, environment);
+    environment.owned_fs = io::NewMemoryFileSystem();
+    environment.fs = environment.owned_fs.get();
+    return db::OpenDatabase("/memory", options, environment);
+  });
 }
 
 Result<std::unique_ptr<DB>> DB::OpenReadOnly(std::string_view path, const DBOptions& options) {
-  BASALT_RETURN_IF_ERROR(db::RefuseMemoryPath(path, "OpenReadOnly"));
-  BASALT_ASSIGN_OR_RETURN(const db::Environment environment,
-                          db::Environment::System(options.background_threads));
-  return db::OpenDatabaseReadOnly(path, options, environment);
+  return OnMachine(options.background_threads,
+                   [&](const db::Environment& environment) -> Result<std::unique_ptr<DB>> {
+                     BASALT_RETURN_IF_ERROR(db::RefuseMemoryPath(path, "OpenReadOnly"));
+                     return db::OpenDatabaseReadOnly(path, options, environment);
+                   });
 }
 
 Result<CheckReport> DB::Check(std::string_view path, const ProgressFunction& progress) {
-  BASALT_RETURN_IF_ERROR(db::RefuseMemoryPath(path, "Check"));
-  BASALT_ASSIGN_OR_RETURN(const db::Environment environment, db::Environment::System(0));
-  return db::CheckDatabase(path, environment, progress);
+  return OnMachine(0, [&](const db::Environment& environment) -> Result<CheckReport> {
+    BASALT_RETURN_IF_ERROR(db::RefuseMemoryPath(path, "Check"));
+    return db::CheckDatabase(path, environment, progress);
+  });
 }
 
 Status DB::Destroy(std::string_view path) {
-  BASALT_RETURN_IF_ERROR(db::RefuseMemoryPath(path, "Destroy"));
-  BASALT_ASSIGN_OR_RETURN(const db::Environment environment, db::Environment::System(0));
-  return db::DestroyDatabase(path, environment);
+  return OnMachine(0, [&](const db::Environment& environment) -> Status {
+    BASALT_RETURN_IF_ERROR(db::RefuseMemoryPath(path, "Destroy"));
+    return db::DestroyDatabase(path, environment);
+  });
 }
 
 Result<RepairReport> DB::Repair(std::string_view path) {
-  BASALT_RETURN_IF_ERROR(db::RefuseMemoryPath(path, "Repair"));
-  BASALT_ASSIGN_OR_RETURN(const db::Environment environment, db::Environment::System(0));
-  return db::RepairDatabase(path, environment);
+  return OnMachine(0, [&](const db::Environment& environment) -> Result<RepairReport> {
+    BASALT_RETURN_IF_ERROR(db::RefuseMemoryPath(path, "Repair"));
+    return db::RepairDatabase(path, environment);
+  });
 }
 
 }  // namespace basalt

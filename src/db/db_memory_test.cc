@@ -91,6 +91,7 @@ class World {
     return closed;
   }
   Result<CheckReport> Check() const { return CheckDatabase(path_, environment_, {}); }
+  const std::string& path() const { return path_; }
 
   Status Put(const std::string& key, const std::string& value, const WriteOptions& options = {}) {
     Status written = db_->Put(key, value, options);
@@ -264,6 +265,7 @@ void Sweep(Disk disk, const Operation& operation) {
   }
 }
 
+void Close(World* world) { ASSERT_TRUE(world->Close().ok()); }
 void Reopen(World* world) {
   ASSERT_TRUE(world->Close().ok());
   ASSERT_TRUE(world->Open().ok());
@@ -371,12 +373,18 @@ TEST_P(DbMemorySweep, ReadsSayThatMemoryIsMissing) {
        },
        [](World* world) { *world->snapshot() = world->db()->GetSnapshot().value(); }},
       {"size", [](World* world) { return world->db()->ApproximateSize({}, {}).status(); }},
+      {"figures",
+       [](World* world) {
+         static_cast<void>(world->db()->GetStats());
+         return Status();
+       }},
       {"list keyspaces", [](World* world) { return world->db()->ListKeyspaces().status(); }},
   });
 }
 
-TEST_P(DbMemorySweep, ClosingLeavesNothingTaken) {
+TEST_P(DbMemorySweep, OpeningAndClosingLeaveNothingTaken) {
   SweepAll({
+      {"open", [](World* world) { return world->Open(); }, Close},
       {"close", [](World* world) { return world->Close(); }},
       {"close a handle with a large log", [](World* world) { return world->Close(); },
        [](World* world) {
@@ -385,6 +393,16 @@ TEST_P(DbMemorySweep, ClosingLeavesNothingTaken) {
          }
        }},
   });
+}
+
+TEST(DbMemory, CheckAndRepairThrowNothing) {
+  const std::vector<Operation> operations = {
+      {"check", [](World* world) { return DB::Check(world->path()).status(); }, Close},
+      {"repair", [](World* world) { return DB::Repair(world->path()).status(); }, Close},
+  };
+  for (const Operation& operation : operations) {
+    ASSERT_NO_FATAL_FAILURE(Sweep(Disk::kMachine, operation));
+  }
 }
 
 TEST_P(DbMemorySweep, BackgroundJobsFailAndAreDoneLater) {
@@ -421,6 +439,23 @@ TEST_P(DbMemorySweep, BackgroundJobsFailAndAreDoneLater) {
          for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(world->Put(KeyOf(i), "new").ok());
        }},
   });
+}
+
+TEST(DbMemory, AnIteratorOfAClosedDatabaseThrowsNothing) {
+  World world(Disk::kSimulated);
+  ASSERT_NO_FATAL_FAILURE(world.Fill());
+  const auto it = world.db()->NewIterator();
+  ASSERT_TRUE(world.db()->Close().ok());
+  Status status;
+  {
+    const MemoryThatFails none(0);
+    EXPECT_NO_THROW(it->SeekToFirst());
+    status = it->status();
+  }
+  EXPECT_FALSE(it->Valid());
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  it->SeekToFirst();
+  EXPECT_EQ(it->status().code(), StatusCode::kFailedPrecondition);
 }
 
 /// Each job of it loses one allocation, not always the same.
