@@ -36,7 +36,7 @@ enum class MergeOperator : uint8_t { kAdd = 1, kMin = 2, kMax = 3, kAppend = 4 }
 /// Writes that a store applies together: all of them become visible and durable at once, or none.
 /// Later records win over earlier ones on the same key. Copyable; one thread at a time. A record
 /// that is too large, or that memory has no room for, is remembered instead of added, and Write
-/// then refuses the whole batch.
+/// then refuses the whole batch. What a record is made of may be views into the same batch.
 class WriteBatch {
  public:
   /// One record, as views into the batch. `ttl` is relative to the write; zero: none.
@@ -74,7 +74,7 @@ class WriteBatch {
              KeyspaceId keyspace = KeyspaceId::kDefault);
   void Clear() noexcept;
 
-  /// Records, and bytes of the serialised form.
+  /// Records that were added, and their bytes in the serialised form.
   size_t count() const noexcept { return count_; }
   size_t byte_size() const noexcept { return bytes_.size(); }
   bool empty() const noexcept { return count_ == 0; }
@@ -85,13 +85,16 @@ class WriteBatch {
   /// Ok, or the first record's fault that Write will answer with.
   const Status& status() const noexcept { return error_; }
 
-  /// Calls `visit` for each record in order; stops at and returns the first error.
+  /// Calls `visit` for each record in order; stops at and returns the first error. `visit` must not
+  /// change the batch; the views that it gets last until the batch is changed.
   Status ForEach(const std::function<Status(const Record&)>& visit) const;
 
-  /// The serialised form, which is also the log's payload (docs/write-batch.md).
-  std::string_view bytes() const noexcept { return bytes_; }
-  /// Takes a serialised form; validates all of it. Corruption: the bytes are malformed; the message
-  /// has the offset. Unsupported: an unknown record kind or flag.
+  /// The serialised form, which is also the log's payload (docs/write-batch.md). Of a batch whose
+  /// status() is an error it is one that Parse refuses, so that no part of it is taken for all.
+  std::string_view bytes() const noexcept { return error_.ok() ? bytes_ : kRefusedBytes; }
+  /// Takes a serialised form; validates all of it. Corruption: the bytes are malformed, and the
+  /// message has the offset; or they are of a batch with an error. Unsupported: an unknown record
+  /// kind or flag.
   static Result<WriteBatch> Parse(std::string_view bytes);
 
  private:
@@ -102,6 +105,9 @@ class WriteBatch {
   static constexpr uint32_t KindBit(RecordKind kind) noexcept {
     return uint32_t{1} << static_cast<uint8_t>(kind);
   }
+
+  /// Shorter than any record.
+  static constexpr std::string_view kRefusedBytes{"\0", 1};
 
   std::string bytes_;
   size_t count_ = 0;

@@ -41,14 +41,18 @@ struct BatchRecord {
   uint8_t merge_operator = 0;  ///< Goes before the value; 0: nothing does.
 };
 
-/// Appends its serialised form. Its sizes have been checked. Throws std::bad_alloc, and has then
-/// changed nothing.
+/// No record takes more beside its key and value.
+inline constexpr size_t kBatchRecordExtraBytesMax =
+    kBatchRecordHeaderBytes + sizeof(BatchRecord::keyspace) + sizeof(BatchRecord::time_ms) +
+    sizeof(BatchRecord::merge_operator);
+
+/// Appends its serialised form. Its sizes have been checked. What it views may lie in `out` only
+/// where that has room for it. Throws std::bad_alloc, and has then changed nothing.
 [[gnu::always_inline]] inline void AppendBatchRecord(const BatchRecord& record, std::string* out) {
   const size_t operator_bytes = record.merge_operator != 0 ? 1 : 0;
   const size_t before = out->size();
-  const size_t size_max = before + kBatchRecordHeaderBytes + sizeof record.keyspace +
-                          sizeof record.time_ms + record.key.size() + operator_bytes +
-                          record.value.size();
+  const size_t size_max =
+      before + kBatchRecordExtraBytesMax + record.key.size() + record.value.size();
   out->resize_and_overwrite(size_max, [&](char* bytes, size_t) {
     char* at = bytes + before;
     at[0] = static_cast<char>(record.kind);

@@ -1,5 +1,6 @@
 #include "basalt/write_batch.h"
 
+#include <algorithm>
 #include <limits>
 #include <new>
 #include <utility>
@@ -90,6 +91,25 @@ Status CheckSerialisedRecord(base::Decoder* in, size_t start) {
   return {};
 }
 
+/// Where the bytes of a batch were before it grew, and are now.
+struct Moved {
+  uintptr_t from;
+  size_t size;
+  const char* to;
+
+  /// What was a view into them still is one; others stay as they are.
+  std::string_view Follow(std::string_view view) const noexcept {
+    const uintptr_t offset = reinterpret_cast<uintptr_t>(view.data()) - from;
+    return offset < size ? std::string_view(to + offset, view.size()) : view;
+  }
+};
+
+[[gnu::noinline]] Moved Grow(std::string* bytes, size_t size) {
+  const auto from = reinterpret_cast<uintptr_t>(bytes->data());
+  bytes->reserve(std::max(size, 2 * bytes->capacity()));
+  return {.from = from, .size = bytes->size(), .to = bytes->data()};
+}
+
 }  // namespace
 
 WriteBatch::WriteBatch(WriteBatch&& other) noexcept
@@ -160,6 +180,13 @@ void WriteBatch::Add(RecordKind kind, KeyspaceId keyspace, std::string_view key,
     }
   }
   try {
+    const size_t size_max =
+        bytes_.size() + base::kBatchRecordExtraBytesMax + key.size() + value.size();
+    if (size_max > bytes_.capacity()) [[unlikely]] {
+      const Moved moved = Grow(&bytes_, size_max);
+      key = moved.Follow(key);
+      value = moved.Follow(value);
+    }
     base::AppendBatchRecord({.kind = kind,
                              .keyspace = static_cast<uint32_t>(keyspace),
                              .time_ms = static_cast<uint64_t>(ttl.count()),
@@ -194,6 +221,11 @@ Status WriteBatch::ForEach(const std::function<Status(const Record&)>& visit) co
 }
 
 Result<WriteBatch> WriteBatch::Parse(std::string_view bytes) {
+  if (bytes == kRefusedBytes) {
+    return Status(StatusCode::kCorruption,
+                  "parse write batch: the bytes are of a batch that had refused a record; look at "
+                  "WriteBatch::status before sending one");
+  }
   base::Decoder in(bytes);
   size_t count = 0;
   uint32_t contents = 0;

@@ -46,6 +46,29 @@ std::vector<std::string> Texts(const WriteBatch& batch) {
   return texts;
 }
 
+/// Writes its record number `index` once more, out of the views that ForEach gives.
+void AppendAgain(WriteBatch* batch, size_t index) {
+  WriteBatch::Record again{};
+  const auto take = [&](const WriteBatch::Record& record) {
+    if (index-- == 0) again = record;
+    return Status();
+  };
+  EXPECT_TRUE(batch->ForEach(take).ok());
+  switch (again.kind) {
+    case RecordKind::kPut:
+      batch->Put(again.key, again.value);
+      break;
+    case RecordKind::kDeleteRange:
+      batch->DeleteRange(again.key, again.value);
+      break;
+    case RecordKind::kMerge:
+      batch->Merge(again.key, again.merge_operator, again.value);
+      break;
+    default:
+      FAIL() << "no test writes this kind";
+  }
+}
+
 TEST(WriteBatch, StartsEmpty) {
   const WriteBatch batch;
   EXPECT_TRUE(batch.empty());
@@ -312,6 +335,43 @@ TEST(WriteBatch, ParseRefusesMalformedRecordsByName) {
     EXPECT_NE(parsed.error().message().find(malformed.message_part), std::string_view::npos)
         << parsed.error().ToString();
   }
+}
+
+// Whether a batch grows by a record is a matter of its capacity: of so many, some do.
+TEST(WriteBatch, ARecordMayBeMadeOfViewsIntoTheBatch) {
+  WriteBatch batch;
+  batch.Put("k", "v");  // Lies in the string itself.
+  batch.Put("account/17", std::string(300, 'v'));
+  batch.DeleteRange("account/2", "account/3");
+  batch.Merge("name", MergeOperator::kAppend, " Lovelace");
+  const std::vector<std::string> once = Texts(batch);
+  std::vector<std::string> expected;
+  for (int copies = 0; copies < 64; ++copies) {
+    expected.insert(expected.end(), once.begin(), once.end());
+    ASSERT_EQ(Texts(batch), expected) << copies;
+    for (size_t i = 0; i < once.size(); ++i) AppendAgain(&batch, i);
+  }
+  EXPECT_TRUE(batch.status().ok());
+}
+
+TEST(WriteBatch, AShortBatchMayBeAddedToItself) {
+  WriteBatch batch;
+  batch.Put("k", "v");
+  AppendAgain(&batch, 0);
+  EXPECT_EQ(Texts(batch), (std::vector<std::string>{"k=v", "k=v"}));
+}
+
+TEST(WriteBatch, TheBytesOfARefusedBatchAreRefused) {
+  WriteBatch batch;
+  batch.Put("debit", "1");
+  batch.Put("credit", "2", milliseconds(-1));
+  const Result<WriteBatch> parsed = WriteBatch::Parse(batch.bytes());
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().code(), StatusCode::kCorruption);
+  EXPECT_NE(parsed.error().message().find("WriteBatch::status"), std::string_view::npos)
+      << parsed.error().ToString();
+  batch.Clear();
+  EXPECT_TRUE(WriteBatch::Parse(batch.bytes()));
 }
 
 }  // namespace
