@@ -17,6 +17,8 @@
 namespace basalt {
 namespace {
 
+constexpr auto kNoDurability = static_cast<Durability>(4);
+
 class OpenTest : public testing::Test {
  protected:
   OpenTest() {
@@ -132,7 +134,27 @@ TEST_F(OpenTest, WrongOptionsNameTheField) {
               "memory_budget");
   ExpectError(DB::Open(Path("db"), {.default_ttl = std::chrono::seconds(-1)}).error(),
               StatusCode::kInvalidArgument, "default_ttl");
+  ExpectError(DB::Open(Path("db"), {.durability = kNoDurability}).error(),
+              StatusCode::kInvalidArgument, "DBOptions::durability is 4");
+  ExpectError(DB::Open(Path("db"), {.compression = static_cast<Compression>(3)}).error(),
+              StatusCode::kInvalidArgument, "DBOptions::compression is 3");
   EXPECT_FALSE(std::filesystem::exists(Path("db")));
+}
+
+TEST_F(OpenTest, ADurabilityThatThereIsNotIsRefusedAndNotKept) {
+  {
+    auto db = DB::Open(Path("db")).value();
+    ASSERT_TRUE(db->Put("kept", "value").ok());
+    ExpectError(db->CreateKeyspace("users", {.durability = kNoDurability}).error(),
+                StatusCode::kInvalidArgument, "KeyspaceOptions::durability is 4");
+    ExpectError(db->Put("refused", "value", {.durability = kNoDurability}),
+                StatusCode::kInvalidArgument, "WriteOptions::durability is 4");
+    EXPECT_TRUE(db->CreateKeyspace("users", {.durability = Durability::kPower})) << "the last";
+    EXPECT_TRUE(db->Put("kept", "value", {.durability = Durability::kPower}).ok());
+  }
+  const auto db = DB::Open(Path("db")).value();
+  EXPECT_TRUE(db->Get("kept")->has_value());
+  EXPECT_FALSE(db->Get("refused")->has_value());
 }
 
 TEST_F(OpenTest, OversizedAndUnsupportedWritesAreRefusedWhole) {

@@ -42,6 +42,7 @@ TEST(Cache, OptionsOutOfRangeAreRefusedByName) {
   ExpectRefused({.shards = 3}, "shards");
   ExpectRefused({.shards = 256}, "shards");
   ExpectRefused({.default_ttl = milliseconds(-1)}, "default_ttl");
+  ExpectRefused({.eviction = static_cast<Eviction>(2)}, "eviction");
   ExpectRefused({.capacity_bytes = 64 << 10, .shards = 128}, "capacity_bytes");
 }
 

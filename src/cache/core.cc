@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/option_value.h"
 #include "base/random.h"
 
 namespace basalt::cache {
@@ -120,6 +121,9 @@ Result<std::shared_ptr<CacheCore>> CacheCore::Create(CacheOptions options,
                    ", and must be a power of two up to 128, or 0 to derive it");
   }
   if (options.default_ttl.count() < 0) return invalid("default_ttl is negative");
+  if (options.eviction > Eviction::kS3Fifo) {
+    return base::NoSuchValue("create a cache: eviction", options.eviction, "kClock or kS3Fifo");
+  }
   const uint32_t shards =
       options.shards != 0 ? options.shards : DerivedShards(options.capacity_bytes);
   try {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/option_value.h"
 #include "db/core.h"
 #include "db/edit.h"
 
@@ -25,6 +26,8 @@ Status CheckName(std::string_view name) {
 Result<KeyspaceId> Core::CreateKeyspace(std::string_view name, const KeyspaceOptions& options) {
   BASALT_RETURN_IF_ERROR(CheckWritable());
   BASALT_RETURN_IF_ERROR(CheckName(name));
+  BASALT_RETURN_IF_ERROR(base::CheckDurability("KeyspaceOptions::durability",
+                                               options.durability.value_or(options_.durability)));
   if (options_.durability == Durability::kMemory && options.durability &&
       *options.durability != Durability::kMemory) {
     return Status(StatusCode::kInvalidArgument,

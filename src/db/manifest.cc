@@ -293,8 +293,14 @@ Result<Manifest> ReadManifest(io::FileSystem* fs, const std::string& directory) 
 }
 
 Status WriteManifest(io::FileSystem* fs, const std::string& directory, const Manifest& manifest) {
+  const std::string path = io::JoinPath(directory, kManifestName);
+  const std::string bytes = EncodeManifest(manifest);
+  if (const auto read = DecodeManifest(bytes, path); !read) {
+    return Status(read.error().code(), "not written, since it could not be read again: " +
+                                           std::string(read.error().message()));
+  }
   BASALT_RETURN_IF_ERROR(fs->SyncDirectory(directory));
-  return io::ReplaceFile(fs, io::JoinPath(directory, kManifestName), EncodeManifest(manifest));
+  return io::ReplaceFile(fs, path, bytes);
 }
 
 }  // namespace basalt::db

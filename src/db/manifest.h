@@ -114,7 +114,8 @@ std::shared_ptr<const Version> VersionOf(const Manifest& manifest, io::FileSyste
 /// NotFound when there is none.
 Result<Manifest> ReadManifest(io::FileSystem* fs, const std::string& directory);
 /// Replaces the manifest, atomically and durably; first makes the entries of the files that it
-/// names durable. After an error the old or the new one may be there: files of both must stay.
+/// names durable. After an error the old or the new one may be there: files of both must stay. One
+/// that ReadManifest would refuse is not written.
 Status WriteManifest(io::FileSystem* fs, const std::string& directory, const Manifest& manifest);
 
 }  // namespace basalt::db

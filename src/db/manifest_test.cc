@@ -54,6 +54,20 @@ TEST(Manifest, ComesBackAsItWasWritten) {
   EXPECT_EQ(read->range_deletes[1].range.end, "z");
 }
 
+TEST(Manifest, WhatCouldNotBeReadAgainIsNotWritten) {
+  io::SimFileSystem fs;
+  ASSERT_TRUE(fs.CreateDirectory("/db").ok());
+  ASSERT_TRUE(WriteManifest(&fs, "/db", SampleManifest()).ok());
+  Manifest malformed = SampleManifest();
+  malformed.keyspaces[0].durability = static_cast<Durability>(4);
+  const Status written = WriteManifest(&fs, "/db", malformed);
+  EXPECT_EQ(written.code(), StatusCode::kCorruption);
+  EXPECT_NE(written.message().find("not written"), std::string_view::npos) << written.ToString();
+  const auto read = ReadManifest(&fs, "/db");
+  ASSERT_TRUE(read) << read.error().ToString();
+  EXPECT_EQ(EncodeManifest(*read), EncodeManifest(SampleManifest()));
+}
+
 TEST(Manifest, IsAbsentAsNotFound) {
   io::SimFileSystem fs;
   ASSERT_TRUE(fs.CreateDirectory("/db").ok());

@@ -6,6 +6,7 @@
 #include "base/batch_cursor.h"
 #include "base/check.h"
 #include "base/fork_generation.h"
+#include "base/option_value.h"
 #include "base/random.h"
 #include "db/core.h"
 #include "db/file_names.h"
@@ -58,6 +59,11 @@ Status CheckOptions(const DBOptions& options) {
                   "DBOptions::memory_budget is " + std::to_string(options.memory_budget) +
                       " bytes; the least is " + std::to_string(kMinMemoryBudget) +
                       ", and 0 derives it");
+  }
+  BASALT_RETURN_IF_ERROR(base::CheckDurability("DBOptions::durability", options.durability));
+  if (options.compression > Compression::kLz4ThenZstd) {
+    return base::NoSuchValue("DBOptions::compression", options.compression,
+                             "kNone, kLz4 or kLz4ThenZstd");
   }
   if (options.default_ttl.count() < 0) {
     return Status(StatusCode::kInvalidArgument,

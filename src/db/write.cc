@@ -5,6 +5,7 @@
 
 #include "base/batch_cursor.h"
 #include "base/check.h"
+#include "base/option_value.h"
 #include "db/edit.h"
 
 // The path of a write, and what is built on it: Update and PutIfAbsent.
@@ -75,17 +76,19 @@ Result<LogForm> Core::ToLogForm(std::string_view batch, std::string* buffer) con
 }
 
 Result<Durability> Core::DurabilityOf(const LogForm& form, const WriteOptions& options) const {
+  if (!options.durability) return form.durability;
   if (options.durability == Durability::kMemory) {
     return Status(StatusCode::kInvalidArgument,
                   "WriteOptions::durability: kMemory is a property of a store, not of one write");
   }
-  if (!form.is_logged && options.durability) {
+  BASALT_RETURN_IF_ERROR(base::CheckDurability("WriteOptions::durability", *options.durability));
+  if (!form.is_logged) {
     return Status(
         StatusCode::kInvalidArgument,
         "WriteOptions::durability: the keyspace has no log (kMemory), so that no write to "
         "it can be more durable; use Flush");
   }
-  return options.durability.value_or(form.durability);
+  return *options.durability;
 }
 
 Status Core::Write(std::string_view batch, size_t count, const WriteOptions& options) {

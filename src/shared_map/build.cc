@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/fork_generation.h"
+#include "base/option_value.h"
 #include "shared_map/base_writer.h"
 #include "shared_map/file_names.h"
 #include "shared_map/new_files.h"
@@ -21,6 +22,11 @@ Status CheckMapOptions(const SharedMapOptions& options) {
   constexpr uint64_t kBuildMemoryMin = uint64_t{1} << 20;
   if (options.durability == Durability::kMemory) {
     return refuse("durability is kMemory; a map without files is Create(\":memory:\")");
+  }
+  BASALT_RETURN_IF_ERROR(base::CheckDurability("SharedMapOptions::durability", options.durability));
+  if (options.layout > SharedMapLayout::kVariable) {
+    return base::NoSuchValue("SharedMapOptions::layout", options.layout,
+                             "kDerived, kFixed or kVariable");
   }
   if (options.build_memory < kBuildMemoryMin) return refuse("build_memory is below 1 MiB");
   if (options.threads > 256) return refuse("threads is above 256");
@@ -92,6 +98,9 @@ Result<std::unique_ptr<SpooledBuild>> SpooledBuild::Create(std::string_view path
                                                            Duplicates duplicates,
                                                            const Environment& environment) {
   BASALT_RETURN_IF_ERROR(CheckMapOptions(options));
+  if (duplicates > Duplicates::kKeepLast) {
+    return base::NoSuchValue("SharedMapBuilder: duplicates", duplicates, "kRefuse or kKeepLast");
+  }
   std::unique_ptr<SpooledBuild> build(new SpooledBuild(options, duplicates));
   BASALT_ASSIGN_OR_RETURN(NewPlace place, TakePlace(std::string(path), options, environment));
   build->core_ = std::make_shared<Core>(place.directory, environment);

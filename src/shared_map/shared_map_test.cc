@@ -405,6 +405,8 @@ TEST(SharedMap, RefusesWhatItDoesNotHave) {
   options = {};
   options.durability = Durability::kMemory;
   EXPECT_EQ(map->Put("a", "", options).code(), StatusCode::kInvalidArgument);
+  options.durability = static_cast<Durability>(4);
+  EXPECT_EQ(map->Put("a", "", options).code(), StatusCode::kInvalidArgument);
   WriteBatch batch;
   batch.Put("a", "1");
   batch.DeleteRange("a", "b");
@@ -422,7 +424,13 @@ TEST(SharedMap, RefusesWhatItDoesNotHave) {
   EXPECT_EQ(SharedMap::Open("").error().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(machine.Open({.durability = Durability::kMemory}).error().code(),
             StatusCode::kInvalidArgument);
+  EXPECT_EQ(machine.Open({.durability = static_cast<Durability>(4)}).error().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(machine.Open({.layout = static_cast<SharedMapLayout>(3)}).error().code(),
+            StatusCode::kInvalidArgument);
   EXPECT_EQ(machine.Open({.build_memory = 1}).error().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(SharedMapBuilder::Create(":memory:", {}, static_cast<Duplicates>(2)).status().code(),
+            StatusCode::kInvalidArgument);
 }
 
 TEST(SharedMap, OneWriterAndAnyNumberOfReaders) {

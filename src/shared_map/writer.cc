@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/fork_generation.h"
 #include "base/hash.h"
+#include "base/option_value.h"
 #include "base/random.h"
 #include "shared_map/file_names.h"
 #include "shared_map/new_files.h"
@@ -420,6 +421,9 @@ Status Writer::CheckOptions(const WriteOptions& options) const {
   if (options.durability == Durability::kMemory) {
     return refuse(StatusCode::kInvalidArgument,
                   "WriteOptions::durability kMemory is not of a write; leave it unset");
+  }
+  if (options.durability) {
+    BASALT_RETURN_IF_ERROR(base::CheckDurability("WriteOptions::durability", *options.durability));
   }
   if (options.keyspace != KeyspaceId::kDefault) {
     return refuse(StatusCode::kUnsupported, "a shared map has no keyspaces");
