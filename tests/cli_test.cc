@@ -229,6 +229,35 @@ TEST_F(Cli, DumpAndLoadRoundTripAnyBytesInBothForms) {
             "0\n100000\n");
 }
 
+TEST_F(Cli, EachKeyspaceIsReadAndWrittenByItsName) {
+  EXPECT_EQ(Out("$B put db 1 default"), "");
+  EXPECT_EQ(Out("$B put --keyspace users db 1 Ada && $B put --keyspace users db 2 Bob"), "");
+  EXPECT_EQ(Out("$B get db 1"), "default\n");
+  EXPECT_EQ(Out("$B get --keyspace users db 1"), "Ada\n");
+  EXPECT_EQ(Out("$B scan db"), "1\tdefault\n");
+  EXPECT_EQ(Out("$B scan db --keyspace users --reverse"), "2\tBob\n1\tAda\n");
+  EXPECT_EQ(Out("$B del --keyspace users db 2 && $B scan db --keyspace users"), "1\tAda\n");
+  EXPECT_EQ(Out("$B dump db --keyspace users | $B load copy - --keyspace people | cut -c1-16"),
+            "loaded 1 records\n");
+  EXPECT_EQ(Out("$B dump copy --keyspace people"), "1\tAda\n");
+  EXPECT_EQ(Out("$B scan copy"), "");
+  for (const char* const verb : {"get --keyspace none db 1", "del --keyspace none db 1",
+                                 "scan --keyspace none db", "dump --keyspace none db"}) {
+    ExpectRefused("$B "s + verb, 3, "no keyspace \"none\"");
+  }
+}
+
+TEST_F(Cli, ADumpSaysWhichKeyspacesItLeavesOut) {
+  EXPECT_EQ(Out("$B put db 1 default && $B dump db"), "1\tdefault\n")
+      << "none, so that it is still";
+  EXPECT_EQ(Out("$B put --keyspace users db 1 Ada && $B put --keyspace mails db 1 Hello"), "");
+  const Outcome dumped = Run("$B dump db");
+  EXPECT_EQ(dumped.code, 0);
+  EXPECT_EQ(dumped.out, "1\tdefault\n");
+  EXPECT_NE(dumped.err.find("users, mails"), std::string::npos) << dumped.err;
+  EXPECT_EQ(Out("$B dump db --keyspace ''"), "1\tdefault\n") << "the default one, by its name";
+}
+
 TEST_F(Cli, ABadLineEndsALoadAndNothingBeforeItIsLost) {
   WriteFile("bad", "a\t1\nb\t2\nc 3\nd\t4\n");
   ExpectRefused("$B load db bad", 2, "bad:3: no tab");

@@ -31,6 +31,9 @@ Exit codes: 0 ok, 1 absent, 2 usage, 3 cannot open or I/O, 4 corruption,
 
 `basalt VERB --help` shows examples. `basalt demo` is a good start.)";
 
+constexpr const char* kKeyspaceToRead = "Default: the database's own";
+constexpr const char* kKeyspaceToMake = "Made when it is not there; default: the database's own";
+
 /// Describes the verbs to CLI11. The chosen one's action is in `action` once the line is parsed.
 class CommandLine {
  public:
@@ -74,6 +77,7 @@ void CommandLine::AddKeyVerbs() {
   basalt get --raw ./db photo/7 > photo.jpg
   basalt get --base64 ./db AP8=              the key of the two bytes 00 FF
   basalt get --output json ./db user/42      {"key":"user/42","value":"Ada"}
+  basalt get --keyspace users ./db 42
 The exit code is 1 when the key is absent.
 )");
   AddPath(get);
@@ -81,11 +85,13 @@ The exit code is 1 when the key is absent.
   AddOutputFlag(get, AddOutput(get, {"table", "csv", "json", "raw"}), "--raw", OutputFormat::kRaw,
                 "The value without a newline: the same as --output raw");
   AddBase64(get, "KEY is");
+  AddKeyspace(get, kKeyspaceToRead);
 
   const auto put = verbs_.Add<PutOptions>("put", "Set a key to a value", Put,
                                           R"(  basalt put ./db user/42 Ada
   basalt put ./db photo/7 - < photo.jpg       the value is all of standard input
   basalt put --durability power ./db account/1 100
+  basalt put --keyspace users ./db 42 Ada
 )");
   AddPath(put);
   put.app->add_option("KEY", put.options->key, "Its bytes as they are")->required()->type_name("");
@@ -93,11 +99,13 @@ The exit code is 1 when the key is absent.
       ->required()
       ->type_name("");
   AddBase64(put, "KEY and VALUE are");
+  AddKeyspace(put, kKeyspaceToMake);
   AddDurability(put);
 
   const auto del = verbs_.Add<DeleteOptions>("del", "Remove keys, all of them at once", Delete,
                                              R"(  basalt del ./db user/42
   basalt del ./db user/1 user/2 user/3
+  basalt del --keyspace users ./db 42
   basalt del ./db -- -a -b                    keys that begin with a dash
 A key that is absent is no error.
 )");
@@ -109,6 +117,7 @@ A key that is absent is no error.
   del.app->parse_complete_callback(
       [app = del.app, options = del.options] { options->more_keys = KeysAmong(app->remaining()); });
   AddBase64(del, "The keys are");
+  AddKeyspace(del, kKeyspaceToRead);
   AddDurability(del);
 
   const auto scan = verbs_.Add<ScanVerbOptions>("scan", "Print records in key order", Scan,
@@ -116,6 +125,7 @@ A key that is absent is no error.
   basalt scan ./db --from 2024-01 --to 2024-07 --keys-only
   basalt scan ./db --reverse --limit 1        the last record
   basalt scan ./db --prefix user/ --json
+  basalt scan ./db --keyspace users
   basalt scan ./db --output csv > records.csv
 A line is key, tab, value, or with csv key, comma, value; bytes that are not text
 stand as \xNN (see `basalt load --help`). With raw they stand as they are.
@@ -133,6 +143,7 @@ stand as \xNN (see `basalt load --help`). With raw they stand as they are.
   AddOutputFlag(scan, AddOutput(scan, {"table", "csv", "json", "raw"}), "--json",
                 OutputFormat::kJson, "Lines of JSON: the same as --output json");
   AddBase64(scan, "Prefix and bounds are");
+  AddKeyspace(scan, kKeyspaceToRead);
 }
 
 void CommandLine::AddTransferVerbs() {
@@ -140,6 +151,7 @@ void CommandLine::AddTransferVerbs() {
                                             R"(  basalt load ./db records.tsv
   basalt dump ./old --json | basalt load ./new - --json
   basalt load ./db records.json --json --batch 100 --durability power
+  basalt load ./db users.tsv --keyspace users
 
 A line is key, tab, value, with \t \n \r \\ for tab, newline, carriage return and
 backslash, and \xNN for any other byte. With --json a line is
@@ -158,14 +170,18 @@ its number; what came before it is loaded and counted, what follows is not.
       ->check(WholeNumber(1))
       ->capture_default_str()
       ->type_name("N");
+  AddKeyspace(load, kKeyspaceToMake);
   AddProgress(load);
   AddDurability(load);
 
-  const auto dump = verbs_.Add<DumpOptions>("dump", "Print all records, as load reads them", Dump,
+  const auto dump = verbs_.Add<DumpOptions>("dump", "Print a keyspace as load reads it", Dump,
                                             R"(  basalt dump ./db > records.tsv
   basalt dump ./db --json | gzip > records.json.gz
+  basalt dump ./db --keyspace users > users.tsv
+A dump is of one keyspace; stderr says which others there are.
 )");
   AddPath(dump);
+  AddKeyspace(dump, kKeyspaceToRead);
   dump.app->add_flag("--json", dump.options->json, "Lines of JSON");
 }
 

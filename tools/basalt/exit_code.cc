@@ -38,7 +38,8 @@ void Complain(std::string_view message) {
 ExitCode Report(const Status& status) {
   const ExitCode code = ReportPlainly(status);
   if (status.code() == StatusCode::kNotFound) {
-    Complain("`put` and `load` make a database that is not there; the other verbs never do");
+    Complain(
+        "`put` and `load` make a database or keyspace that is not there; the other verbs never do");
   } else if (status.code() == StatusCode::kCorruption) {
     Complain(
         "`basalt check PATH` lists all that is wrong; `basalt repair PATH` mends a broken log");

@@ -1,18 +1,32 @@
 #include "tools/basalt/keys.h"
 
+#include <functional>
+#include <memory>
+#include <utility>
+
 #include "basalt/db.h"
 #include "tools/basalt/argument_bytes.h"
+#include "tools/basalt/keyspace.h"
 #include "tools/basalt/record_printer.h"
 #include "tools/basalt/text_format.h"
 
 namespace basalt::tools {
 namespace {
 
-Status WriteAndClose(const std::string& path, const DBOptions& open, const WriteBatch& batch,
-                     const WriteOptions& options) {
+using MakeBatch = std::function<WriteBatch(KeyspaceId)>;
+using ChooseKeyspace = std::function<Result<KeyspaceId>(DB&)>;
+
+/// Opens the database, writes to it, and closes it. What cannot be meant makes no database.
+Status WriteTo(const std::string& path, const DBOptions& open, const ChooseKeyspace& choose,
+               const MakeBatch& records, const WriteOptions& options) {
+  if (const WriteBatch meant = records(KeyspaceId::kDefault); !meant.status().ok()) {
+    return meant.status();
+  }
   Result<std::unique_ptr<DB>> db = DB::Open(path, open);
   if (!db) return db.error();
-  if (Status written = (*db)->Write(batch, options); !written.ok()) return written;
+  const Result<KeyspaceId> keyspace = choose(**db);
+  if (!keyspace) return keyspace.error();
+  if (Status written = (*db)->Write(records(*keyspace), options); !written.ok()) return written;
   return (*db)->Close();
 }
 
@@ -23,7 +37,9 @@ ExitCode Get(const GetOptions& options, Output& out) {
   if (!key) return Report(key.error());
   const Result<std::unique_ptr<DB>> db = DB::Open(options.path, {.create_if_missing = false});
   if (!db) return Report(db.error());
-  const Result<MaybeValue> value = (*db)->Get(*key);
+  const Result<KeyspaceId> keyspace = FindKeyspace(**db, options.keyspace);
+  if (!keyspace) return Report(keyspace.error());
+  const Result<MaybeValue> value = (*db)->Get(*key, {.keyspace = *keyspace});
   if (!value) return Report(value.error());
   if (!value->has_value()) {
     Complain("no key '" + ToText(*key) + "' in " + options.path);
@@ -46,22 +62,31 @@ ExitCode Put(const PutOptions& options, Output& /*out*/) {
                                         ? ReadValueFromStandardInput()
                                         : MeantBytes(options.value, options.base64);
   if (!value) return Report(value.error());
-  WriteBatch batch;
-  batch.Put(*key, *value);
-  if (!batch.status().ok()) return Report(batch.status());
-  return Report(WriteAndClose(options.path, {}, batch, options.write));
+  const auto choose = [&](DB& db) { return FindOrMakeKeyspace(db, options.keyspace); };
+  const auto records = [&](KeyspaceId keyspace) {
+    WriteBatch batch;
+    batch.Put(*key, *value, {}, keyspace);
+    return batch;
+  };
+  return Report(WriteTo(options.path, {}, choose, records, options.write));
 }
 
 ExitCode Delete(const DeleteOptions& options, Output& /*out*/) {
   std::vector<std::string> arguments = {options.first_key};
   arguments.insert(arguments.end(), options.more_keys.begin(), options.more_keys.end());
-  WriteBatch batch;
-  for (const std::string& argument : arguments) {
-    const Result<std::string> key = MeantBytes(argument, options.base64);
+  for (std::string& argument : arguments) {
+    Result<std::string> key = MeantBytes(argument, options.base64);
     if (!key) return Report(key.error());
-    batch.Delete(*key);
+    argument = std::move(*key);
   }
-  return Report(WriteAndClose(options.path, {.create_if_missing = false}, batch, options.write));
+  const auto choose = [&](DB& db) { return FindKeyspace(db, options.keyspace); };
+  const auto records = [&](KeyspaceId keyspace) {
+    WriteBatch batch;
+    for (const std::string& key : arguments) batch.Delete(key, keyspace);
+    return batch;
+  };
+  return Report(
+      WriteTo(options.path, {.create_if_missing = false}, choose, records, options.write));
 }
 
 ExitCode Scan(const ScanVerbOptions& options, Output& out) {
@@ -76,7 +101,10 @@ ExitCode Scan(const ScanVerbOptions& options, Output& out) {
   }
   const Result<std::unique_ptr<DB>> db = DB::Open(options.path, {.create_if_missing = false});
   if (!db) return Report(db.error());
-  const std::unique_ptr<Iterator> it = (*db)->NewIterator({.lower = from,
+  const Result<KeyspaceId> keyspace = FindKeyspace(**db, options.keyspace);
+  if (!keyspace) return Report(keyspace.error());
+  const std::unique_ptr<Iterator> it = (*db)->NewIterator({.keyspace = *keyspace,
+                                                           .lower = from,
                                                            .upper = to,
                                                            .prefix = prefix,
                                                            .keys_only = options.keys_only,

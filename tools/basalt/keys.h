@@ -13,10 +13,11 @@
 namespace basalt::tools {
 
 // The verbs on single keys and ranges. Under `base64`, the keys, values and bounds given on the
-// command line are base64 forms of the bytes that are meant.
+// command line are base64 forms of the bytes that are meant. `keyspace` unset: the default one.
 
 struct GetOptions {
   std::string path;
+  std::optional<std::string> keyspace;
   std::string key;
   bool base64 = false;
   OutputFormat output = OutputFormat::kTable;
@@ -27,16 +28,18 @@ ExitCode Get(const GetOptions& options, Output& out);
 
 struct PutOptions {
   std::string path;
+  std::optional<std::string> keyspace;
   std::string key;
   std::string value;  ///< "-": the bytes of standard input.
   bool base64 = false;
   WriteOptions write;
 };
-/// Sets one key; makes the database when it is not there.
+/// Sets one key; makes the database and the keyspace when they are not there.
 ExitCode Put(const PutOptions& options, Output& out);
 
 struct DeleteOptions {
   std::string path;
+  std::optional<std::string> keyspace;
   std::string first_key;
   std::vector<std::string> more_keys;
   bool base64 = false;
@@ -47,6 +50,7 @@ ExitCode Delete(const DeleteOptions& options, Output& out);
 
 struct ScanVerbOptions {
   std::string path;
+  std::optional<std::string> keyspace;
   std::optional<std::string> prefix;  ///< Excludes `from` and `to`.
   std::optional<std::string> from;    ///< Inclusive.
   std::optional<std::string> to;      ///< Exclusive.

@@ -4,6 +4,7 @@
 
 #include "basalt/db.h"
 #include "tools/basalt/figures.h"
+#include "tools/basalt/keyspace.h"
 #include "tools/basalt/line_reader.h"
 #include "tools/basalt/progress.h"
 #include "tools/basalt/text_format.h"
@@ -18,10 +19,11 @@ constexpr size_t kBatchBytes = 1 << 20;
 /// write stays: nothing is written after it.
 class BatchWriter {
  public:
-  BatchWriter(DB& db, const LoadOptions& options) : db_(db), options_(options) {}
+  BatchWriter(DB& db, KeyspaceId keyspace, const LoadOptions& options)
+      : db_(db), keyspace_(keyspace), options_(options) {}
 
   Status Add(const Record& record) {
-    batch_.Put(record.key, record.value);
+    batch_.Put(record.key, record.value, {}, keyspace_);
     bytes_pending_ += record.key.size() + record.value.size();
     if (batch_.count() < options_.batch_records && batch_.byte_size() < kBatchBytes) return {};
     return Write();
@@ -45,6 +47,7 @@ class BatchWriter {
 
  private:
   DB& db_;
+  const KeyspaceId keyspace_;
   const LoadOptions& options_;
   WriteBatch batch_;
   Status status_;
@@ -98,8 +101,10 @@ ExitCode Load(const LoadOptions& options, Output& out) {
   if (!input) return Report(input.error());
   const Result<std::unique_ptr<DB>> db = DB::Open(options.path);
   if (!db) return Report(db.error());
+  const Result<KeyspaceId> keyspace = FindOrMakeKeyspace(**db, options.keyspace);
+  if (!keyspace) return Report(keyspace.error());
 
-  BatchWriter writer(**db, options);
+  BatchWriter writer(**db, *keyspace, options);
   Status stopped;
   double seconds = 0;
   {
@@ -125,7 +130,13 @@ ExitCode Load(const LoadOptions& options, Output& out) {
 ExitCode Dump(const DumpOptions& options, Output& out) {
   const Result<std::unique_ptr<DB>> db = DB::Open(options.path, {.create_if_missing = false});
   if (!db) return Report(db.error());
-  const std::unique_ptr<Iterator> it = (*db)->NewIterator({.fill_cache = false});
+  const Result<KeyspaceId> keyspace = FindKeyspace(**db, options.keyspace);
+  if (!keyspace) return Report(keyspace.error());
+  if (!options.keyspace) {
+    if (Status told = TellOfOtherKeyspaces(**db); !told.ok()) return Report(told);
+  }
+  const std::unique_ptr<Iterator> it =
+      (*db)->NewIterator({.keyspace = *keyspace, .fill_cache = false});
   const RecordFormat format = options.json ? RecordFormat::kJson : RecordFormat::kText;
   std::string line;
   for (it->SeekToFirst(); it->Valid(); it->Next()) {

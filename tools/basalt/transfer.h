@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "basalt/options.h"
@@ -11,21 +12,25 @@ namespace basalt::tools {
 
 struct LoadOptions {
   std::string path;
-  std::string file;  ///< "-": standard input.
+  std::optional<std::string> keyspace;  ///< Unset: the default one.
+  std::string file;                     ///< "-": standard input.
   bool json = false;
   uint64_t batch_records = 1000;
   bool progress = false;  ///< Lines of progress also where stderr is no terminal.
   WriteOptions write;
 };
-/// Writes each line of a file as a record, in atomic batches; makes the database when it is not
-/// there. Stops at the first line that cannot be meant, and says what was loaded before it.
+/// Writes each line of a file as a record, in atomic batches; makes the database and the keyspace
+/// when they are not there. Stops at the first line that cannot be meant, and says what was loaded
+/// before it.
 ExitCode Load(const LoadOptions& options, Output& out);
 
 struct DumpOptions {
   std::string path;
+  std::optional<std::string> keyspace;
   bool json = false;
 };
-/// Prints all records as of one moment, in the form that Load reads.
+/// Prints all records of a keyspace as of one moment, in the form that Load reads. With none named,
+/// says on stderr which it leaves out.
 ExitCode Dump(const DumpOptions& options, Output& out);
 
 }  // namespace basalt::tools

@@ -94,6 +94,11 @@ CLI::Option* AddBound(const Verb<Options>& verb, const std::string& name,
       ->type_name("KEY");
 }
 
+template <class Options>
+void AddKeyspace(const Verb<Options>& verb, const std::string& description) {
+  AddBound(verb, "--keyspace", &Options::keyspace, description)->type_name("NAME");
+}
+
 /// --output with the formats that the verb has, the default one first. Fills Options::output.
 template <class Options>
 CLI::Option* AddOutput(const Verb<Options>& verb, const std::vector<std::string>& formats) {

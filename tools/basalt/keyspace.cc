@@ -1,0 +1,35 @@
+#include "tools/basalt/keyspace.h"
+
+#include <vector>
+
+#include "tools/basalt/exit_code.h"
+#include "tools/basalt/text_format.h"
+
+namespace basalt::tools {
+
+Result<KeyspaceId> FindKeyspace(const DB& db, const std::optional<std::string>& name) {
+  if (!name || name->empty()) return KeyspaceId::kDefault;
+  return db.OpenKeyspace(*name);
+}
+
+Result<KeyspaceId> FindOrMakeKeyspace(DB& db, const std::optional<std::string>& name) {
+  Result<KeyspaceId> found = FindKeyspace(db, name);
+  if (found || found.error().code() != StatusCode::kNotFound) return found;
+  return db.CreateKeyspace(*name);
+}
+
+Status TellOfOtherKeyspaces(const DB& db) {
+  const Result<std::vector<KeyspaceInfo>> keyspaces = db.ListKeyspaces();
+  if (!keyspaces) return keyspaces.error();
+  std::string names;
+  for (const KeyspaceInfo& keyspace : *keyspaces) {
+    if (keyspace.id == KeyspaceId::kDefault) continue;
+    names += (names.empty() ? "" : ", ") + ToText(keyspace.name);
+  }
+  if (!names.empty()) {
+    Complain("left out the keyspaces " + names + ": each is another call, with --keyspace NAME");
+  }
+  return {};
+}
+
+}  // namespace basalt::tools

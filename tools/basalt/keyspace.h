@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "basalt/db.h"
+
+namespace basalt::tools {
+
+/// The keyspace that a verb names; the default one when it names none, or by an empty name.
+/// NotFound.
+Result<KeyspaceId> FindKeyspace(const DB& db, const std::optional<std::string>& name);
+/// The same; makes one that is not there.
+Result<KeyspaceId> FindOrMakeKeyspace(DB& db, const std::optional<std::string>& name);
+
+/// Says on stderr which keyspaces there are besides the default one, if there are, and that a verb
+/// has left them out.
+Status TellOfOtherKeyspaces(const DB& db);
+
+}  // namespace basalt::tools
