@@ -208,6 +208,14 @@ TEST_P(Operations, AMergeThatDoesNotFitIsToldAndLosesNothing) {
   it->SeekToFirst();
   EXPECT_FALSE(it->Valid());
   EXPECT_EQ(it->status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_NE(it->status().message().find("key 'a'"), std::string_view::npos)
+      << it->status().ToString();
+  const auto keys = db_->NewIterator({.keys_only = true});
+  keys->SeekToFirst();
+  ASSERT_TRUE(keys->Valid()) << keys->status().ToString();
+  EXPECT_EQ(keys->key(), "a");
+  keys->SeekToLast();
+  EXPECT_TRUE(keys->Valid()) << keys->status().ToString();
   ASSERT_TRUE(db_->Put("a", Number(1)).ok());
   Pass();
   EXPECT_EQ(Get("a"), Number(1));

@@ -54,7 +54,7 @@ struct ScanOptions {
   std::optional<std::string_view> lower{};   ///< First key of the range, inclusive.
   std::optional<std::string_view> upper{};   ///< End of the range, exclusive.
   std::optional<std::string_view> prefix{};  ///< Only keys that begin with this.
-  bool keys_only = false;                    ///< Values are left empty and need not be read.
+  bool keys_only = false;                    ///< Values are left empty, neither read nor merged.
   bool fill_cache = true;
 };
 

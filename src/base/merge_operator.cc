@@ -111,4 +111,10 @@ Result<MergedValue> ApplyMerges(std::span<const PendingMerge> merges,
   return merged;
 }
 
+uint64_t MergedExpiry(std::span<const PendingMerge> merges, uint64_t base_expiry_ms,
+                      uint64_t now_ms) noexcept {
+  const bool is_of_merges = base_expiry_ms <= now_ms && merges.front().time_ms >= base_expiry_ms;
+  return is_of_merges ? 0 : base_expiry_ms;
+}
+
 }  // namespace basalt::base

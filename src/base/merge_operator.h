@@ -41,5 +41,8 @@ struct MergedValue {
 Result<MergedValue> ApplyMerges(std::span<const PendingMerge> merges,
                                 std::optional<std::string_view> base, uint64_t base_expiry_ms,
                                 uint64_t now_ms);
+/// The expiry of that, which takes no operator to be applied.
+uint64_t MergedExpiry(std::span<const PendingMerge> merges, uint64_t base_expiry_ms,
+                      uint64_t now_ms) noexcept;
 
 }  // namespace basalt::base

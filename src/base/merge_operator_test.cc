@@ -74,6 +74,18 @@ TEST(MergeOperator, TheExpiryIsThatOfTheBase) {
   EXPECT_EQ(anew->expiry_ms, 0U);
 }
 
+TEST(MergeOperator, TheExpiryAloneIsTheSame) {
+  for (const uint64_t written_ms : {899, 900}) {
+    for (const uint64_t expiry_ms : {0, 900, 1001}) {
+      const std::vector<PendingMerge> merges = {Merge(MergeOperator::kAppend, "b", written_ms)};
+      const auto merged = ApplyMerges(merges, "a", expiry_ms, 1000);
+      ASSERT_TRUE(merged);
+      EXPECT_EQ(MergedExpiry(merges, expiry_ms, 1000), merged->expiry_ms)
+          << written_ms << " " << expiry_ms;
+    }
+  }
+}
+
 TEST(MergeOperator, OperandsAreChecked) {
   EXPECT_TRUE(CheckMergeOperand(MergeOperator::kAdd, Number(1)).ok());
   EXPECT_EQ(CheckMergeOperand(MergeOperator::kMin, "1").code(), StatusCode::kInvalidArgument);

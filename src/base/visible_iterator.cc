@@ -10,6 +10,7 @@
 
 #include "base/coding.h"
 #include "base/merge_operator.h"
+#include "base/printable_key.h"
 
 // Forward, the source stands at the present record, or some plain puts before it, which it has
 // given at once; key_ and value_ look into the record. Where that is a merge, the source has passed
@@ -260,11 +261,16 @@ class VisibleIterator final : public Iterator {
 
   /// False: the error ended the iteration.
   bool SetMerged(const std::optional<std::string>& below, uint64_t expiry_ms) {
+    if (keys_only_) {
+      merged_.expiry_ms = MergedExpiry(merges_, expiry_ms, view_.now_ms);
+      return true;
+    }
     auto merged =
         ApplyMerges(merges_, below ? std::optional<std::string_view>(*below) : std::nullopt,
                     expiry_ms, view_.now_ms);
     if (!merged) {
-      status_ = merged.error();
+      status_ = Status(merged.error().code(), "key " + PrintableKey(found_key_) + ": " +
+                                                  std::string(merged.error().message()));
       Invalidate();
       return false;
     }
