@@ -1,10 +1,13 @@
 #pragma once
 
+#include <array>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -409,9 +412,9 @@ class TypedCache : private cache::ObjectCache {
     if constexpr (kIsString) {
       return bytes;
     } else {
-      Key key;
-      __builtin_memcpy(&key, bytes.data(), sizeof key);
-      return key;
+      std::array<char, sizeof(Key)> copy;
+      __builtin_memcpy(copy.data(), bytes.data(), copy.size());
+      return std::bit_cast<Key>(copy);
     }
   }
   Source SourceOf(const Key& key, V* value) const {
@@ -419,7 +422,7 @@ class TypedCache : private cache::ObjectCache {
             .bytes = sizeof(V),
             .weight = weight_ ? weight_(key, *value) : 0,
             .move = [](void* to, void* from) noexcept {
-              new (to) V(std::move(*static_cast<V*>(from)));
+              ::new (to) V(std::move(*static_cast<V*>(from)));
             }};
   }
 

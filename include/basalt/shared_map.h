@@ -213,6 +213,7 @@ class SharedMap::View {
   size_t size() const noexcept { return size_; }
   /// A copy; may be called on a temporary.
   std::string ToString() const { return std::string(data_, size_); }
+  friend bool operator==(const View& a, const View& b) noexcept { return a.view() == b.view(); }
   friend bool operator==(const View& a, std::string_view b) noexcept { return a.view() == b; }
 
  private:

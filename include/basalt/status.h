@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -70,7 +71,9 @@ namespace internal {
 
 /// A `T`, or the Status that says why there is none: the interface of std::expected<T, Status>.
 /// `value()` on an error ends the process with that error's text; it never throws. `operator*` and
-/// `operator->` on an error are undefined, as in std::expected: test first.
+/// `operator->` on an error are undefined, as in std::expected: test first. So is all but
+/// destruction and assignment after an assignment that has ended in an exception of T's, where T's
+/// move may throw.
 template <class T>
 class [[nodiscard]] Result {
   static_assert(!std::is_same_v<std::remove_cv_t<T>, Status>, "return a Status instead");
@@ -92,6 +95,11 @@ class [[nodiscard]] Result {
              !std::is_same_v<std::remove_cvref_t<U>, Status> &&
              !std::is_same_v<std::remove_cvref_t<U>, Result>)
   Result(U&& value) : state_(std::in_place_index<0>, static_cast<T>(std::forward<U>(value))) {}
+  /// From a Result of such a thing, with its error if it has one.
+  template <class U>
+    requires(std::is_convertible_v<U, T> && !std::is_same_v<U, T> &&
+             !std::is_convertible_v<Result<U>, T>)
+  Result(Result<U> other) : state_(StateOf(std::move(other))) {}
   /// A value made in its place.
   template <class... Arguments>
   explicit Result(std::in_place_t, Arguments&&... arguments)
@@ -137,31 +145,54 @@ class [[nodiscard]] Result {
     return has_value() ? std::move(**this) : static_cast<T>(std::forward<U>(fallback));
   }
 
-  /// `next(value)` must return a Result; an error is passed on.
+  /// `next(value)` must return a Result; an error is passed on. This and the next two move the
+  /// value of a temporary, and look at that of another Result.
   template <class F>
   auto and_then(F&& next) && -> std::invoke_result_t<F, T&&> {
     if (!has_value()) return error();
-    return std::forward<F>(next)(std::move(**this));
+    return std::invoke(std::forward<F>(next), std::move(**this));
+  }
+  template <class F>
+  auto and_then(F&& next) const& -> std::invoke_result_t<F, const T&> {
+    if (!has_value()) return error();
+    return std::invoke(std::forward<F>(next), **this);
   }
   /// Maps the value; an error is passed on.
   template <class F>
-  auto transform(F&& map) && -> Result<std::invoke_result_t<F, T&&>> {
+  auto transform(F&& map) && -> Result<std::remove_cvref_t<std::invoke_result_t<F, T&&>>> {
     if (!has_value()) return error();
-    return std::forward<F>(map)(std::move(**this));
+    return std::invoke(std::forward<F>(map), std::move(**this));
+  }
+  template <class F>
+  auto transform(F&& map) const& -> Result<std::remove_cvref_t<std::invoke_result_t<F, const T&>>> {
+    if (!has_value()) return error();
+    return std::invoke(std::forward<F>(map), **this);
   }
   /// `recover(error)` must return a Result<T>; a value is passed on.
   template <class F>
   Result or_else(F&& recover) && {
     if (has_value()) return std::move(*this);
-    return std::forward<F>(recover)(error());
+    return std::invoke(std::forward<F>(recover), error());
+  }
+  template <class F>
+  Result or_else(F&& recover) const& {
+    if (has_value()) return *this;
+    return std::invoke(std::forward<F>(recover), error());
   }
 
  private:
+  using State = std::variant<T, Status>;
+
+  template <class U>
+  static State StateOf(Result<U>&& other) {
+    if (!other) return State(std::in_place_index<1>, other.error());
+    return State(std::in_place_index<0>, *std::move(other));
+  }
   void Check() const {
     if (!has_value())
       internal::ResultCheckFailed("value() of a Result that holds an error", &error());
   }
-  std::variant<T, Status> state_;
+  State state_;
 };
 
 }  // namespace basalt

@@ -55,6 +55,7 @@ class Value {
     return std::string(pin_ == nullptr ? inline_ : pin_->data, size_);
   }
 
+  friend bool operator==(const Value& a, const Value& b) noexcept { return a.view() == b.view(); }
   friend bool operator==(const Value& a, std::string_view b) noexcept { return a.view() == b; }
 
   /// What a pinned value holds on to. Stores derive from it; `release` gives the reference back and

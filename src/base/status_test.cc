@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace basalt {
@@ -112,6 +114,14 @@ TEST(StatusDeathTest, OkCodeIsNoError) {
                "Status made with a code that is no error");
 }
 
+struct Base {
+  virtual ~Base() = default;
+  virtual std::string Name() const { return "base"; }
+};
+struct Derived : Base {
+  std::string Name() const override { return "derived"; }
+};
+
 TEST(Result, HoldsAValue) {
   Result<std::string> result = std::string("bytes");
   ASSERT_TRUE(result.has_value());
@@ -164,6 +174,34 @@ TEST(Result, ChainsPassErrorsOn) {
   EXPECT_EQ(half(5).transform([](int n) { return n; }).error().message(), "odd");
   EXPECT_EQ(half(5).or_else([](const Status&) -> Result<int> { return 42; }).value(), 42);
   EXPECT_EQ(half(4).or_else([](const Status&) -> Result<int> { return 42; }).value(), 2);
+}
+
+TEST(Result, ConvertsFromTheResultOfSomethingThatConverts) {
+  const auto derived = [](bool fails) -> Result<std::unique_ptr<Derived>> {
+    if (fails) return Status(StatusCode::kBusy, "held by process 7");
+    return std::make_unique<Derived>();
+  };
+  const Result<std::unique_ptr<Base>> made = derived(/*fails=*/false);
+  ASSERT_TRUE(made);
+  EXPECT_EQ((*made)->Name(), "derived");
+  const Result<std::unique_ptr<Base>> failed = derived(/*fails=*/true);
+  EXPECT_EQ(failed.status().message(), "held by process 7");
+  static_assert(!std::is_convertible_v<Result<std::string>, Result<int>>);
+}
+
+TEST(Result, ChainsLookAtWhatIsNoTemporary) {
+  const Result<std::string> name("Ada");
+  EXPECT_EQ(name.transform(&std::string::size).value(), 3u);
+  EXPECT_EQ(name.and_then([](const std::string& n) -> Result<char> { return n[0]; }).value(), 'A');
+  EXPECT_EQ(name.or_else([](const Status&) -> Result<std::string> { return ""; }).value(), "Ada");
+  Result<std::string> missing = Status(StatusCode::kNotFound, "nobody");
+  EXPECT_EQ(missing.transform(&std::string::size).status().message(), "nobody");
+  EXPECT_EQ(
+      missing
+          .or_else([](const Status& s) -> Result<std::string> { return std::string(s.message()); })
+          .value(),
+      "nobody");
+  EXPECT_EQ(std::move(missing).transform(&std::string::size).status().message(), "nobody");
 }
 
 TEST(ResultDeathTest, ValueOfAnErrorEndsTheProcessWithItsText) {

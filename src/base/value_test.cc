@@ -93,6 +93,14 @@ TEST(Value, SelfMoveKeepsTheBytes) {
   EXPECT_EQ(value, "kept");
 }
 
+TEST(Value, EqualsWhatHasTheSameBytes) {
+  const Value a = Value::Copy("abc");
+  EXPECT_TRUE(a == Value::Copy("abc"));
+  EXPECT_TRUE(a != Value::Copy("abd"));
+  EXPECT_TRUE(a == "abc" && "abc" == a && a == std::string("abc"));
+  EXPECT_TRUE(MaybeValue(Value::Copy("abc")) == MaybeValue(Value::Copy("abc")));
+}
+
 TEST(Value, TemporariesGiveNoViews) {
   static_assert(std::is_convertible_v<const Value&, std::string_view>);
   static_assert(!std::is_convertible_v<Value, std::string_view>);

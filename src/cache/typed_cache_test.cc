@@ -98,6 +98,38 @@ TEST(TypedCacheKeys, MayBeStringsIntegersEnumsAndStructs) {
   EXPECT_FALSE(places->Get({1, 1}));
 }
 
+struct UserId {
+  explicit UserId(uint64_t given) : number(given) {}
+  uint64_t number;
+};
+
+TEST(TypedCacheKeys, NeedNoDefaultConstructor) {
+  const auto cache = Must(TypedCache<UserId, int>::Create());
+  ASSERT_TRUE(cache->Put(UserId(7), 42).ok());
+  EXPECT_EQ(*cache->Get(UserId(7)), 42);
+  uint64_t seen = 0;
+  const auto visit = [&](const UserId& id, const int&) {
+    seen = id.number;
+    return true;
+  };
+  ASSERT_TRUE(cache->ForEach(visit).ok());
+  EXPECT_EQ(seen, 7u);
+}
+
+/// Has allocation functions of its own, none of which takes a place.
+struct Pooled {
+  explicit Pooled(int given) : number(given) {}
+  static void* operator new(size_t size) { return ::operator new(size); }
+  static void operator delete(void* at) { ::operator delete(at); }
+  int number;
+};
+
+TEST(TypedCacheValues, MayHaveAllocationFunctionsOfTheirOwn) {
+  const auto cache = Must(TypedCache<int, Pooled>::Create());
+  ASSERT_TRUE(cache->Put(1, Pooled(2)).ok());
+  EXPECT_EQ(cache->Get(1)->number, 2);
+}
+
 TEST(TypedCacheKeys, OptionsOutOfRangeAreRefused) {
   EXPECT_EQ((TypedCache<int, int>::Create({.capacity_bytes = 1}).status().code()),
             StatusCode::kInvalidArgument);

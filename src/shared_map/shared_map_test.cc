@@ -433,6 +433,19 @@ TEST(SharedMap, RefusesWhatItDoesNotHave) {
             StatusCode::kInvalidArgument);
 }
 
+TEST(SharedMap, ViewsEqualWhatHasTheSameBytes) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  for (const auto& [key, value] : {std::pair{"a", "1"}, {"b", "1"}, {"c", "2"}}) {
+    ASSERT_TRUE(map->Put(key, value).ok());
+  }
+  auto reader = map->NewReader().value();
+  const SharedMap::View a = reader.Get("a").value().value();
+  EXPECT_TRUE(a == reader.Get("b").value().value());
+  EXPECT_TRUE(a != reader.Get("c").value().value());
+  EXPECT_TRUE(a == "1" && "1" == a);
+}
+
 TEST(SharedMap, OneWriterAndAnyNumberOfReaders) {
   TestMachine machine;
   auto map = machine.Create().value();
