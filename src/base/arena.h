@@ -73,6 +73,11 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
   /// Raises (or lowers) the bound on what is kept: by those who will want again what they give.
   void KeepMore(int64_t bytes) noexcept;
 
+  /// Covers all of it. For the handlers of fork() alone.
+  std::mutex& mutex() const noexcept { return mutex_; }
+  /// In a forked child, under the mutex: the job that makes a slab ready was the parent's.
+  void ForgetJobOfParent() noexcept { is_making_ready_ = false; }
+
   /// Bytes of slabs that are mapped and wholly free.
   size_t kept_bytes() const;
   /// Bytes of these, and of slabs of which blocks are taken; not of larger blocks that are taken.

@@ -31,13 +31,18 @@ void FenceOfAllThreads() noexcept {}
 
 constinit std::atomic<bool> internal::fence_is_light{false};
 
+std::mutex& AsymmetricFence::mutex() noexcept {
+  static constinit std::mutex mutex;
+  return mutex;
+}
+
 void AsymmetricFence::Prepare() noexcept {
-  static const bool kIsLight = [] {
-    const bool is_light = Register();
-    internal::fence_is_light.store(is_light, std::memory_order_relaxed);
-    return is_light;
-  }();
-  static_cast<void>(kIsLight);
+  static constinit std::atomic<bool> is_asked{false};
+  if (is_asked.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(mutex());
+  if (is_asked.load(std::memory_order_relaxed)) return;
+  internal::fence_is_light.store(Register(), std::memory_order_relaxed);
+  is_asked.store(true, std::memory_order_release);
 }
 
 void AsymmetricFence::Heavy() noexcept {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 
 // A pair of fences for two threads that must not both miss what the other has stored: one side runs
 // often and pays nothing, the other runs seldom and pays for both.
@@ -25,6 +26,8 @@ class AsymmetricFence {
  public:
   /// Asks the system. Each thread calls it once before it uses the rest.
   static void Prepare() noexcept;
+  /// Held while it is asked. For the handlers of fork() alone.
+  static std::mutex& mutex() noexcept;
 
   static bool IsLight() noexcept {
     return internal::fence_is_light.load(std::memory_order_relaxed);

@@ -9,7 +9,7 @@ template class BasicRetireList<std::atomic>;
 
 namespace internal {
 
-constinit ProcessEpochStorage process_epochs;
+constinit NeverDestroyed<EpochDomain> process_epochs;
 constinit thread_local ThreadEpochSlot thread_epoch_slot{};
 
 namespace {
@@ -37,6 +37,10 @@ void TakeThreadSlot() {
 void ReturnThreadSlot() noexcept {
   thread_epoch_slot.quick_slot = nullptr;
   ProcessEpochs()->ReturnSlot(std::exchange(thread_epoch_slot.slot, nullptr));
+}
+
+void ForgetSlotsOfParent() noexcept {
+  ProcessEpochs()->ReturnSlotsOfOthers(thread_epoch_slot.slot);
 }
 
 }  // namespace internal

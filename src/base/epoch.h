@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/asymmetric_fence.h"
+#include "base/never_destroyed.h"
 
 // Epoch-based reclamation: readers walk shared structures without locks; what a writer unlinks is
 // freed only when no reader can still see it.
@@ -97,6 +98,9 @@ class BasicEpochDomain {
   Slot* TakeSlot();
   /// Not while entered.
   void ReturnSlot(Slot* slot) noexcept { slot->taken_.store(false, std::memory_order_release); }
+  /// In a forked child, where the threads of all slots but `own` (null: of all) do not exist, and
+  /// will neither leave nor return them.
+  void ReturnSlotsOfOthers(const Slot* own) noexcept;
 
   void Enter(Slot* slot) noexcept {
     if (slot->depth_++ != 0) return;
@@ -246,6 +250,19 @@ auto BasicEpochDomain<Atomic>::TakeSlot() -> Slot* {
 }
 
 template <template <class> class Atomic>
+void BasicEpochDomain<Atomic>::ReturnSlotsOfOthers(const Slot* own) noexcept {
+  for (Block* block = &first_block_; block != nullptr;
+       block = block->next.load(std::memory_order_relaxed)) {
+    for (Slot& slot : block->slots) {
+      if (&slot == own) continue;
+      slot.depth_ = 0;
+      slot.entered_epoch_.store(0, std::memory_order_relaxed);
+      slot.taken_.store(false, std::memory_order_relaxed);
+    }
+  }
+}
+
+template <template <class> class Atomic>
 uint64_t BasicEpochDomain<Atomic>::AdvanceAndScan() noexcept {
   uint64_t oldest = now_.fetch_add(1, std::memory_order_seq_cst) + 1;
   if constexpr (kOwnFences) AsymmetricFence::Heavy();
@@ -355,14 +372,7 @@ using EpochDomain = BasicEpochDomain<std::atomic>;
 
 namespace internal {
 
-/// Storage of the process's domain, which is never destroyed: threads and static destructors may
-/// enter until the very end.
-union ProcessEpochStorage {
-  constexpr ProcessEpochStorage() noexcept : domain() {}
-  ~ProcessEpochStorage() {}
-  EpochDomain domain;
-};
-extern ProcessEpochStorage process_epochs;
+extern NeverDestroyed<EpochDomain> process_epochs;
 
 struct ThreadEpochSlot {
   EpochDomain::Slot* slot;  ///< Null: none taken yet.
@@ -374,12 +384,13 @@ struct ThreadEpochSlot {
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local ThreadEpochSlot thread_epoch_slot;
 void TakeThreadSlot();
 void ReturnThreadSlot() noexcept;
+/// See ReturnSlotsOfOthers.
+void ForgetSlotsOfParent() noexcept;
 
 }  // namespace internal
 
-/// The one domain of this process. A forked child inherits the slots of threads that it does not
-/// have: what they could see when it forked is never freed there.
-inline EpochDomain* ProcessEpochs() noexcept { return &internal::process_epochs.domain; }
+/// The one domain of this process. A forked child has the slot of the thread that forked alone.
+inline EpochDomain* ProcessEpochs() noexcept { return &internal::process_epochs.object; }
 
 /// Keeps the calling thread inside the process's epochs: what it can reach is not freed before the
 /// guard is gone. Guards nest. The first one of a thread takes a slot for it, which may throw

@@ -42,6 +42,8 @@ class ExtentPool {
 
   /// The process's own pool; never destroyed.
   static ExtentPool* Process();
+  /// Covers all of it. For the handlers of fork() alone.
+  std::mutex& mutex() const noexcept { return mutex_; }
 
   /// Memory of at least `bytes`, aligned to kAlignment, with any contents. Null: the system has
   /// none.

@@ -5,7 +5,7 @@
 namespace basalt::base {
 
 /// Raised in every forked child, by a fork handler: a handle that remembers another number than
-/// this belongs to the parent. One relaxed load.
+/// this belongs to the parent. One relaxed load. What else the handlers do stands in the .cc file.
 uint64_t ForkGeneration() noexcept;
 
 }  // namespace basalt::base

@@ -13,14 +13,16 @@ inline void PauseCpu() noexcept {
 #endif
 }
 
+/// Whether a word can change while this thread waits. Asked as the program is loaded.
+inline const bool kHasSeveralProcessors = std::thread::hardware_concurrency() > 1;
+
 /// Waits some microseconds for `condition`; not at all on a machine with one processor, where
 /// nothing could change. Whether it has come true.
 template <class Condition>
 bool SpinUntil(const Condition& condition) noexcept {
   constexpr int kPausesMax = 64;
-  static const bool can_spin = std::thread::hardware_concurrency() > 1;
   if (condition()) return true;
-  for (int pauses = 0; can_spin && pauses < kPausesMax; ++pauses) {
+  for (int pauses = 0; kHasSeveralProcessors && pauses < kPausesMax; ++pauses) {
     PauseCpu();
     if (condition()) return true;
   }

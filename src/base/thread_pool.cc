@@ -153,10 +153,14 @@ void ThreadPool::RunJobs(const std::shared_ptr<Queue>& queue) noexcept {
   }
 }
 
-Result<ThreadPool*> ThreadPool::SharedOf(Priority priority, size_t threads) {
+std::mutex& ThreadPool::SharedMutex() noexcept {
   static constinit std::mutex mutex;
+  return mutex;
+}
+
+Result<ThreadPool*> ThreadPool::SharedOf(Priority priority, size_t threads) {
   static constinit std::array<ThreadPool*, 2> pools = {};
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(SharedMutex());
   ThreadPool*& shared = pools[static_cast<size_t>(priority)];
   // The threads of a parent are not those of its child.
   if (shared == nullptr || shared->fork_generation_ != ForkGeneration()) {

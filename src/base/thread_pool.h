@@ -47,6 +47,8 @@ class ThreadPool final : public Executor {
   /// The same, another pool, whose threads have a low priority for the processor (10 more of
   /// `nice`): for long work that nobody waits for yet. What its jobs start inherits that.
   static Result<ThreadPool*> SharedOfLowPriority(size_t threads);
+  /// Covers which pools those are. For the handlers of fork() alone.
+  static std::mutex& SharedMutex() noexcept;
 
  private:
   struct Queue;

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "base/never_destroyed.h"
+
 namespace basalt::io {
 namespace {
 
@@ -24,8 +26,8 @@ class SystemClock final : public Clock {
 }  // namespace
 
 Clock* Clock::System() {
-  static SystemClock clock;
-  return &clock;
+  static constinit base::NeverDestroyed<SystemClock> clock;
+  return &clock.object;
 }
 
 }  // namespace basalt::io

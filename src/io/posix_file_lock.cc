@@ -105,6 +105,9 @@ class LockRegistry {
   std::vector<Held> held_;  // By mutex_.
 };
 
+// As the library is loaded, so that no fork finds another thread making it.
+[[maybe_unused]] const LockRegistry& made_early = LockRegistry::Get();
+
 class PosixFileLock final : public FileLock {
  public:
   PosixFileLock() = default;

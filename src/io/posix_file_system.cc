@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/never_destroyed.h"
 #include "io/file_system.h"
 #include "io/posix_file_lock.h"
 
@@ -379,8 +380,8 @@ class PosixFileSystem final : public FileSystem {
 }  // namespace
 
 FileSystem* FileSystem::Posix() {
-  static PosixFileSystem file_system;
-  return &file_system;
+  static constinit base::NeverDestroyed<PosixFileSystem> file_system;
+  return &file_system.object;
 }
 
 }  // namespace basalt::io
