@@ -148,7 +148,8 @@ class CacheAllocation {
 /// were handed out stay valid and unchanged until they are destroyed, whatever happens to the cache
 /// meanwhile. Each operation on a key is atomic, and a read never returns what was overwritten,
 /// erased or expired before it began. Running out of memory is ResourceExhausted from what puts,
-/// and a miss from what reads.
+/// and a miss from what reads. After fork() the child makes caches of its own; its parent's it may
+/// only destroy, which does nothing, and values that it was handed before it may read.
 ///
 /// Cost: a hit is two cache misses (a bucket line, then the entry), takes no lock, allocates
 /// nothing, and writes only a frequency below 3; a value above Value::kInlineBytes also counts a

@@ -59,9 +59,11 @@ using ProgressFunction = std::function<bool(uint64_t done_bytes, uint64_t total_
 ///
 /// Thread-safe. One process at a time has a database open, and one handle in it; a second opener
 /// gets Busy with the holder's name. A handle used in a child after fork() answers
-/// FailedPrecondition. Destroying the handle waits for a flush that is under way and stops a
-/// compaction; it never invalidates iterators, snapshots or values: files and lock are let go when
-/// the last of them dies. `Close` ends it all at once and reports what could not be saved.
+/// FailedPrecondition, and may be destroyed there, which does nothing; the child opens databases of
+/// its own, whatever threads of its parent were doing. Destroying the handle waits for a flush that
+/// is under way and stops a compaction; it never invalidates iterators, snapshots or values: files
+/// and lock are let go when the last of them dies. `Close` ends it all at once and reports what
+/// could not be saved.
 class DB : public Store {
  public:
   /// Opens the database in directory `path`, or makes one; recovers what the log holds. ":memory:"
@@ -152,7 +154,7 @@ class DB : public Store {
     return ApproximateSize(begin, end, KeyspaceId::kDefault);
   }
 
-  /// All figures are zero where there is no memory for them.
+  /// All figures are zero where there is no memory for them, and in a forked child.
   virtual DBStats GetStats() const = 0;
 
   /// Finishes background work, syncs the log, lets go of the lock. Idempotent. Iterators and

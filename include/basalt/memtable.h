@@ -85,7 +85,8 @@ struct MemTableStats {
 /// keyspace exists. Durability levels are accepted and mean nothing.
 ///
 /// Thread-safe. Lookups take no lock. Values, iterators and snapshots outlive the handle. The
-/// handle may be destroyed on any thread and waits for nobody.
+/// handle may be destroyed on any thread and waits for nobody. After fork() the child makes stores
+/// of its own; its parent's it may only destroy, which does nothing.
 class MemTable final : public Store {
  public:
   /// InvalidArgument: an option is out of range; the message names it. ResourceExhausted.

@@ -96,7 +96,8 @@ CacheCore::CacheCore(CacheOptions options, void (*destroy)(void*) noexcept, io::
               .retired_bytes_max =
                   std::max<uint64_t>(options_.capacity_bytes / shards / 8, uint64_t{16} << 10),
               .headroom_bytes = options_.capacity_bytes / kHeadroomShare,
-              .shards = shards},
+              .shards = shards,
+              .fork_generation = base::ForkGeneration()},
       shard_mask_(shards - 1) {}
 
 CacheCore::~CacheCore() = default;
@@ -147,6 +148,7 @@ Result<std::shared_ptr<CacheCore>> CacheCore::Create(CacheOptions options,
 }
 
 void CacheCore::Close() noexcept {
+  if (common_.IsInherited()) return;
   for (Shard& shard : shards()) {
     Aftermath after;
     {
@@ -158,6 +160,7 @@ void CacheCore::Close() noexcept {
 }
 
 void CacheCore::DropReference() noexcept {
+  if (common_.IsInherited()) return;
   if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 

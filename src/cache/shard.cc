@@ -95,7 +95,7 @@ Entry* Shard::Allocate(std::string_view key, size_t value_bytes, bool within_bud
 
 void Shard::Unpin(Entry* entry) noexcept {
   pins_.fetch_sub(1, std::memory_order_relaxed);
-  if (!entry->state.Unpin()) return;
+  if (!entry->state.Unpin() || common_.IsInherited()) return;
   pinned_bytes_.fetch_sub(ChargedBytes(entry), std::memory_order_relaxed);
   CacheCore* const core = common_.core;
   Free(entry);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "basalt/cache.h"
+#include "base/fork_generation.h"
 #include "base/spin_lock.h"
 #include "cache/entry.h"
 #include "cache/expiry_clock.h"
@@ -56,6 +57,10 @@ struct Common {
   uint64_t retired_bytes_max;  ///< A shard's, beyond which it evicts no more.
   uint64_t headroom_bytes;     ///< Of the whole budget, kept free for entries with own memory.
   uint32_t shards;
+  uint64_t fork_generation;
+
+  /// Made by a parent process: what a thread of it was changing is left as it is.
+  bool IsInherited() const noexcept { return fork_generation != base::ForkGeneration(); }
 };
 
 /// What an operation under a shard's lock leaves to be done after it.

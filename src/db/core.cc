@@ -6,7 +6,6 @@
 
 #include "base/arena.h"
 #include "base/check.h"
-#include "base/fork_generation.h"
 #include "base/out_of_memory.h"
 
 namespace basalt::db {
@@ -50,7 +49,7 @@ class Core::SnapshotState {
     core_->snapshots_.insert(sequence_);
   }
   ~SnapshotState() {
-    if (core_->fork_generation_ != base::ForkGeneration()) return;
+    if (core_->IsInherited()) return;
     const std::scoped_lock lock(core_->mutex_);
     const auto place = core_->snapshots_.find(sequence_);
     const bool was_oldest = place == core_->snapshots_.begin();
@@ -83,7 +82,7 @@ Core::~Core() {
 Status Core::CheckUsable() const {
   if (IsUsable()) [[likely]]
     return {};
-  if (fork_generation_ != base::ForkGeneration()) {
+  if (IsInherited()) {
     return Status(
         StatusCode::kFailedPrecondition,
         "the database " + path_ +
@@ -130,6 +129,7 @@ Result<base::SequenceNumber> Core::SnapshotSequence(const Snapshot& snapshot) co
 }
 
 Status Core::Close() {
+  if (IsInherited()) return CheckUsable();
   // What has no log is kept by tables alone. What has one would be replayed by the next opening: of
   // more than a little, a table is opened sooner.
   Status kept;
@@ -143,7 +143,6 @@ Status Core::Close() {
   CommitQueue::Tail queued;
   {
     const std::scoped_lock commit(commit_.lock);
-    if (fork_generation_ != base::ForkGeneration()) return CheckUsable();
     if (closed_.exchange(true, std::memory_order_acq_rel)) return {};
     queued = commit_.queue;
   }
@@ -161,6 +160,7 @@ Status Core::Close() {
 }
 
 DBStats Core::GetStats() const {
+  if (IsInherited()) return {};
   const std::shared_ptr<const ReadState> state = State();
   DBStats stats;
   CompactionLimits limits;
@@ -237,7 +237,7 @@ bool Core::Schedule(void (Core::*job)()) noexcept {
 }
 
 void Core::LetGo() {
-  if (fork_generation_ != base::ForkGeneration()) return;
+  if (IsInherited()) return;
   handle_gone_.store(true, std::memory_order_release);
   {
     const std::scoped_lock lock(mutex_);

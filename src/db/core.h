@@ -112,9 +112,12 @@ class Core : public std::enable_shared_from_this<Core> {
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
-  /// Neither closed nor opened by a parent process.
+  /// Opened by a parent process. Nothing of it may be touched but what never changes: the mutexes
+  /// may be held, and anything be half done, by threads that are not there.
+  bool IsInherited() const noexcept { return fork_generation_ != base::ForkGeneration(); }
+  /// Neither closed nor inherited.
   bool IsUsable() const noexcept {
-    return fork_generation_ == base::ForkGeneration() && !closed_.load(std::memory_order_acquire);
+    return !IsInherited() && !closed_.load(std::memory_order_acquire);
   }
   /// FailedPrecondition after Close, or in a forked child.
   Status CheckUsable() const;

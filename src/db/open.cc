@@ -120,7 +120,9 @@ Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& opti
     return Status(StatusCode::kInvalidArgument,
                   "the database path is empty: name a directory, or \":memory:\"");
   }
-  std::shared_ptr<Core> core(new Core(std::move(path), options, environment, mode));
+  std::shared_ptr<Core> core(new Core(std::move(path), options, environment, mode), [](Core* core) {
+    if (!core->IsInherited()) delete core;
+  });
   BASALT_ASSIGN_OR_RETURN(core->cache_,
                           Cache::Create({.capacity_bytes = core->memory_budget_ -
                                                            MemtablesBytes(core->memory_budget_)}));

@@ -55,6 +55,7 @@ class StoreCore::SnapshotState {
     place_ = core_->snapshots_.insert(sequence_);
   }
   ~SnapshotState() {
+    if (core_->IsInherited()) return;
     const std::lock_guard lock(core_->snapshots_mutex_);
     core_->snapshots_.erase(place_);
     core_->snapshot_changes_.fetch_add(1, std::memory_order_relaxed);
@@ -106,7 +107,9 @@ Result<std::shared_ptr<StoreCore>> StoreCore::Create(const basalt::MemTableOptio
                    ", and must be kVector, kRadix or kComparison");
   }
   try {
-    return std::make_shared<StoreCore>(Private{}, checked);
+    return std::shared_ptr<StoreCore>(new StoreCore(Private{}, checked), [](StoreCore* core) {
+      if (!core->IsInherited()) delete core;
+    });
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }

@@ -15,6 +15,7 @@
 
 #include "basalt/memtable.h"
 #include "base/epoch.h"
+#include "base/fork_generation.h"
 #include "base/internal_key.h"
 #include "base/range_cover.h"
 #include "memtable/generation.h"
@@ -102,6 +103,8 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   Status Compact();
   MemTableStats GetStats() const;
 
+  /// Made by a parent process: what a thread of it was changing is left as it is.
+  bool IsInherited() const noexcept { return fork_generation_ != base::ForkGeneration(); }
   /// The handle goes: background work ends soon.
   void LetGo() noexcept { is_let_go_.store(true, std::memory_order_relaxed); }
 
@@ -262,6 +265,7 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   std::shared_ptr<Generation> NewGeneration(uint64_t bytes) const;
 
   const basalt::MemTableOptions options_;
+  const uint64_t fork_generation_ = base::ForkGeneration();
   std::atomic<const State*> state_{nullptr};
   mutable base::RetireList retired_;
   mutable Sequencer sequencer_;
