@@ -5,8 +5,10 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <latch>
 #include <memory>
 #include <optional>
@@ -430,6 +432,31 @@ TEST(HandleLifetime, EndsTimersAtAnyMoment) {
     }
     db.reset();
   }
+}
+
+TEST(HandleLifetime, ASecondCloseWaitsForTheFirst) {
+  std::promise<void> flushed;
+  std::promise<void> second_returned;
+  std::shared_future<void> has_returned = second_returned.get_future().share();
+  const db::Environment environment = SmallEnvironment();
+  DBOptions options{.memory_budget = uint64_t{4} << 20};
+  // Holds the first one up until the second has returned, or may be taken to wait.
+  options.on_event = [&](const Event& event) {
+    if (event.kind != Event::Kind::kFlush) return;
+    flushed.set_value();
+    has_returned.wait_for(std::chrono::milliseconds(200));
+  };
+  const auto db = db::OpenDatabase("/db", options, environment).value();
+  ASSERT_TRUE(db->Put("key", "value").ok());
+  std::jthread flusher([&] { static_cast<void>(db->Flush()); });
+  flushed.get_future().wait();
+  std::jthread first([&] { EXPECT_TRUE(db->Close().ok()); });
+  while (db->Get("key")) std::this_thread::yield();
+  EXPECT_TRUE(db->Close().ok());
+  second_returned.set_value();
+  // What is closed can be opened.
+  const auto again = db::OpenDatabase("/db", {}, environment);
+  EXPECT_TRUE(again) << again.error().ToString();
 }
 
 TEST(HandleLifetime, CloseEndsIteratorsAndSnapshotsWithAClearError) {

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "basalt/db.h"
 
@@ -42,6 +43,17 @@ class OpenTest : public testing::Test {
     int status = 0;
     EXPECT_EQ(waitpid(child, &status, 0), child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+
+  /// Bounds what this process may write, and gives the bound before. A write beyond it fails
+  /// (EFBIG); a limit of descriptors would do, but the sanitizers need some themselves.
+  static rlim_t LimitFileSize(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    const rlim_t before = std::exchange(limit.rlim_cur, bytes);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    return before;
   }
 
   std::filesystem::path directory_;
@@ -90,16 +102,9 @@ TEST_F(OpenTest, WhatHasNoLogIsKeptAfterAFlushThatFailed) {
       if (!db) return 1;
       const auto unlogged = (*db)->CreateKeyspace("unlogged", {.durability = Durability::kMemory});
       if (!unlogged || !(*db)->Put("key", "value", {.keyspace = *unlogged}).ok()) return 2;
-      // A write beyond the limit fails (EFBIG) once the signal is ignored. A limit of descriptors
-      // would do, but the sanitizers need some themselves.
-      std::signal(SIGXFSZ, SIG_IGN);
-      rlimit before{};
-      getrlimit(RLIMIT_FSIZE, &before);
-      rlimit none = before;
-      none.rlim_cur = 0;
-      setrlimit(RLIMIT_FSIZE, &none);
+      const rlim_t before = LimitFileSize(0);
       if ((*db)->Flush().ok() || (*db)->Sync().ok()) return 3;
-      setrlimit(RLIMIT_FSIZE, &before);
+      LimitFileSize(before);
       if (!syncs) return (*db)->Close().ok() ? 0 : 4;
       return (*db)->Sync().ok() ? 0 : 5;
     });
@@ -112,6 +117,18 @@ TEST_F(OpenTest, WhatHasNoLogIsKeptAfterAFlushThatFailed) {
     ASSERT_TRUE(value);
     EXPECT_TRUE(*value) << (syncs ? "synced" : "closed");
   }
+}
+
+TEST_F(OpenTest, EachCloseGivesTheAnswerOfTheFirst) {
+  const int code = InChild([&] {
+    auto db = DB::Open(Path("db"), {.durability = Durability::kMemory});
+    if (!db || !(*db)->Put("key", "value").ok()) return 1;
+    LimitFileSize(0);
+    const Status first = (*db)->Close();
+    if (first.ok()) return 2;
+    return (*db)->Close().ToString() == first.ToString() ? 0 : 3;
+  });
+  EXPECT_EQ(code, 0);
 }
 
 TEST_F(OpenTest, WrongPathsAreNamed) {

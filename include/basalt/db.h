@@ -157,8 +157,9 @@ class DB : public Store {
   /// All figures are zero where there is no memory for them, and in a forked child.
   virtual DBStats GetStats() const = 0;
 
-  /// Finishes background work, syncs the log, lets go of the lock. Idempotent. Iterators and
-  /// snapshots answer FailedPrecondition from then on; Values stay valid.
+  /// Finishes background work, syncs the log, lets go of the lock. Another call, also at the same
+  /// time, returns when that is done, with the same answer. Iterators and snapshots answer
+  /// FailedPrecondition from then on; Values stay valid.
   virtual Status Close() = 0;
 };
 

@@ -130,6 +130,12 @@ Result<base::SequenceNumber> Core::SnapshotSequence(const Snapshot& snapshot) co
 
 Status Core::Close() {
   if (IsInherited()) return CheckUsable();
+  const std::scoped_lock lock(close_mutex_);
+  if (!close_answer_) close_answer_ = CloseOnce();
+  return *close_answer_;
+}
+
+Status Core::CloseOnce() {
   // What has no log is kept by tables alone. What has one would be replayed by the next opening: of
   // more than a little, a table is opened sooner.
   Status kept;
@@ -143,7 +149,7 @@ Status Core::Close() {
   CommitQueue::Tail queued;
   {
     const std::scoped_lock commit(commit_.lock);
-    if (closed_.exchange(true, std::memory_order_acq_rel)) return {};
+    closed_.store(true, std::memory_order_release);
     queued = commit_.queue;
   }
   queue_->Drain(queued);

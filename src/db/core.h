@@ -48,6 +48,7 @@
 // (install.cc).
 //
 // Locks, in the order in which they may be taken together:
+//   close_mutex_     whoever closes; others wait for its end
 //   commit_.lock     sequence numbers, the order of the log, which memtable is active
 //   install_mutex_   one manifest is written at a time
 //   mutex_           everything else below it; never held during I/O
@@ -213,6 +214,9 @@ class Core : public std::enable_shared_from_this<Core> {
   };
 
   Core(std::string path, const DBOptions& options, const Environment& environment, Mode mode);
+
+  // core.cc
+  Status CloseOnce();
 
   // open.cc
   Status FindDirectory();
@@ -467,6 +471,9 @@ class Core : public std::enable_shared_from_this<Core> {
   const std::shared_ptr<JobCount> jobs_ = std::make_shared<JobCount>();
 
   mutable std::mutex event_mutex_;
+
+  std::mutex close_mutex_;
+  std::optional<Status> close_answer_;  // Of the first Close; under close_mutex_.
 };
 
 }  // namespace basalt::db
