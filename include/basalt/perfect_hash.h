@@ -238,6 +238,9 @@ class PerfectHashBuilder {
 /// A set that answers "perhaps" for one of 2^b absent keys: a perfect hash function and b bits of
 /// fingerprint a key. About b + 2 bits a key; a lookup costs two reads of memory.
 ///
+/// Numbers given in place of hashes that are none may be answered "perhaps" more often, where their
+/// halves depend on each other: x << 32 | x up to 2.7 times as often, with b = 16.
+///
 /// Immutable and thread-safe. Copies share memory. Serialised, opened and built as PerfectHash.
 class FingerprintSet {
  public:
