@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <memory>
 #include <new>
@@ -65,6 +66,22 @@ TEST_F(FileMemory, AFileThatFindsNoMemoryIsNotMade) {
   const std::string path = directory_ + "/a table of a database in this directory";
   Sweep([&] { return fs_->Open(path, OpenMode::kCreate); },
         [&] { EXPECT_FALSE(fs_->Exists(path).value()); });
+}
+
+TEST_F(FileMemory, AMappingThatFindsNoMemoryIsNotMade) {
+  const std::string name = std::filesystem::path(directory_).filename() / "mapped";
+  auto file = fs_->Open(directory_ + "/mapped", OpenMode::kCreate).value();
+  ASSERT_TRUE(file->WriteAt(0, std::string(4096, 'x')).ok());
+  const auto is_mapped = [&] {
+    std::ifstream maps("/proc/self/maps");
+    const std::string text(std::istreambuf_iterator<char>(maps), {});
+    return text.find(name) != std::string::npos;
+  };
+  const auto expect_none = [&] { EXPECT_FALSE(is_mapped()); };
+  Sweep([&] { return file->Map(4096); }, expect_none);
+  Sweep([&] { return file->MapForWriting(4096); }, expect_none);
+  ASSERT_TRUE(file->Map(4096).has_value());
+  expect_none();
 }
 
 TEST_F(FileMemory, AListThatFindsNoMemoryLeavesNoDirectoryOpen) {

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "base/never_destroyed.h"
 #include "io/file_system.h"
@@ -30,23 +31,31 @@ int ErrorOf(int answer) { return answer < 0 ? errno : 0; }
 
 class PosixMapping final : public Mapping {
  public:
-  PosixMapping(void* address, size_t size) { bytes_ = {static_cast<const char*>(address), size}; }
+  PosixMapping() = default;
   PosixMapping(const PosixMapping&) = delete;
   PosixMapping& operator=(const PosixMapping&) = delete;
   ~PosixMapping() override {
     if (!bytes_.empty()) munmap(const_cast<char*>(bytes_.data()), bytes_.size());
   }
+
+  void Take(void* address, uint64_t size) noexcept {
+    bytes_ = {static_cast<const char*>(address), size};
+  }
 };
 
 class PosixWritableMapping final : public WritableMapping {
  public:
-  PosixWritableMapping(void* address, uint64_t size) {
+  PosixWritableMapping() = default;
+  PosixWritableMapping(const PosixWritableMapping&) = delete;
+  PosixWritableMapping& operator=(const PosixWritableMapping&) = delete;
+  ~PosixWritableMapping() override {
+    if (data_ != nullptr) munmap(data_, size_);
+  }
+
+  void Take(void* address, uint64_t size) noexcept {
     data_ = static_cast<char*>(address);
     size_ = size;
   }
-  PosixWritableMapping(const PosixWritableMapping&) = delete;
-  PosixWritableMapping& operator=(const PosixWritableMapping&) = delete;
-  ~PosixWritableMapping() override { munmap(data_, size_); }
 };
 
 /// Whether space that fallocate has given can be written through a mapping whatever else fills the
@@ -258,28 +267,31 @@ class PosixFile final : public File {
   }
 
   int DoMap(uint64_t size, std::unique_ptr<Mapping>* mapping) const override {
-    void* address = nullptr;
+    auto made = std::make_unique<PosixMapping>();
     if (size > 0) {
-      address = mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor_, 0);
+      void* const address = mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor_, 0);
       if (address == MAP_FAILED) return errno;
+      made->Take(address, size);
       // Where the file lies in large pieces in the page cache, it is mapped by such; else this does
       // nothing.
       if (size >= kHugePageBytes) madvise(address, size, MADV_HUGEPAGE);
     }
-    *mapping = std::make_unique<PosixMapping>(address, size);
+    *mapping = std::move(made);
     return 0;
   }
 
   int DoMapForWriting(uint64_t size, std::unique_ptr<WritableMapping>* mapping) override {
+    auto made = std::make_unique<PosixWritableMapping>();
     void* const address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
     if (address == MAP_FAILED) return errno;
+    made->Take(address, size);
     // What has not been in the page cache yet comes into it in pieces that large, for all who map
     // the file. Whether it does is of no consequence but to speed.
     if (size >= kHugePageBytes) {
       madvise(address, size, MADV_HUGEPAGE);
       madvise(address, size, MADV_POPULATE_READ);
     }
-    *mapping = std::make_unique<PosixWritableMapping>(address, size);
+    *mapping = std::move(made);
     return 0;
   }
 
