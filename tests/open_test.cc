@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -117,6 +118,26 @@ TEST_F(OpenTest, WhatHasNoLogIsKeptAfterAFlushThatFailed) {
     ASSERT_TRUE(value);
     EXPECT_TRUE(*value) << (syncs ? "synced" : "closed");
   }
+}
+
+TEST_F(OpenTest, StaticDestructorsCanStillUseADatabase) {
+  const int code = InChild([&] {
+    static std::unique_ptr<DB> db = DB::Open(Path("db")).value();
+    static const auto use = [] {
+      const std::string value(1000, 'v');
+      WriteBatch batch;
+      batch.Put("batch", value);
+      const bool is_written = db->Put("key", value).ok() && db->Write(batch).ok() &&
+                              db->Delete("absent").ok() && db->Flush().ok();
+      const auto read = db->Get("key");
+      return is_written && read && *read && (*read)->view() == value;
+    };
+    if (!use()) return 1;
+    // It runs where static objects are destroyed: after what is thread_local.
+    std::atexit([] { _exit(use() && db->Close().ok() ? 0 : 2); });
+    std::exit(3);
+  });
+  EXPECT_EQ(code, 0);
 }
 
 TEST_F(OpenTest, EachCloseGivesTheAnswerOfTheFirst) {

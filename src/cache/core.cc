@@ -15,9 +15,10 @@
 namespace basalt::cache {
 
 const Status& NoMemory() {
-  static const Status status(StatusCode::kResourceExhausted,
-                             "use a cache: the system has no memory left");
-  return status;
+  // Never destroyed: static objects may still use a cache.
+  static const auto* const kStatus =
+      new Status(StatusCode::kResourceExhausted, "use a cache: the system has no memory left");
+  return *kStatus;
 }
 
 namespace {

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/out_of_memory.h"
+#include "base/thread_kept.h"
 #include "base/update_function.h"
 #include "base/visible_iterator.h"
 #include "db/core.h"
@@ -107,12 +108,12 @@ class DatabaseHandle final : public DB {
   template <class Fill>
   Status WriteOne(Fill fill, const WriteOptions& options) {
     return base::OrOutOfMemory([&]() -> Status {
-      thread_local WriteBatch batch;  // keeps its memory from call to call
-      batch.Clear();
-      fill(&batch);
-      Status written = batch.status();
-      if (written.ok()) written = core_->Write(batch.bytes(), batch.count(), options);
-      if (batch.byte_size() > kKeptBatchBytes) batch = WriteBatch();
+      const base::ThreadKept<WriteBatch> batch;
+      batch->Clear();
+      fill(batch.get());
+      Status written = batch->status();
+      if (written.ok()) written = core_->Write(batch->bytes(), batch->count(), options);
+      if (batch->byte_size() > kKeptBatchBytes) *batch.get() = WriteBatch();
       return written;
     });
   }

@@ -27,8 +27,9 @@ base::SequenceNumber RangeSequence(const memtable::Generation& table, uint32_t k
 }
 
 const Status& NotCached() {
-  static const Status status(StatusCode::kAborted, "a table is not open");
-  return status;
+  // Never destroyed: static objects may still read.
+  static const auto* const kStatus = new Status(StatusCode::kAborted, "a table is not open");
+  return *kStatus;
 }
 
 /// Starts to load the lines where a lookup in each of the tables begins.

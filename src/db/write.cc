@@ -6,6 +6,7 @@
 #include "base/batch_cursor.h"
 #include "base/check.h"
 #include "base/option_value.h"
+#include "base/thread_kept.h"
 #include "db/edit.h"
 
 // The path of a write, and what is built on it: Update and PutIfAbsent.
@@ -17,6 +18,11 @@ namespace {
 constexpr uint64_t kPacedBytes = uint64_t{64} << 10;
 /// A buffer that grew larger for one batch is not kept.
 constexpr size_t kKeptFormBytes = size_t{1} << 20;
+
+/// For a batch that the log has in another form.
+struct FormBuffer {
+  std::string bytes;
+};
 
 /// Range deletes of a batch, with their places in it. Those that are not finished are dropped.
 class PreparedRanges {
@@ -94,15 +100,15 @@ Result<Durability> Core::DurabilityOf(const LogForm& form, const WriteOptions& o
 Status Core::Write(std::string_view batch, size_t count, const WriteOptions& options) {
   BASALT_RETURN_IF_ERROR(CheckWritable());
   BASALT_RETURN_IF_ERROR(CheckBatchSize(batch.size()));
-  thread_local std::string buffer;
-  BASALT_ASSIGN_OR_RETURN(const LogForm form, ToLogForm(batch, &buffer));
+  const base::ThreadKept<FormBuffer> buffer;
+  BASALT_ASSIGN_OR_RETURN(const LogForm form, ToLogForm(batch, &buffer->bytes));
   BASALT_ASSIGN_OR_RETURN(const Durability durability, DurabilityOf(form, options));
   if (count == 0) {  // it carries what was written before all the same
     return options.durability.value_or(options_.durability) == Durability::kPower ? Sync()
                                                                                   : Status();
   }
   Status written = WriteForm(form, count, nullptr, durability);
-  if (buffer.capacity() > kKeptFormBytes) std::string().swap(buffer);
+  if (buffer->bytes.capacity() > kKeptFormBytes) std::string().swap(buffer->bytes);
   return written;
 }
 

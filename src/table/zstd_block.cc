@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread_kept.h"
+
 namespace basalt::table {
 namespace {
 
@@ -31,11 +33,9 @@ struct FreeContext {
 };
 
 // Some 100 KB for each thread that reads such blocks: setting one up takes longer than a block.
-ZSTD_DCtx* ThreadContext() {
-  thread_local std::unique_ptr<ZSTD_DCtx, FreeContext> context;
-  if (context == nullptr) context.reset(NotNull(ZSTD_createDCtx()));
-  return context.get();
-}
+struct Decompressor {
+  std::unique_ptr<ZSTD_DCtx, FreeContext> context{NotNull(ZSTD_createDCtx())};
+};
 
 }  // namespace
 
@@ -97,7 +97,8 @@ size_t ZstdDictionary::memory_bytes() const noexcept {
 }
 
 bool ZstdDictionary::Decompress(std::string_view stored, std::span<char> raw) const {
-  ZSTD_DCtx* const context = ThreadContext();
+  const base::ThreadKept<Decompressor> decompressor;
+  ZSTD_DCtx* const context = decompressor->context.get();
   const size_t size =
       empty() ? ZSTD_decompressDCtx(context, raw.data(), raw.size(), stored.data(), stored.size())
               : ZSTD_decompress_usingDDict(context, raw.data(), raw.size(), stored.data(),
