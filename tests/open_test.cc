@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "basalt/db.h"
 
@@ -138,6 +140,67 @@ TEST_F(OpenTest, StaticDestructorsCanStillUseADatabase) {
     std::exit(3);
   });
   EXPECT_EQ(code, 0);
+}
+
+/// Leaves this process no descriptor beyond those that it has; gives the limit before.
+rlimit UseUpDescriptors() {
+  rlim_t above_all = 0;
+  for (const auto& descriptor : std::filesystem::directory_iterator("/proc/self/fd")) {
+    above_all = std::max<rlim_t>(above_all, std::stoul(descriptor.path().filename()) + 1);
+  }
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few{.rlim_cur = above_all, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &few);
+  while (dup(STDIN_FILENO) >= 0) {
+  }
+  return before;
+}
+
+/// Flushes without descriptors, and makes room: by a higher limit, or by fewer tables. The number
+/// of the first step that fails; 0: none.
+int FlushWithoutDescriptors(const std::string& path, bool raises_limit) {
+  auto opened = DB::Open(path);
+  if (!opened) return 1;
+  DB& db = **opened;
+  const auto is_there = [&](KeyspaceId keyspace) {
+    const auto value = db.Get("key", {.keyspace = keyspace});
+    return value && *value;
+  };
+  // A table for each keyspace, which a read opens and nothing merges.
+  std::vector<KeyspaceId> keyspaces;
+  for (size_t i = 0; i < 8; ++i) {
+    keyspaces.push_back(db.CreateKeyspace("keyspace" + std::to_string(i)).value());
+    if (!db.Put("key", "value", {.keyspace = keyspaces[i]}).ok()) return 2;
+  }
+  if (!db.Flush().ok() || !std::ranges::all_of(keyspaces, is_there)) return 3;
+  // Afterwards the log has the file open that it writes, and no other.
+  if (!db.Put("key", "value").ok() || !db.Sync().ok()) return 4;
+  const rlimit before = UseUpDescriptors();
+  const Status refused = db.Flush();
+  if (refused.code() != StatusCode::kResourceExhausted) return 5;
+  if (refused.message().find("ulimit -n") == std::string_view::npos) return 6;
+  if (!is_there(KeyspaceId::kDefault) || !std::ranges::all_of(keyspaces, is_there)) return 7;
+
+  if (raises_limit) {
+    setrlimit(RLIMIT_NOFILE, &before);
+  } else {
+    // Without a descriptor the manifest cannot be written, which would drop one.
+    close(STDIN_FILENO);
+    for (const KeyspaceId keyspace : keyspaces) {
+      if (!db.DropKeyspace(keyspace).ok()) return 8;
+    }
+  }
+  if (!db.Put("key", "again").ok() || !db.Flush().ok() || !db.CompactRange().ok()) return 9;
+  return is_there(KeyspaceId::kDefault) && db.Close().ok() ? 0 : 10;
+}
+
+TEST_F(OpenTest, WritingGoesOnWhenThereAreDescriptorsAgain) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the undefined behaviour sanitizer needs descriptors itself";
+#endif
+  EXPECT_EQ(InChild([&] { return FlushWithoutDescriptors(Path("raised"), true); }), 0);
+  EXPECT_EQ(InChild([&] { return FlushWithoutDescriptors(Path("dropped"), false); }), 0);
 }
 
 TEST_F(OpenTest, EachCloseGivesTheAnswerOfTheFirst) {

@@ -64,6 +64,13 @@ using ProgressFunction = std::function<bool(uint64_t done_bytes, uint64_t total_
 /// is under way and stops a compaction; it never invalidates iterators, snapshots or values: files
 /// and lock are let go when the last of them dies. `Close` ends it all at once and reports what
 /// could not be saved.
+///
+/// Each table that was read, also by a compaction, stays open: a database needs a file descriptor
+/// for each, and some twenty besides. A table has about 16 MiB where memory_budget is 128 MiB or
+/// more, 2 MiB where it is 16 MiB or less, and an eighth of it between: 64 to 512 descriptors a
+/// GiB. Where the process may have no more (`ulimit -n`), what writes tables, and then also what
+/// fills memtables, is ResourceExhausted and says so; nothing is lost, and writing goes on by
+/// itself when the limit is raised or there are fewer tables.
 class DB : public Store {
  public:
   /// Opens the database in directory `path`, or makes one; recovers what the log holds. ":memory:"
