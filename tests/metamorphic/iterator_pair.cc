@@ -86,7 +86,7 @@ Outcome IteratorPair::Compare(const Move& move) {
   const std::string after = "an iterator after " + ToText(move) + " ";
   const auto wrong = [&](std::string what) { return Outcome{.problem = after + std::move(what)}; };
   const bool is_told = status.code() == StatusCode::kFailedPrecondition;
-  if (at_ != end_ && at_->second.is_unreadable) {
+  if (at_ != end_ && at_->second.is_unreadable && !keys_only_) {
     if (!status.ok() && !is_told) return {.error = status};
     if (status.ok() || iterator_->Valid()) {
       return wrong("does not tell of the merge that does not fit " + Quoted(at_->first));

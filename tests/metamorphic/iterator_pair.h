@@ -43,7 +43,7 @@ class IteratorPair {
   Position Clamped(Position position, std::string_view target) const;
   void MoveIterator(const Move& move);
   Outcome Apply(const Move& move);
-  /// At a merge that does not fit, an iterator tells so and is not valid.
+  /// At a merge that does not fit, an iterator tells so and is not valid, but one of keys only.
   Outcome Compare(const Move& move);
 
   std::unique_ptr<Iterator> iterator_;
