@@ -247,6 +247,19 @@ TEST_F(Cli, EachKeyspaceIsReadAndWrittenByItsName) {
   }
 }
 
+TEST_F(Cli, WhatCannotBeWrittenIsRead) {
+  EXPECT_EQ(Out("$B put db k v && rm db/LOCK && mkdir db/LOCK"), "");
+  ExpectRefused("$B put db k w", 3, "cannot lock");
+  EXPECT_EQ(Out("$B get db k && $B scan db && $B dump db"), "v\nk\tv\nk\tv\n");
+  EXPECT_NE(Out("$B stat db"), "");
+}
+
+TEST_F(Cli, NothingIsPutWhereItWouldBeGone) {
+  for (const char* const verb : {"put :memory: k v", "load :memory: /dev/null"}) {
+    ExpectRefused("$B "s + verb, 2, "name a directory");
+  }
+}
+
 TEST_F(Cli, ADumpSaysWhichKeyspacesItLeavesOut) {
   EXPECT_EQ(Out("$B put db 1 default && $B dump db"), "1\tdefault\n")
       << "none, so that it is still";

@@ -7,6 +7,7 @@
 #include "basalt/db.h"
 #include "tools/basalt/argument_bytes.h"
 #include "tools/basalt/keyspace.h"
+#include "tools/basalt/open_database.h"
 #include "tools/basalt/record_printer.h"
 #include "tools/basalt/text_format.h"
 
@@ -22,7 +23,7 @@ Status WriteTo(const std::string& path, const DBOptions& open, const ChooseKeysp
   if (const WriteBatch meant = records(KeyspaceId::kDefault); !meant.status().ok()) {
     return meant.status();
   }
-  Result<std::unique_ptr<DB>> db = DB::Open(path, open);
+  Result<std::unique_ptr<DB>> db = OpenToWrite(path, open);
   if (!db) return db.error();
   const Result<KeyspaceId> keyspace = choose(**db);
   if (!keyspace) return keyspace.error();
@@ -35,7 +36,7 @@ Status WriteTo(const std::string& path, const DBOptions& open, const ChooseKeysp
 ExitCode Get(const GetOptions& options, Output& out) {
   const Result<std::string> key = MeantBytes(options.key, options.base64);
   if (!key) return Report(key.error());
-  const Result<std::unique_ptr<DB>> db = DB::Open(options.path, {.create_if_missing = false});
+  const Result<std::unique_ptr<DB>> db = OpenToRead(options.path);
   if (!db) return Report(db.error());
   const Result<KeyspaceId> keyspace = FindKeyspace(**db, options.keyspace);
   if (!keyspace) return Report(keyspace.error());
@@ -99,7 +100,7 @@ ExitCode Scan(const ScanVerbOptions& options, Output& out) {
     if (!bytes) return Report(bytes.error());
     *bound = std::move(*bytes);
   }
-  const Result<std::unique_ptr<DB>> db = DB::Open(options.path, {.create_if_missing = false});
+  const Result<std::unique_ptr<DB>> db = OpenToRead(options.path);
   if (!db) return Report(db.error());
   const Result<KeyspaceId> keyspace = FindKeyspace(**db, options.keyspace);
   if (!keyspace) return Report(keyspace.error());

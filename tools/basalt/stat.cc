@@ -8,6 +8,7 @@
 #include "basalt/db.h"
 #include "tools/basalt/document.h"
 #include "tools/basalt/figures.h"
+#include "tools/basalt/open_database.h"
 
 namespace basalt::tools {
 namespace {
@@ -156,7 +157,7 @@ Document StatDocument(const DBStats& stats) {
 }  // namespace
 
 ExitCode Stat(const StatOptions& options, Output& out) {
-  const Result<std::unique_ptr<DB>> db = DB::Open(options.path, {.create_if_missing = false});
+  const Result<std::unique_ptr<DB>> db = OpenToRead(options.path);
   if (!db) return Report(db.error());
   const DBStats stats = (*db)->GetStats();
   out.Write(options.output == OutputFormat::kTable ? StatTable(stats)

@@ -6,6 +6,7 @@
 #include "tools/basalt/figures.h"
 #include "tools/basalt/keyspace.h"
 #include "tools/basalt/line_reader.h"
+#include "tools/basalt/open_database.h"
 #include "tools/basalt/progress.h"
 #include "tools/basalt/text_format.h"
 
@@ -99,7 +100,7 @@ std::string Summary(const BatchWriter& writer, double seconds) {
 ExitCode Load(const LoadOptions& options, Output& out) {
   Result<LineReader> input = LineReader::Open(options.file);
   if (!input) return Report(input.error());
-  const Result<std::unique_ptr<DB>> db = DB::Open(options.path);
+  const Result<std::unique_ptr<DB>> db = OpenToWrite(options.path, {});
   if (!db) return Report(db.error());
   const Result<KeyspaceId> keyspace = FindOrMakeKeyspace(**db, options.keyspace);
   if (!keyspace) return Report(keyspace.error());
@@ -128,7 +129,7 @@ ExitCode Load(const LoadOptions& options, Output& out) {
 }
 
 ExitCode Dump(const DumpOptions& options, Output& out) {
-  const Result<std::unique_ptr<DB>> db = DB::Open(options.path, {.create_if_missing = false});
+  const Result<std::unique_ptr<DB>> db = OpenToRead(options.path);
   if (!db) return Report(db.error());
   const Result<KeyspaceId> keyspace = FindKeyspace(**db, options.keyspace);
   if (!keyspace) return Report(keyspace.error());
