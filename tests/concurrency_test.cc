@@ -434,6 +434,19 @@ TEST(HandleLifetime, EndsTimersAtAnyMoment) {
   }
 }
 
+TEST(HandleLifetime, ClosesBesideACompactionByHandAtAnyMoment) {
+  const auto environment = SmallEnvironment();
+  base::Random random(1);
+  for (int round = 0; round < 1000; ++round) {
+    auto db = OpenIn(environment);
+    ASSERT_TRUE(db->Put("key", "value").ok());
+    std::thread compacting([&db] { static_cast<void>(db->CompactRange()); });
+    std::this_thread::sleep_for(std::chrono::microseconds(random.Below(200)));
+    ASSERT_TRUE(db->Close().ok());
+    compacting.join();
+  }
+}
+
 TEST(HandleLifetime, ASecondCloseWaitsForTheFirst) {
   std::promise<void> flushed;
   std::promise<void> second_returned;

@@ -264,14 +264,14 @@ Status Core::CompactOnce(std::optional<std::string_view> begin, std::optional<st
     });
     if (job) Begin(*job);
   }
-  BASALT_RETURN_IF_ERROR(CheckUsable());
-  const Status compacted = job ? RunCompaction(&*job) : Status();
+  // What was begun is ended, also when the database is closed meanwhile, which waits for it.
+  const Status compacted = job ? RunCompaction(&*job) : CheckUsable();
   {
     const std::scoped_lock lock(mutex_);
     if (job) End(*job);
     ScheduleCompaction();
   }
-  if (!compacted.ok()) DropWhatIsCovered(*job);
+  if (job && !compacted.ok()) DropWhatIsCovered(*job);
   return compacted;
 }
 
@@ -318,7 +318,7 @@ Status Core::RunCompaction(CompactionJob* job) {
           .bytes_in = bytes_in,
           .bytes_out = outputs.bytes,
           .duration_us = duration,
-          .detail = {detail, static_cast<size_t>(size)},
+          .detail = {detail, std::min(static_cast<size_t>(size), sizeof detail - 1)},
           .status = compacted});
   return compacted;
 }
