@@ -59,18 +59,19 @@ using ProgressFunction = std::function<bool(uint64_t done_bytes, uint64_t total_
 ///
 /// Thread-safe. One process at a time has a database open, and one handle in it; a second opener
 /// gets Busy with the holder's name. A handle used in a child after fork() answers
-/// FailedPrecondition, and may be destroyed there, which does nothing; the child opens databases of
-/// its own, whatever threads of its parent were doing. Destroying the handle waits for a flush that
-/// is under way and stops a compaction; it never invalidates iterators, snapshots or values: files
-/// and lock are let go when the last of them dies. `Close` ends it all at once and reports what
-/// could not be saved.
+/// FailedPrecondition, and may be destroyed there, which does nothing: its files stay open there,
+/// and keep the space of those that the parent removes, until the child ends or executes another
+/// program. The child opens databases of its own, whatever threads of its parent were doing.
+/// Destroying the handle waits for a flush that is under way and stops a compaction; it never
+/// invalidates iterators, snapshots or values: files and lock are let go when the last of them
+/// dies. `Close` ends it all at once and reports what could not be saved.
 ///
-/// Each table that was read, also by a compaction, stays open: a database needs a file descriptor
-/// for each, and some twenty besides. A table has about 16 MiB where memory_budget is 128 MiB or
-/// more, 2 MiB where it is 16 MiB or less, and an eighth of it between: 64 to 512 descriptors a
-/// GiB. Where the process may have no more (`ulimit -n`), what writes tables, and then also what
-/// fills memtables, is ResourceExhausted and says so; nothing is lost, and writing goes on by
-/// itself when the limit is raised or there are fewer tables.
+/// Each table that was written or read, also by a compaction, stays open: a database needs a file
+/// descriptor for each, and some twenty besides. A table has about 16 MiB where memory_budget is
+/// 128 MiB or more, 2 MiB where it is 16 MiB or less, and an eighth of it between: 64 to 512
+/// descriptors a GiB. Where the process may have no more (`ulimit -n`), what writes tables, and
+/// then also what fills memtables, is ResourceExhausted and says so; nothing is lost, and writing
+/// goes on by itself when the limit is raised or there are fewer tables.
 class DB : public Store {
  public:
   /// Opens the database in directory `path`, or makes one; recovers what the log holds. ":memory:"

@@ -59,15 +59,6 @@ uint64_t Shard::index_bytes() const noexcept {
   return index_.bytes() + wheel_.bytes() + queue_.bytes();
 }
 
-uint64_t Shard::WeightOf(const Entry* entry) const noexcept {
-  return common_.destroy == nullptr ? 0 : base::Load<uint64_t>(entry->value());
-}
-
-uint64_t Shard::ChargedBytes(const Entry* entry) const noexcept {
-  return SlabAllocator::ChargedBytes(entry, entry->slab_class(), entry->is_extent()) +
-         WeightOf(entry);
-}
-
 Entry* Shard::Allocate(std::string_view key, size_t value_bytes, bool within_budget) noexcept {
   const bool has_pin_part = common_.destroy != nullptr || value_bytes > Value::kInlineBytes;
   const size_t bytes = Entry::ValueOffset(key.size(), has_pin_part) + value_bytes;
@@ -210,13 +201,6 @@ void Shard::TellRemovals(const Aftermath& after) {
 }
 
 // ---- Expiry ----
-
-bool Shard::HasExpired(const Index::Found& found, uint64_t coarse_ms) const noexcept {
-  if ((found.word & Word::kExpires) == 0) return false;
-  uint64_t deadline_ms = 0;
-  found.entry()->state.ReadDeadline(&deadline_ms);
-  return common_.clock->HasCome(deadline_ms, coarse_ms);
-}
 
 void Shard::File(Entry* entry, uint64_t hash, uint64_t deadline_ms) noexcept {
   if ((entry->marks & Entry::kFiled) != 0) return;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "basalt/cache.h"
+#include "base/coding.h"
 #include "base/fork_generation.h"
 #include "base/spin_lock.h"
 #include "cache/entry.h"
@@ -139,7 +140,12 @@ class Shard {
   bool UnlinkFrom(Index::Cursor* cursor, Removal reason, Aftermath* after) noexcept;
   /// At the cache's end, when nobody reads any more: frees all that is not pinned.
   void Drain(Aftermath* after) noexcept;
-  bool HasExpired(const Index::Found& found, uint64_t coarse_ms) const noexcept;
+  bool HasExpired(const Index::Found& found, uint64_t coarse_ms) const noexcept {
+    if ((found.word & Word::kExpires) == 0) return false;
+    uint64_t deadline_ms = 0;
+    found.entry()->state.ReadDeadline(&deadline_ms);
+    return common_.clock->HasCome(deadline_ms, coarse_ms);
+  }
   /// The result of a computation that is under way for this key will not be kept.
   void BeatFlight(uint64_t hash, std::string_view key) noexcept;
   /// The same of all that are under way.
@@ -172,8 +178,13 @@ class Shard {
   uint64_t pins() const noexcept { return pins_.load(std::memory_order_relaxed); }
   uint64_t pinned_bytes() const noexcept { return pinned_bytes_.load(std::memory_order_relaxed); }
   /// Charged, with its weight.
-  uint64_t ChargedBytes(const Entry* entry) const noexcept;
-  uint64_t WeightOf(const Entry* entry) const noexcept;
+  uint64_t ChargedBytes(const Entry* entry) const noexcept {
+    return SlabAllocator::ChargedBytes(entry, entry->slab_class(), entry->is_extent()) +
+           WeightOf(entry);
+  }
+  uint64_t WeightOf(const Entry* entry) const noexcept {
+    return common_.destroy == nullptr ? 0 : base::Load<uint64_t>(entry->value());
+  }
 
  private:
   void TellRemovals(const Aftermath& after);

@@ -451,7 +451,8 @@ Status Core::InstallOutputs(const CompactionJob& job, const TableFiles& replaced
   if (installed.code() == StatusCode::kAborted) {
     DropTables(outputs);
   } else {
-    outputs->files.clear();  // they are in the version, or wait for the next manifest
+    // They are in the version, wait for the next manifest, or are gone already.
+    outputs->files.clear();
   }
   return installed;
 }

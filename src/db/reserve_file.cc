@@ -14,7 +14,10 @@ bool ReserveFile::Fill() noexcept {
   const std::scoped_lock lock(mutex_);
   if (is_there_ || bytes_ == 0) return true;
   const auto made = base::OrOutOfMemory([&]() -> Result<Made> { return Make(); });
-  if (!made) return true;  // no memory: there is none this time
+  if (!made) {  // no memory: there is none this time
+    static_cast<void>(Remove());
+    return true;
+  }
   is_there_ = *made == Made::kYes;
   if (!is_there_) static_cast<void>(Remove());
   return *made != Made::kNoRoom;

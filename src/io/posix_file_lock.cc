@@ -75,8 +75,9 @@ class OwnDescriptor {
   int number_;
 };
 
-/// Every lock that this process holds. Never destroyed: a static object may hold a lock to the end.
 class PosixFileLock;
+
+/// Every lock that this process holds. Never destroyed: a static object may hold a lock to the end.
 class LockRegistry {
  public:
   static LockRegistry& Get() {

@@ -647,7 +647,7 @@ class Runner {
     return {};
   }
 
-  /// An iterator does not say at which key a merge does not fit, so that keys have to be tried.
+  /// An iterator says in words at which key a merge does not fit: keys are tried until it goes on.
   Result<Contents> ReadAll(Space space) const {
     const KeyspaceId keyspace = KeyspaceOf(space);
     Contents found;

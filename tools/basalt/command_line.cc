@@ -178,8 +178,8 @@ its number; what came before it is loaded and counted, what follows is not.
                                             R"(  basalt dump ./db > records.tsv
   basalt dump ./db --json | gzip > records.json.gz
   basalt dump ./db --keyspace users > users.tsv
-A dump is of one keyspace; stderr says which others there are. It does not say when
-records expire: loaded from it, they stay.
+A dump is of one keyspace; without --keyspace, stderr says which others there are.
+It does not say when records expire: loaded from it, they stay.
 )");
   AddPath(dump);
   AddKeyspace(dump, kKeyspaceToRead);
