@@ -212,7 +212,8 @@ class VisibleIterator final : public Iterator {
       Remember(key);
       skip = true;
       if (TagKind(source()->tag()) == RecordKind::kMerge && !IsCovered()) {
-        return ShowMerged();
+        if (ShowMerged()) return;
+        continue;  // It has expired with the put below it, where the source stands.
       }
       if (IsPut()) {
         key_ = key;
@@ -233,8 +234,9 @@ class VisibleIterator final : public Iterator {
     }
   }
 
-  /// The source stands at the newest visible version, a merge: passes all that it builds on.
-  void ShowMerged() {
+  /// The source stands at the newest visible version, a merge: passes all that it builds on, up to
+  /// the put below. False: the key is not to be shown, since that has expired.
+  bool ShowMerged() {
     key_copy_.assign(found_key_);
     found_key_ = key_copy_;
     merges_.clear();
@@ -250,13 +252,17 @@ class VisibleIterator final : public Iterator {
       }
       merges_.push_back({std::string(source()->value()), source()->time_ms()});
     }
-    if (!source()->status().ok()) return End();
-    is_merged_ = true;
-    if (!SetMerged(below, expiry_ms)) return;
-    if (HasExpired(merged_.expiry_ms)) return FindForward(/*skip=*/true);
+    if (!source()->status().ok()) {
+      End();
+      return true;
+    }
+    if (!SetMerged(below, expiry_ms)) return true;
+    if (HasExpired(merged_.expiry_ms)) return false;
     key_ = found_key_;
     value_ = keys_only_ ? std::string_view() : merged_.value;
+    is_merged_ = true;
     valid_ = true;
+    return true;
   }
 
   /// False: the error ended the iteration.

@@ -217,6 +217,29 @@ TEST(VisibleIterator, PassesManyVersionsOfAKeyInFewMoves) {
   EXPECT_LT(moves, 1'000U);
 }
 
+TEST(VisibleIterator, PassesAnyNumberOfExpiredMergesOnALimitedStack) {
+  constexpr uint64_t kKeys = 200'000;
+  std::vector<Record> records;
+  records.reserve(2 * kKeys + 1);
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    const std::string key = Numbered("a", kKeys + i);
+    records.push_back(Merge(key, 2 * i + 2, AppendValue("+"), 1));
+    records.push_back(Put(key, 2 * i + 1, "expired", 10));
+  }
+  records.push_back(Put("b", 2 * kKeys + 1, "last"));
+  size_t times_told = 0;
+  const auto it = base::NewVisibleIterator({.now_ms = 20,
+                                            .source = std::make_unique<VectorIterator>(&records),
+                                            .on_many_hidden = [&] { ++times_told; }},
+                                           {});
+  it->SeekToFirst();
+  ASSERT_TRUE(it->Valid());
+  EXPECT_EQ(it->key(), "b");
+  EXPECT_EQ(times_told, 1U);
+  it->Prev();
+  EXPECT_FALSE(it->Valid());
+}
+
 TEST(VisibleIterator, PassesAStretchThatIsHiddenInASourceByOneSeek) {
   constexpr uint64_t kRecords = 100'000;
   std::vector<Record> records = {Put("a", 1, "first"), Put("c", 2, "last")};
