@@ -306,7 +306,7 @@ class VisibleIterator final : public Iterator {
         if (TagSequence(tag) > view_.at || IsCovered()) continue;
         if (TagKind(tag) == RecordKind::kMerge) {
           if (merges_.empty() && found) below.emplace(value_);
-          merges_.insert(merges_.begin(), {std::string(source()->value()), source()->time_ms()});
+          merges_.push_back({std::string(source()->value()), source()->time_ms()});
           continue;
         }
         merges_.clear();
@@ -317,6 +317,7 @@ class VisibleIterator final : public Iterator {
       }
       if (!source()->status().ok()) break;
       if (!merges_.empty()) {
+        std::ranges::reverse(merges_);
         if (!SetMerged(below, below ? expiry_ms : 0)) return;
         value_ = merged_.value;
         expiry_ms = merged_.expiry_ms;
@@ -408,7 +409,7 @@ class VisibleIterator final : public Iterator {
   std::string value_copy_;
   bool has_told_ = false;
   bool is_merged_ = false;  ///< Forward: the source has passed the present key's newest version.
-  std::vector<PendingMerge> merges_;  ///< Newest first.
+  std::vector<PendingMerge> merges_;  ///< Newest first; oldest first while gathered backward.
   MergedValue merged_;
 };
 
