@@ -8,9 +8,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "basalt/db.h"
+#include "base/random.h"
 #include "db/environment.h"
 #include "io/manual_executor.h"
 #include "io/sim_clock.h"
@@ -196,6 +198,44 @@ TEST_P(Operations, MergesCombineWithWhatIsThere) {
   ASSERT_TRUE(db_->Merge("text", MergeOperator::kAppend, "z").ok());
   Pass();
   EXPECT_EQ(Get("text"), "z");
+}
+
+TEST_P(Operations, MergesAreFoundWhereverTheirVersionsLie) {
+  const std::string filler(24 << 10, 'f');  // two fill a memtable, so that one lies sealed
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE(seed);
+    base::Random random(seed);
+    const std::string key = "k" + std::to_string(seed);
+    std::string expected = "(absent)";
+    std::vector<std::pair<Snapshot, std::string>> snapshots;
+    for (int i = 0; i < 200; ++i) {
+      const std::string piece = std::to_string(i) + " ";
+      const uint64_t kind = random.Below(100);
+      if (kind < 2) {
+        ASSERT_TRUE(db_->Put(key, piece).ok());
+        expected = piece;
+      } else if (kind < 4) {
+        ASSERT_TRUE(db_->Delete(key).ok());
+        expected = "(absent)";
+      } else if (kind < 6) {
+        ASSERT_TRUE(db_->DeleteRange(key, key + "~").ok());
+        expected = "(absent)";
+      } else if (kind < 10) {
+        Pass();
+      } else if (kind < 15) {
+        ASSERT_TRUE(db_->Put("filler", filler).ok());
+      } else if (kind < 20 && GetParam() != Between::kReopen) {
+        snapshots.emplace_back(db_->GetSnapshot().value(), expected);
+      } else {
+        ASSERT_TRUE(db_->Merge(key, MergeOperator::kAppend, piece).ok());
+        expected = (expected == "(absent)" ? "" : expected) + piece;
+      }
+      ASSERT_EQ(Get(key), expected);
+    }
+    for (const auto& [snapshot, seen] : snapshots) {
+      ASSERT_EQ(Get(key, {.snapshot = &snapshot}), seen);
+    }
+  }
 }
 
 TEST_P(Operations, AMergeThatDoesNotFitIsToldAndLosesNothing) {

@@ -283,6 +283,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// `version`: as made by default.
   Status FindVersion(const ReadState& state, uint32_t keyspace, std::string_view key, uint64_t hash,
                      const ReadPoint& point, StoredVersion* version) const;
+  /// The same below the memtables.
+  Status FindFlushed(const ReadState& state, uint32_t keyspace, std::string_view key, uint64_t hash,
+                     const ReadPoint& point, StoredVersion* version) const;
   Status FindInTables(const Tree& tree, std::string_view key, uint64_t hash, const ReadPoint& point,
                       StoredVersion* version) const;
   static Result<bool> FindInTable(const TableFile& file, std::string_view key, uint64_t hash,

@@ -26,6 +26,35 @@ base::SequenceNumber RangeSequence(const memtable::Generation& table, uint32_t k
   return newest;
 }
 
+/// What stands for all versions that a range delete hides.
+table::TableRead HiddenBy(base::SequenceNumber range) noexcept {
+  return {base::MakeTag(range, RecordKind::kDeleteRange), 0, Value()};
+}
+
+/// Takes a key's merges up to `at` from a memtable, newest first, and what they build on there, if
+/// that is a put. False: older places may have more. By one search: the versions of a key are
+/// linked, and stay as long as the memtable.
+bool TakeMerges(const memtable::Generation& table, uint32_t keyspace, std::string_view key,
+                uint64_t hash, base::SequenceNumber at, std::vector<base::PendingMerge>* merges,
+                table::TableRead* below) {
+  const memtable::Record* record;
+  {
+    const base::EpochGuard inside;
+    record = table.Find(keyspace, key, hash, at, nullptr);
+  }
+  const base::SequenceNumber cover = RangeSequence(table, keyspace, key, at);
+  for (; record != nullptr; record = table.Older(*record)) {
+    const base::Tag tag = record->tag.load(std::memory_order_acquire);
+    if (base::TagSequence(tag) < cover) break;
+    if (base::TagKind(tag) == RecordKind::kPut) {
+      *below = {tag, record->time_ms(), table.ValueOf(*record)};
+    }
+    if (base::TagKind(tag) != RecordKind::kMerge) return true;
+    merges->push_back({std::string(record->value()), record->time_ms()});
+  }
+  return cover != 0;
+}
+
 const Status& NotCached() {
   // Never destroyed: static objects may still read.
   static const auto* const kStatus = new Status(StatusCode::kAborted, "a table is not open");
@@ -119,11 +148,21 @@ Result<Core::Found> Core::FindMerged(const ReadState& state, uint32_t keyspace,
   found.sequence = base::TagSequence(newest.tag);
   std::vector<base::PendingMerge> merges;
   StoredVersion version = std::move(newest);
-  while (base::TagKind(version.tag) == RecordKind::kMerge) {
+  const auto take = [&] {
     merges.push_back({version.value.ToString(), version.time_ms});
     point.at = base::TagSequence(version.tag) - 1;
     version = StoredVersion();
-    BASALT_RETURN_IF_ERROR(FindVersion(state, keyspace, key, hash, point, &version));
+  };
+  take();
+  const auto ends_in = [&](const auto& generation) {
+    return TakeMerges(*generation->table, keyspace, key, hash, point.at, &merges, &version);
+  };
+  if (!ends_in(state.active) && std::ranges::none_of(state.sealed, ends_in)) {
+    BASALT_RETURN_IF_ERROR(FindFlushed(state, keyspace, key, hash, point, &version));
+    while (base::TagKind(version.tag) == RecordKind::kMerge) {
+      take();
+      BASALT_RETURN_IF_ERROR(FindFlushed(state, keyspace, key, hash, point, &version));
+    }
   }
   std::optional<std::string_view> below;
   if (base::TagKind(version.tag) == RecordKind::kPut) below = version.value.view();
@@ -138,9 +177,6 @@ Result<Core::Found> Core::FindMerged(const ReadState& state, uint32_t keyspace,
 
 Status Core::FindVersion(const ReadState& state, uint32_t keyspace, std::string_view key,
                          uint64_t hash, const ReadPoint& point, StoredVersion* version) const {
-  const auto cover_by = [version](base::SequenceNumber sequence) {
-    *version = {base::MakeTag(sequence, RecordKind::kDeleteRange), 0, Value()};
-  };
   // True: this memtable decides. All that it holds is newer than what later places hold.
   const auto look_in = [&](const memtable::Generation& table) {
     const memtable::Record* record;
@@ -152,7 +188,7 @@ Status Core::FindVersion(const ReadState& state, uint32_t keyspace, std::string_
     if (table.range_deletes() != nullptr) {
       const base::SequenceNumber cover = RangeSequence(table, keyspace, key, point.at);
       if (cover > base::TagSequence(tag)) {
-        cover_by(cover);
+        *version = HiddenBy(cover);
         return true;
       }
     }
@@ -166,13 +202,17 @@ Status Core::FindVersion(const ReadState& state, uint32_t keyspace, std::string_
   for (const auto& sealed : state.sealed) {
     if (look_in(*sealed->table)) return {};
   }
+  return FindFlushed(state, keyspace, key, hash, point, version);
+}
 
+Status Core::FindFlushed(const ReadState& state, uint32_t keyspace, std::string_view key,
+                         uint64_t hash, const ReadPoint& point, StoredVersion* version) const {
   const Tree* const tree = state.version->tree(keyspace);
   if (tree == nullptr) return {};
   BASALT_RETURN_IF_ERROR(FindInTables(*tree, key, hash, point, version));
   if (!tree->range_deletes.empty()) {
     const base::SequenceNumber cover = tree->range_deletes.SequenceAt(key, point.at);
-    if (cover > base::TagSequence(version->tag)) cover_by(cover);
+    if (cover > base::TagSequence(version->tag)) *version = HiddenBy(cover);
   }
   return {};
 }

@@ -155,7 +155,12 @@ class Generation : public std::enable_shared_from_this<Generation> {
     hash = MixKeyspace(hash, keyspace);
     return ShardOf(hash).Find(keyspace, key, hash, at, check);
   }
-  /// Of a put or merge that Find gave.
+  /// The version before one that Find or this gave; null: none here. In or outside an epoch.
+  const Record* Older(const Record& record) const noexcept {
+    const base::Arena::Position older = record.previous.load(std::memory_order_acquire);
+    return older == 0 ? nullptr : RecordAt(older);
+  }
+  /// Of a put or merge that Find or Older gave.
   Value ValueOf(const Record& record) const;
   /// Starts to load the line where a lookup begins. Inlined by force: g++ takes a function that
   /// only prefetches for one without effects.
