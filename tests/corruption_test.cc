@@ -72,6 +72,44 @@ class CorruptionTest : public testing::Test {
     executor_.RunAll();
   }
 
+  /// Into tables, closed cleanly; `compact`: no table that was there before is left.
+  void PutMore(bool compact = true) {
+    auto db = Open(&disk_);
+    ASSERT_TRUE(db) << db.error().ToString();
+    for (int i = 0; i < 50; ++i) {
+      const std::string key = "key" + std::to_string(i);
+      ASSERT_TRUE((*db)->Put(key, "more").ok());
+      content_[key] = "more";
+    }
+    ASSERT_TRUE((*db)->Flush().ok());
+    if (compact) {
+      ASSERT_TRUE((*db)->CompactRange().ok());
+    }
+    ASSERT_TRUE((*db)->Close().ok());
+    executor_.RunAll();
+  }
+
+  std::string ReadManifest() {
+    return io::ReadWholeFile(&disk_, "/db/MANIFEST", uint64_t{1} << 20).value();
+  }
+
+  /// That Open refuses `manifest` in place of the right one, and everything is there when that is
+  /// back.
+  void ExpectRefusedAndUnchanged(const std::string& manifest) {
+    const std::string right = ReadManifest();
+    const std::vector<std::string> files = disk_.List(kPath).value();
+    ASSERT_TRUE(io::ReplaceFile(&disk_, "/db/MANIFEST", manifest).ok());
+    const auto db = Open(&disk_);
+    ASSERT_FALSE(db);
+    EXPECT_EQ(db.error().code(), StatusCode::kCorruption) << db.error().ToString();
+    EXPECT_EQ(disk_.List(kPath).value(), files);
+    ASSERT_TRUE(io::ReplaceFile(&disk_, "/db/MANIFEST", right).ok());
+    Content content;
+    uint64_t bytes_cut = 0;
+    ASSERT_TRUE(ReadAll(&disk_, &content, &bytes_cut).ok());
+    EXPECT_TRUE(content == content_);
+  }
+
   std::vector<std::string> Files(const std::string& ending) {
     std::vector<std::string> paths;
     const std::vector<std::string> names = disk_.List(kPath).value();
@@ -239,6 +277,43 @@ TEST_F(CorruptionTest, AMissingTableIsNamedAtOpen) {
   const auto db = Open(&disk_);
   ASSERT_FALSE(db);
   ExpectNames(db.error(), path);
+}
+
+TEST_F(CorruptionTest, AManifestWhoseTablesAreGoneRemovesNothing) {
+  MakeTables();
+  const std::string old_manifest = ReadManifest();
+  PutMore();
+  ExpectRefusedAndUnchanged(old_manifest);
+}
+
+TEST_F(CorruptionTest, AManifestWhoseLogIsGoneRemovesNothing) {
+  MakeTables();
+  const std::string old_manifest = ReadManifest();
+  PutMore(/*compact=*/false);
+  ExpectRefusedAndUnchanged(old_manifest);
+}
+
+TEST_F(CorruptionTest, AManifestOfAnotherDatabaseRemovesNothing) {
+  ASSERT_TRUE(Open(&disk_));
+  const std::string foreign = ReadManifest();
+  ASSERT_TRUE(disk_.RemoveFile("/db/MANIFEST").ok());
+  MakeTables();
+  ExpectRefusedAndUnchanged(foreign);
+}
+
+TEST_F(CorruptionTest, OnlyFilesOfItsOwnAreRemoved) {
+  MakeTables();
+  const std::vector<std::string> foreign = {"/db/0999999.tbl", "/db/99.tbl", "/db/notes.tmp"};
+  const std::vector<std::string> own = {"/db/999999.tbl", "/db/MANIFEST.tmp"};
+  for (const auto& paths : {foreign, own}) {
+    for (const std::string& path : paths) ASSERT_TRUE(disk_.Open(path, io::OpenMode::kCreate));
+  }
+  Content content;
+  uint64_t bytes_cut = 0;
+  ASSERT_TRUE(ReadAll(&disk_, &content, &bytes_cut).ok());
+  EXPECT_TRUE(content == content_);
+  for (const std::string& path : foreign) EXPECT_TRUE(disk_.Exists(path).value()) << path;
+  for (const std::string& path : own) EXPECT_FALSE(disk_.Exists(path).value()) << path;
 }
 
 TEST_F(CorruptionTest, AForeignFileInPlaceOfATableIsRefused) {

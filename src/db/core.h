@@ -7,7 +7,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -225,7 +224,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Status TakeManifest();
   Status LoadForReading();
   Status LoadFiles();
-  Status RemoveStrangers(const std::set<uint64_t>& named);
+  Status ListTables();
+  Status RemoveStrangers();
   Status ReplayLog();
   Status ReplayRecord(const wal::RecordView& record);
   Status StartLog(const wal::RecoveryResult& recovered);
@@ -458,6 +458,7 @@ class Core : public std::enable_shared_from_this<Core> {
   mutable base::RetireList retired_;
   std::atomic<const ReadState*> current_{nullptr};  // state_.get()
   uint64_t next_table_number_ = 1;
+  std::vector<std::string> strangers_;  // opening: the files that the manifest does not name
   bool flushing_ = false;
   bool flush_scheduled_ = false;
   std::vector<const CompactionJob*> running_;

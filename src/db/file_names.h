@@ -12,11 +12,14 @@
 //   LOCK            held by the one process that has it open
 //   RESERVE         space kept back for a full disk (reserve_file.h)
 //   lost/           what recovery and repair cut off the log
-//   *.tmp           a replacement that was not finished
+//   MANIFEST.tmp    a replacement that was not finished
+//
+// Whatever has another name is somebody else's: it is never removed, nor counted as a table or log.
 
 namespace basalt::db {
 
 inline constexpr std::string_view kManifestName = "MANIFEST";
+inline constexpr std::string_view kTemporaryName = "MANIFEST.tmp";
 inline constexpr std::string_view kLockName = "LOCK";
 inline constexpr std::string_view kReserveName = "RESERVE";
 inline constexpr std::string_view kLostName = "lost";

@@ -13,9 +13,9 @@
 #include "db/log_record.h"
 #include "db/memory_limit.h"
 
-// Opening: take the lock; read the manifest or write the first one; remove what it does not name;
-// replay the log above its flushed LSN into memtables, flushing each that fills up; start a new
-// log.
+// Opening: take the lock; read the manifest or write the first one; miss what it names; judge the
+// log and replay it above the flushed LSN into memtables, flushing each that fills up; remove what
+// the manifest does not name; start a new log.
 
 namespace basalt::db {
 namespace {
@@ -91,6 +91,16 @@ Status CheckNewDirectory(const std::string& path, const std::vector<std::string>
     }
   }
   return {};
+}
+
+std::set<uint64_t> NumbersOf(const Version& version) {
+  std::set<uint64_t> numbers;
+  for (const auto& tree : version.trees()) {
+    for (const TableFiles& level : tree->levels) {
+      for (const std::shared_ptr<TableFile>& file : level) numbers.insert(file->number());
+    }
+  }
+  return numbers;
 }
 
 }  // namespace
@@ -202,14 +212,7 @@ Status Core::LoadManifest() {
     manifest_ = std::move(*read);
   }
   BASALT_RETURN_IF_ERROR(TakeManifest());
-  const std::shared_ptr<const ReadState> state = State();
-  std::set<uint64_t> named;
-  for (const auto& tree : state->version->trees()) {
-    for (const TableFiles& level : tree->levels) {
-      for (const std::shared_ptr<TableFile>& file : level) named.insert(file->number());
-    }
-  }
-  return RemoveStrangers(named);
+  return ListTables();
 }
 
 // What manifest_ says becomes the state; its tables and range deletes are then known from there.
@@ -274,30 +277,28 @@ Status Core::LoadFiles() {
   return {};
 }
 
-// Removes what an interrupted flush or compaction has left, and misses what should be there.
-Status Core::RemoveStrangers(const std::set<uint64_t>& named) {
-  io::FileSystem* const fs = environment_.fs;
-  BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs->List(path_));
-  size_t present = 0;
+// Misses what should be there, and notes what an interrupted flush or compaction has left.
+Status Core::ListTables() {
+  const std::shared_ptr<const Version> version = State()->version;
+  BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, environment_.fs->List(path_));
+  if (const TableFiles missing = version->MissingFrom(names); !missing.empty()) {
+    return missing.front()->NotThere();
+  }
+  const std::set<uint64_t> named = NumbersOf(*version);
   for (const std::string& name : names) {
     uint64_t number = 0;
-    if (ParseTableFileName(name, &number)) {
-      next_table_number_ = std::max(next_table_number_, number + 1);
-      if (named.contains(number)) {
-        ++present;
-        continue;
-      }
-    } else if (!name.ends_with(".tmp")) {
-      continue;
-    }
-    BASALT_RETURN_IF_ERROR(fs->RemoveFile(io::JoinPath(path_, name)));
+    const bool is_table = ParseTableFileName(name, &number);
+    if (is_table) next_table_number_ = std::max(next_table_number_, number + 1);
+    if (is_table ? !named.contains(number) : name == kTemporaryName) strangers_.push_back(name);
   }
-  if (present == named.size()) return {};
-  for (const uint64_t number : named) {
-    if (std::binary_search(names.begin(), names.end(), TableFileName(number))) continue;
-    return Status(StatusCode::kCorruption,
-                  "table " + io::JoinPath(path_, TableFileName(number)) +
-                      " is named by the manifest but is not there: restore it from a backup");
+  return {};
+}
+
+// Not before the log has been judged: to a manifest that is older than the database, or another
+// one's, what it does not name may be all that there is.
+Status Core::RemoveStrangers() {
+  for (const std::string& name : std::exchange(strangers_, {})) {
+    BASALT_RETURN_IF_ERROR(environment_.fs->RemoveFile(io::JoinPath(path_, name)));
   }
   return {};
 }
@@ -308,7 +309,11 @@ Status Core::ReplayRecord(const wal::RecordView& record) {
   auto reservation = generation->table->Reserve(record.payload, record.count);
   if (!reservation && reservation.error().code() == StatusCode::kResourceExhausted) {
     Seal();
-    if (mode_ == Mode::kWrite) BASALT_RETURN_IF_ERROR(FlushGeneration(generation));
+    if (mode_ == Mode::kWrite) {
+      // A full disk may need their room for the flush.
+      BASALT_RETURN_IF_ERROR(RemoveStrangers());
+      BASALT_RETURN_IF_ERROR(FlushGeneration(generation));
+    }
     generation = State()->active;
     reservation = generation->table->Reserve(record.payload, record.count);
   }
@@ -336,6 +341,7 @@ Status Core::ReplayLog() {
   BASALT_ASSIGN_OR_RETURN(const wal::RecoveryResult recovered,
                           wal::Recover(environment_.fs, path_, manifest_.flushed_lsn,
                                        manifest_.durable_lsn, wal::RecoveryMode::kOpen, replay));
+  BASALT_RETURN_IF_ERROR(RemoveStrangers());
   counters_.recovered_records = recovered.records;
   counters_.log_tail_bytes_cut = recovered.tail_bytes_cut;
   if (recovered.tail_bytes_cut > 0) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "base/branchless_search.h"
@@ -9,6 +10,7 @@
 #include "base/coding.h"
 #include "base/fork_generation.h"
 #include "base/out_of_memory.h"
+#include "db/file_names.h"
 
 namespace basalt::db {
 
@@ -35,8 +37,7 @@ Result<const table::Table*> TableFile::Open() const {
     auto file = fs_->Open(path_, io::OpenMode::kRead);
     if (!file) {
       if (file.error().code() != StatusCode::kNotFound) return file.error();
-      return Status(StatusCode::kCorruption,
-                    "table " + path_ + " is named by the manifest but is not there");
+      return NotThere();
     }
     BASALT_ASSIGN_OR_RETURN(
         std::shared_ptr<table::Table> table,
@@ -51,6 +52,12 @@ Result<const table::Table*> TableFile::Open() const {
     opened_.store(table_.get(), std::memory_order_release);
   }
   return static_cast<const table::Table*>(table_.get());
+}
+
+Status TableFile::NotThere() const {
+  return Status(StatusCode::kCorruption, "table " + path_ +
+                                             " is named by the manifest but is not there: restore "
+                                             "it, or the whole database, from a backup");
 }
 
 RangeDeletes::RangeDeletes(std::vector<RangeDelete> ranges) : ranges_(std::move(ranges)) {
@@ -162,6 +169,18 @@ const Tree* Version::tree(uint32_t keyspace) const noexcept {
 Status Version::CheckOrder() const {
   for (const auto& tree : trees_) BASALT_RETURN_IF_ERROR(tree->CheckOrder());
   return {};
+}
+
+TableFiles Version::MissingFrom(const std::vector<std::string>& names) const {
+  TableFiles missing;
+  for (const auto& tree : trees_) {
+    for (const TableFiles& level : tree->levels) {
+      std::ranges::copy_if(level, std::back_inserter(missing), [&](const auto& file) {
+        return !std::ranges::binary_search(names, TableFileName(file->number()));
+      });
+    }
+  }
+  return missing;
 }
 
 }  // namespace basalt::db

@@ -48,6 +48,8 @@ class TableFile {
   /// The open table, which lives as long as this object. A failure to open is tried again by the
   /// next call.
   Result<const table::Table*> Open() const;
+  /// The Corruption of a file that is missing.
+  Status NotThere() const;
   /// The open table when some read has opened it already, else null.
   const table::Table* OpenedTable() const noexcept {
     return opened_.load(std::memory_order_acquire);
@@ -177,6 +179,8 @@ class Version {
   /// Null: the keyspace has nothing on disk.
   const Tree* tree(uint32_t keyspace) const noexcept;
   Status CheckOrder() const;
+  /// Its tables that are not among `names`, which ascend.
+  TableFiles MissingFrom(const std::vector<std::string>& names) const;
 
  private:
   Trees trees_;
