@@ -219,6 +219,7 @@ Status Core::Install(const Edit& edit) {
 /// What an edit makes of the present version.
 struct Core::Installation {
   Manifest manifest;
+  std::string manifest_bytes;
   TableFiles removed;
   base::SequenceNumber flushed_sequence = 0;
   std::shared_ptr<ReadState> state;  ///< Without the memtables, for which it has room.
@@ -237,8 +238,8 @@ Status Core::InstallLocked(const Edit& edit) {
     for_each_new([](const std::shared_ptr<TableFile>& file) { file->MarkObsolete(); });
     return next.error();
   }
-  Status written =
-      base::OrOutOfMemory([&] { return WriteManifest(environment_.fs, path_, next->manifest); });
+  Status written = base::OrOutOfMemory(
+      [&] { return WriteEncoded(environment_.fs, path_, next->manifest_bytes); });
   if (!written.ok()) {
     // The manifest on disk may be the new one: what it names has to stay until one is written
     // again.
@@ -274,6 +275,7 @@ Result<Core::Installation> Core::Prepare(const Edit& edit) {
       Edited(*present, *next.state->keyspaces, edit, next.flushed_sequence, &next.removed);
   for (const Edit::Addition& addition : edit.added) std::erase(next.removed, addition.file);
   next.manifest = ManifestOf(*next.state, edit);
+  BASALT_ASSIGN_OR_RETURN(next.manifest_bytes, EncodeReadable(next.manifest, path_));
   return next;
 }
 

@@ -20,7 +20,6 @@ constexpr size_t kHeaderChecksumOffset = 56;
 constexpr uint32_t kFeatureKeyspaces = 1;
 constexpr size_t kTableFixedBytes = 100;
 constexpr uint8_t kDurabilityUnset = 255;
-constexpr uint64_t kMaxManifestBytes = uint64_t{1} << 30;
 
 Status Corrupt(std::string_view path, uint64_t offset, const std::string& what) {
   return Status(StatusCode::kCorruption, "manifest " + std::string(path) + ", offset " +
@@ -292,15 +291,32 @@ Result<Manifest> ReadManifest(io::FileSystem* fs, const std::string& directory) 
   return DecodeManifest(bytes, path);
 }
 
-Status WriteManifest(io::FileSystem* fs, const std::string& directory, const Manifest& manifest) {
+Result<std::string> EncodeReadable(const Manifest& manifest, const std::string& directory,
+                                   uint64_t max_bytes) {
   const std::string path = io::JoinPath(directory, kManifestName);
-  const std::string bytes = EncodeManifest(manifest);
+  std::string bytes = EncodeManifest(manifest);
+  if (bytes.size() > max_bytes) {
+    return Status(StatusCode::kResourceExhausted,
+                  "manifest " + path + ": not written, since it would have " +
+                      std::to_string(bytes.size()) + " bytes, and no more than " +
+                      std::to_string(max_bytes) +
+                      " are read: compact the database, so that range deletes and tables go");
+  }
   if (const auto read = DecodeManifest(bytes, path); !read) {
     return Status(read.error().code(), "not written, since it could not be read again: " +
                                            std::string(read.error().message()));
   }
+  return bytes;
+}
+
+Status WriteEncoded(io::FileSystem* fs, const std::string& directory, std::string_view bytes) {
   BASALT_RETURN_IF_ERROR(fs->SyncDirectory(directory));
-  return io::ReplaceFile(fs, path, bytes);
+  return io::ReplaceFile(fs, io::JoinPath(directory, kManifestName), bytes);
+}
+
+Status WriteManifest(io::FileSystem* fs, const std::string& directory, const Manifest& manifest) {
+  BASALT_ASSIGN_OR_RETURN(const std::string bytes, EncodeReadable(manifest, directory));
+  return WriteEncoded(fs, directory, bytes);
 }
 
 }  // namespace basalt::db

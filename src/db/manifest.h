@@ -70,6 +70,9 @@
 
 namespace basalt::db {
 
+/// A larger file is not read.
+inline constexpr uint64_t kMaxManifestBytes = uint64_t{1} << 30;
+
 struct ManifestTable {
   TableFile::Place place;
   uint32_t level = 0;
@@ -113,9 +116,14 @@ std::shared_ptr<const Version> VersionOf(const Manifest& manifest, io::FileSyste
 
 /// NotFound when there is none.
 Result<Manifest> ReadManifest(io::FileSystem* fs, const std::string& directory);
+/// The bytes of the manifest in `directory`, which ReadManifest will accept. ResourceExhausted:
+/// they would be more than `max_bytes`.
+Result<std::string> EncodeReadable(const Manifest& manifest, const std::string& directory,
+                                   uint64_t max_bytes = kMaxManifestBytes);
 /// Replaces the manifest, atomically and durably; first makes the entries of the files that it
-/// names durable. After an error the old or the new one may be there: files of both must stay. One
-/// that ReadManifest would refuse is not written.
+/// names durable. After an error the old or the new one may be there: files of both must stay.
+Status WriteEncoded(io::FileSystem* fs, const std::string& directory, std::string_view bytes);
+/// Both.
 Status WriteManifest(io::FileSystem* fs, const std::string& directory, const Manifest& manifest);
 
 }  // namespace basalt::db

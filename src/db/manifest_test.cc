@@ -68,6 +68,16 @@ TEST(Manifest, WhatCouldNotBeReadAgainIsNotWritten) {
   EXPECT_EQ(EncodeManifest(*read), EncodeManifest(SampleManifest()));
 }
 
+TEST(Manifest, OneTooLargeToBeReadIsNotWritten) {
+  const uint64_t size = EncodeManifest(SampleManifest()).size();
+  ASSERT_TRUE(EncodeReadable(SampleManifest(), "/db", size));
+  Manifest larger = SampleManifest();
+  larger.range_deletes.push_back({2, {19, "a", "b"}});
+  const Status refused = EncodeReadable(larger, "/db", size).status();
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(refused.message().find("not written"), std::string_view::npos) << refused.ToString();
+}
+
 TEST(Manifest, IsAbsentAsNotFound) {
   io::SimFileSystem fs;
   ASSERT_TRUE(fs.CreateDirectory("/db").ok());
