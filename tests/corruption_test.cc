@@ -316,6 +316,16 @@ TEST_F(CorruptionTest, OnlyFilesOfItsOwnAreRemoved) {
   for (const std::string& path : own) EXPECT_FALSE(disk_.Exists(path).value()) << path;
 }
 
+TEST_F(CorruptionTest, ATableNumberThatNoneCouldFollowIsRefused) {
+  MakeTables();
+  const std::string path = "/db/18446744073709551615.tbl";
+  ASSERT_TRUE(disk_.Open(path, io::OpenMode::kCreate));
+  const auto db = Open(&disk_);
+  ASSERT_FALSE(db);
+  ExpectNames(db.error(), path);
+  EXPECT_TRUE(disk_.Exists(path).value());
+}
+
 TEST_F(CorruptionTest, AForeignFileInPlaceOfATableIsRefused) {
   MakeTables();
   const std::string path = Files(".tbl").front();

@@ -35,6 +35,8 @@ constexpr uint64_t kPointIndexShare = 4;
 /// What a flush on a full disk may need: both memtables as tables, and a manifest.
 constexpr uint64_t kReservedMemtables = 3;
 constexpr uint64_t kMaxReservedBytes = uint64_t{16} << 20;
+/// No database gets near it, so that the next number is always greater.
+constexpr uint64_t kMaxTableNumber = uint64_t{1} << 62;
 constexpr uint64_t kMaxPreallocateBytes = uint64_t{4} << 20;
 
 uint64_t DerivedBudget(const DBOptions& options) {
@@ -288,6 +290,11 @@ Status Core::ListTables() {
   for (const std::string& name : names) {
     uint64_t number = 0;
     const bool is_table = ParseTableFileName(name, &number);
+    if (is_table && number > kMaxTableNumber) {
+      return Status(StatusCode::kCorruption, "table " + io::JoinPath(path_, name) +
+                                                 " is no file of this database, whose " +
+                                                 "numbers do not get so high: move it elsewhere");
+    }
     if (is_table) next_table_number_ = std::max(next_table_number_, number + 1);
     if (is_table ? !named.contains(number) : name == kTemporaryName) strangers_.push_back(name);
   }

@@ -24,6 +24,9 @@ using Lsn = uint64_t;
 /// Far beyond what is ever written; a header that names more is not one of ours.
 inline constexpr Lsn kMaxLsn = Lsn{1} << 62;
 
+/// Of a file. No log gets near it, so that the next number is always greater.
+inline constexpr uint64_t kMaxLogFileNumber = uint64_t{1} << 62;
+
 inline constexpr char kLogMagic[8] = {'B', 'S', 'L', 'T', 'L', 'O', 'G', '1'};
 inline constexpr uint32_t kLogVersion = 2;  ///< Of what is written; those below it are read too.
 /// The required features that this version reads; a file that names others is refused.

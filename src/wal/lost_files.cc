@@ -28,7 +28,7 @@ std::optional<LostName> ParseLostName(const std::string& name) {
   if (dot == std::string::npos) return {};
   const size_t end = dot + suffix.size();
   const std::optional<uint64_t> number = ParseLogFileName(std::string_view(name).substr(0, end));
-  if (!number) return {};
+  if (!number || *number > kMaxLogFileNumber) return {};
   LostName lost{.number = *number, .name = name};
   if (name.size() > end) {
     const char* const last = name.data() + name.size();

@@ -103,10 +103,16 @@ Status Recovery::ListFiles() {
   for (const std::string& name : names) {
     const std::optional<uint64_t> number = ParseLogFileName(name);
     if (!number) continue;
+    const std::string path = io::JoinPath(directory_, name);
+    if (*number > kMaxLogFileNumber) {
+      return Status(StatusCode::kCorruption,
+                    "log " + path + " is no file of this database, whose numbers do not get so " +
+                        "high: move it elsewhere");
+    }
     KnownFile& file = files_.emplace_back();
     file.number = *number;
     file.name = name;
-    file.path = io::JoinPath(directory_, name);
+    file.path = path;
   }
   std::sort(files_.begin(), files_.end(),
             [](const KnownFile& a, const KnownFile& b) { return a.number < b.number; });

@@ -462,6 +462,24 @@ TEST(Recovery, TornFileCreationIsRemovedOrKeptInLost) {
   }
 }
 
+TEST(Recovery, AFileNumberThatNoneCouldFollowIsRefused) {
+  const auto fs = ThreeFiles();
+  const std::string path = "/db/18446744073709551615.log";
+  ASSERT_TRUE(fs->Open(path, io::OpenMode::kCreate));
+  const std::string before = AllBytes(fs.get());
+  const Recovered recovered = RecoverAll(fs.get());
+  EXPECT_EQ(recovered.status.code(), StatusCode::kCorruption);
+  EXPECT_NE(recovered.status.message().find(path), std::string_view::npos);
+  EXPECT_EQ(AllBytes(fs.get()), before);
+}
+
+TEST(Recovery, ANumberInLostThatNoneCouldFollowIsNotCounted) {
+  const auto fs = ThreeFiles();
+  ASSERT_TRUE(fs->CreateDirectory("/db/lost").ok());
+  ASSERT_TRUE(fs->Open("/db/lost/18446744073709551615.log", io::OpenMode::kCreate));
+  EXPECT_EQ(RecoverAll(fs.get()).result.start.next_file_number, 4U);
+}
+
 TEST(Recovery, DurableFileThatLostBothHeaderCopiesIsNamed) {
   const auto fs = ThreeFiles();
   Overwrite(fs.get(), "/db/000002.log", 0, std::string(kRecordsOffset, 'x'));
