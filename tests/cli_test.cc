@@ -463,6 +463,19 @@ TEST_F(Cli, CheckAndRepairSayTheSameInEveryFormat) {
   EXPECT_EQ(Number(Figures("$B repair db"), "first_lsn_lost"), 0U);
 }
 
+TEST_F(Cli, RepairNamesATableThatIsMissing) {
+  EXPECT_EQ(Out("$B put db k v"), "");
+  EXPECT_NE(Out("$B compact db"), "");
+  const std::string table = OnlyFile(".tbl");
+  ASSERT_TRUE(std::filesystem::remove(At(table)));
+  const Outcome repaired = Run("$B repair db");
+  EXPECT_EQ(repaired.code, 4);
+  EXPECT_NE(repaired.out.find("FINDING"), std::string::npos) << repaired.out;
+  EXPECT_NE(repaired.out.find(table), std::string::npos) << repaired.out;
+  const json::object report = Figures("$B repair db", 4);
+  EXPECT_EQ(report.at("findings").as_array().size(), 1U);
+}
+
 TEST_F(Cli, CompactDropsWhatIsDeletedAndOverwritten) {
   WriteFile("many", Out("seq -w 1 3000 | sed 's/$/\\tvalue/'"));
   EXPECT_NE(Out("$B load db many; $B compact db; $B load db many"), "");

@@ -38,9 +38,13 @@ struct CheckReport {
 /// What Repair changed.
 struct RepairReport {
   uint64_t last_lsn_kept = 0;
-  uint64_t first_lsn_lost = 0;             ///< 0: nothing was lost.
+  uint64_t first_lsn_lost = 0;             ///< 0: nothing of the log was lost.
   uint64_t last_lsn_lost = 0;              ///< The greatest that anything names.
   std::vector<std::string> moved_to_lost;  ///< Files under lost/.
+  /// What keeps it from being opened still, and must come back from a copy: tables that are
+  /// missing.
+  std::vector<FileFinding> findings;
+  bool ok() const noexcept { return findings.empty(); }
 };
 
 /// Called now and then with bytes done and bytes in all; return false to cancel.
@@ -95,7 +99,8 @@ class DB : public Store {
   static Result<CheckReport> Check(std::string_view path, const ProgressFunction& progress = {});
 
   /// Makes a database openable whose log has a gap: keeps the log before the gap, moves the rest to
-  /// `lost/` and says what that was. Changes nothing when Open would succeed.
+  /// `lost/` and says what that was. Changes nothing when Open would succeed. Tables that are
+  /// missing it cannot make: it names them in the report's `findings`.
   static Result<RepairReport> Repair(std::string_view path);
 
   /// Removes the database in directory `path`, which nobody may have open, and the directory if

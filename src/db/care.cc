@@ -36,6 +36,17 @@ Result<uint64_t> CountBytes(io::FileSystem* fs, const std::string& path, CheckRe
   return total;
 }
 
+/// Why Open refuses the tables that the manifest names.
+Result<std::vector<FileFinding>> FindMissing(io::FileSystem* fs, const std::string& path,
+                                             const Manifest& manifest) {
+  std::vector<FileFinding> findings;
+  BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs->List(path));
+  for (const auto& file : VersionOf(manifest, fs, path, {})->MissingFrom(names)) {
+    findings.push_back({.file = file->path(), .status = file->NotThere()});
+  }
+  return findings;
+}
+
 class Checker {
  public:
   Checker(const std::string& path, const Environment& environment, const ProgressFunction& progress)
@@ -180,6 +191,7 @@ Result<RepairReport> RepairDatabase(std::string_view path, const Environment& en
   report.first_lsn_lost = recovered.first_lsn_lost;
   report.last_lsn_lost = recovered.last_lsn_lost;
   report.moved_to_lost = recovered.moved_to_lost;
+  BASALT_ASSIGN_OR_RETURN(report.findings, FindMissing(environment.fs, directory, manifest));
   // The manifest no longer vouches for what is lost.
   if (manifest.durable_lsn > report.last_lsn_kept) {
     manifest.durable_lsn = report.last_lsn_kept;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "basalt/db.h"
 #include "tools/basalt/document.h"
@@ -42,13 +43,17 @@ std::string CheckTable(const CheckReport& report, double seconds) {
          "must come back from a copy.\n";
 }
 
-Document CheckDocument(const CheckReport& report) {
-  boost::json::array findings;
-  for (const FileFinding& finding : report.findings) {
-    findings.push_back(Document{{"file", BytesValue(finding.file)},
-                                {"offset", finding.offset},
-                                {"status", BytesValue(finding.status.ToString())}});
+boost::json::array FindingsArray(const std::vector<FileFinding>& findings) {
+  boost::json::array array;
+  for (const FileFinding& finding : findings) {
+    array.push_back(Document{{"file", BytesValue(finding.file)},
+                             {"offset", finding.offset},
+                             {"status", BytesValue(finding.status.ToString())}});
   }
+  return array;
+}
+
+Document CheckDocument(const CheckReport& report) {
   return {{"files", report.files},
           {"bytes", report.bytes},
           {"tables", report.tables},
@@ -56,20 +61,23 @@ Document CheckDocument(const CheckReport& report) {
           {"records", report.records},
           {"log_records", report.log_records},
           {"torn_tail_bytes", report.torn_tail_bytes},
-          {"findings", std::move(findings)}};
+          {"findings", FindingsArray(report.findings)}};
 }
 
 std::string RepairTable(const RepairReport& report) {
   std::string text = "kept  the log up to record " + FormatCount(report.last_lsn_kept) + "\n";
   if (report.first_lsn_lost == 0) {
-    text += "lost  nothing\n";
+    text += "lost  nothing of the log\n";
   } else {
     text += "lost  log records " + FormatCount(report.first_lsn_lost) + " to " +
             FormatCount(report.last_lsn_lost) + "\n";
   }
   for (const std::string& file : report.moved_to_lost) text += "moved " + file + "\n";
   if (report.moved_to_lost.empty()) text += "moved nothing\n";
-  return text;
+  for (const FileFinding& finding : report.findings) text += FindingLine(finding);
+  if (report.ok()) return text;
+  return text + FormatCount(report.findings.size()) +
+         " found that no repair can mend: the database opens when they are back.\n";
 }
 
 Document RepairDocument(const RepairReport& report) {
@@ -78,7 +86,8 @@ Document RepairDocument(const RepairReport& report) {
   return {{"last_lsn_kept", report.last_lsn_kept},
           {"first_lsn_lost", report.first_lsn_lost},
           {"last_lsn_lost", report.last_lsn_lost},
-          {"moved_to_lost", std::move(moved)}};
+          {"moved_to_lost", std::move(moved)},
+          {"findings", FindingsArray(report.findings)}};
 }
 
 }  // namespace
@@ -108,7 +117,7 @@ ExitCode Repair(const RepairOptions& options, Output& out) {
   out.Write(options.output == OutputFormat::kTable
                 ? RepairTable(*report)
                 : Rendered(options.output, RepairDocument(*report)));
-  return ExitCode::kOk;
+  return report->ok() ? ExitCode::kOk : ExitCode::kCorruption;
 }
 
 }  // namespace basalt::tools
