@@ -4,8 +4,9 @@
 
 namespace basalt::base {
 
-/// A T that the calling thread keeps from call to call, so that its memory is there already; one
-/// ThreadKept at a time may use it. When the thread ends it goes, and what runs then, as the
+/// A T that the calling thread keeps from call to call, so that its memory is there already. There
+/// is one of each T, which one ThreadKept at a time may use: two uses that may meet on one stack
+/// need types of their own. When the thread ends it goes, and what runs then, as the
 /// destructors of other thread_locals and, in the main thread, of static objects do, gets one of
 /// its own each time. Throws std::bad_alloc.
 ///

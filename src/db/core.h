@@ -91,7 +91,7 @@ struct Retirement {
   std::shared_ptr<const ReadState> held;
 };
 
-/// What a reader looks at; immutable.
+/// What a reader looks at; immutable, but for what retires it.
 struct ReadState : std::enable_shared_from_this<ReadState> {
   std::shared_ptr<Generation> active;
   std::vector<std::shared_ptr<Generation>> sealed;  ///< Newest first; the last is flushed next.
