@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -146,6 +147,53 @@ TEST_P(Operations, ASnapshotSeesWhatARangeDeleteHides) {
   ASSERT_TRUE(db_->CompactRange().ok());
   EXPECT_EQ(db_->GetStats().range_deletes, 0U);
   EXPECT_EQ(Scan(), "");
+}
+
+// So many that lookups and iterators search in flattened ones.
+TEST_P(Operations, ManyRangeDeletesHideWhatTheyCoverAndNoMore) {
+  std::map<std::string, std::string> model;
+  const auto expected = [](const std::map<std::string, std::string>& contents) {
+    std::string text;
+    for (const auto& [key, value] : contents)
+      text.append(key).append("=").append(value).append(" ");
+    return text;
+  };
+  const auto key = [](uint64_t number) { return "k" + std::to_string(100 + number); };
+  struct Moment {
+    Snapshot snapshot;
+    std::map<std::string, std::string> contents;
+  };
+  std::vector<Moment> moments;
+  base::Random random(1);
+  for (uint64_t i = 0; i < 600; ++i) {
+    WriteBatch batch;
+    const std::string put = key(random.Below(200));
+    const std::string value = std::to_string(i);
+    batch.Put(put, value);
+    model[put] = value;
+    const uint64_t first = random.Below(200);
+    const std::string begin = key(first);
+    const std::string end = key(first + random.Below(5));
+    batch.DeleteRange(begin, end);
+    model.erase(model.lower_bound(begin), model.lower_bound(end));
+    ASSERT_TRUE(db_->Write(batch).ok());
+    if (i % 150 == 149) Pass();
+    if (i % 40 == 0 && GetParam() != Between::kReopen) {
+      moments.push_back({db_->GetSnapshot().value(), model});
+    }
+  }
+  moments.push_back({db_->GetSnapshot().value(), model});
+  for (const Moment& moment : moments) {
+    const Snapshot* const snapshot = &moment.snapshot;
+    EXPECT_EQ(Scan({.snapshot = snapshot}), expected(moment.contents));
+    for (uint64_t i = 0; i < 200; ++i) {
+      const auto found = moment.contents.find(key(i));
+      EXPECT_EQ(Get(key(i), {.snapshot = snapshot}),
+                found == moment.contents.end() ? "(absent)" : found->second)
+          << key(i);
+    }
+  }
+  EXPECT_EQ(Scan(), expected(model));
 }
 
 TEST_P(Operations, RangeDeletesInABatchApplyInOrder) {

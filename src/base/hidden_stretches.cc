@@ -8,7 +8,7 @@ namespace {
 
 class WithoutHidden final : public RecordIterator {
  public:
-  WithoutHidden(std::unique_ptr<RecordIterator> source, const RangeCover& ranges,
+  WithoutHidden(std::unique_ptr<RecordIterator> source, const RangeCovers* ranges,
                 SequenceNumber newest)
       : source_(std::move(source)), ranges_(ranges), newest_(newest) {}
 
@@ -48,34 +48,32 @@ class WithoutHidden final : public RecordIterator {
  private:
   // Stretches next to each other have different sequences: both may hide all.
   void PassForward() {
-    while (IsHidden()) source_->Seek(*stretch_.end, kNewestTag);
+    while (IsHidden()) source_->Seek(*ranges_.stretch().end, kNewestTag);
     ShowAs(*source_);
   }
   void PassBackward() {
-    while (IsHidden()) source_->SeekForPrev(*stretch_.begin, kNewestTag);
+    while (IsHidden()) source_->SeekForPrev(*ranges_.stretch().begin, kNewestTag);
     ShowAs(*source_);
   }
 
-  /// Whether the source stands in a stretch of which it shows nothing, which is stretch_ then.
+  /// Whether the source stands in a stretch of which it shows nothing.
   bool IsHidden() {
     if (!source_->Valid()) return false;
-    if (!stretch_.Contains(source_->key())) stretch_ = ranges_.StretchOf(source_->key());
-    return stretch_.sequence > newest_;
+    return ranges_.StretchOf(source_->key()).sequence > newest_;
   }
 
   const std::unique_ptr<RecordIterator> source_;
-  const RangeCover& ranges_;
+  RangeCoverCursor ranges_;
   const SequenceNumber newest_;
-  RangeCover::Stretch stretch_{.begin = {}, .end = std::string_view()};  // has no key yet
 };
 
 }  // namespace
 
 std::unique_ptr<RecordIterator> WithoutHiddenStretches(std::unique_ptr<RecordIterator> source,
-                                                       const RangeCover* ranges,
+                                                       const RangeCovers* ranges,
                                                        SequenceNumber newest) {
   if (ranges == nullptr || ranges->newest() <= newest) return source;
-  return std::make_unique<WithoutHidden>(std::move(source), *ranges, newest);
+  return std::make_unique<WithoutHidden>(std::move(source), ranges, newest);
 }
 
 }  // namespace basalt::base

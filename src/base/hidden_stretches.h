@@ -13,7 +13,7 @@ namespace basalt::base {
 /// need not be are still given. `ranges` must outlive what is returned; gives `source` itself back
 /// where nothing could be left out.
 std::unique_ptr<RecordIterator> WithoutHiddenStretches(std::unique_ptr<RecordIterator> source,
-                                                       const RangeCover* ranges,
+                                                       const RangeCovers* ranges,
                                                        SequenceNumber newest);
 
 }  // namespace basalt::base

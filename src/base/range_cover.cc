@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace basalt::base {
 
@@ -13,6 +14,7 @@ RangeCover::RangeCover(const std::vector<Range>& ranges) {
     bool opens;
   };
   std::vector<Event> events;
+  events.reserve(2 * ranges.size());
   for (const Range& range : ranges) {
     if (range.begin >= range.end) continue;
     events.push_back({range.begin, range.sequence, true});
@@ -29,12 +31,35 @@ RangeCover::RangeCover(const std::vector<Range>& ranges) {
         open.erase(found);
       }
     }
-    const SequenceNumber sequence = open.empty() ? 0 : *open.rbegin();
-    newest_ = std::max(newest_, sequence);
-    if (pieces_.empty() || pieces_.back().sequence != sequence) {
-      pieces_.push_back({std::string(key), sequence});
-    }
+    Add(key, open.empty() ? 0 : *open.rbegin());
   }
+}
+
+RangeCover RangeCover::Of(std::span<const RangeCover* const> covers) {
+  RangeCover all;
+  std::vector<size_t> next(covers.size());  // Of each cover, the piece that has not begun yet.
+  while (true) {
+    std::optional<std::string_view> begin;
+    for (size_t i = 0; i < covers.size(); ++i) {
+      if (next[i] == covers[i]->pieces_.size()) continue;
+      const std::string_view its_begin = covers[i]->pieces_[next[i]].begin;
+      if (!begin || its_begin < *begin) begin = its_begin;
+    }
+    if (!begin) return all;
+    SequenceNumber sequence = 0;
+    for (size_t i = 0; i < covers.size(); ++i) {
+      const std::vector<Piece>& pieces = covers[i]->pieces_;
+      if (next[i] < pieces.size() && pieces[next[i]].begin == *begin) ++next[i];
+      if (next[i] > 0) sequence = std::max(sequence, pieces[next[i] - 1].sequence);
+    }
+    all.Add(*begin, sequence);
+  }
+}
+
+void RangeCover::Add(std::string_view begin, SequenceNumber sequence) {
+  newest_ = std::max(newest_, sequence);
+  const bool is_new = pieces_.empty() ? sequence != 0 : pieces_.back().sequence != sequence;
+  if (is_new) pieces_.push_back({begin, sequence});
 }
 
 std::vector<RangeCover::Piece>::const_iterator RangeCover::After(
@@ -49,14 +74,44 @@ SequenceNumber RangeCover::SequenceAt(std::string_view key) const noexcept {
   return after == pieces_.begin() ? 0 : std::prev(after)->sequence;
 }
 
-RangeCover::Stretch RangeCover::StretchOf(std::string_view key) const noexcept {
+CoverStretch RangeCover::StretchOf(std::string_view key) const noexcept {
   const auto after = After(key);
-  Stretch stretch;
+  CoverStretch stretch;
   if (after != pieces_.end()) stretch.end = after->begin;
   if (after == pieces_.begin()) return stretch;
   stretch.begin = std::prev(after)->begin;
   stretch.sequence = std::prev(after)->sequence;
   return stretch;
+}
+
+RangeCovers::RangeCovers(std::vector<const RangeCover*> covers,
+                         const std::vector<RangeCover::Range>& loose)
+    : loose_(loose), covers_(std::move(covers)) {
+  covers_.push_back(&loose_);
+  std::erase_if(covers_, [](const RangeCover* cover) { return cover->empty(); });
+}
+
+CoverStretch RangeCovers::StretchOf(std::string_view key) const noexcept {
+  CoverStretch all;
+  for (const RangeCover* cover : covers_) {
+    const CoverStretch its = cover->StretchOf(key);
+    if (its.begin && (!all.begin || *its.begin > *all.begin)) all.begin = its.begin;
+    if (its.end && (!all.end || *its.end < *all.end)) all.end = its.end;
+    all.sequence = std::max(all.sequence, its.sequence);
+  }
+  return all;
+}
+
+std::shared_ptr<const RangeCovers> NewRangeCovers(std::vector<const RangeCover*> covers,
+                                                  const std::vector<RangeCover::Range>& loose) {
+  if (covers.empty() && loose.empty()) return nullptr;
+  return std::make_shared<const RangeCovers>(std::move(covers), loose);
+}
+
+SequenceNumber RangeCovers::newest() const noexcept {
+  SequenceNumber newest = 0;
+  for (const RangeCover* cover : covers_) newest = std::max(newest, cover->newest());
+  return newest;
 }
 
 }  // namespace basalt::base

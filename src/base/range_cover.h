@@ -1,15 +1,28 @@
 #pragma once
 
+#include <memory>
 #include <optional>
-#include <string>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/internal_key.h"
 
+// Range deletes, flattened: for each key the greatest sequence number of those that cover it.
+
 namespace basalt::base {
 
-/// Range deletes, flattened: for each key the greatest sequence number of those that cover it.
+/// Neighbouring keys with one answer.
+struct CoverStretch {
+  std::optional<std::string_view> begin;
+  std::optional<std::string_view> end;  ///< Exclusive. Both are there if the sequence is not 0.
+  SequenceNumber sequence = 0;
+
+  bool Contains(std::string_view key) const noexcept {
+    return (!begin || *begin <= key) && (!end || key < *end);
+  }
+};
+
 /// Immutable; built in O(n log n), asked in O(log n).
 class RangeCover {
  public:
@@ -20,42 +33,73 @@ class RangeCover {
   };
 
   RangeCover() = default;
-  /// Copies what it needs. Throws std::bad_alloc.
+  /// The keys' bytes must outlive it. Throws std::bad_alloc.
   explicit RangeCover(const std::vector<Range>& ranges);
+  /// Of all ranges that some covers were made of; in linear time, as long as they are few. Throws
+  /// std::bad_alloc.
+  static RangeCover Of(std::span<const RangeCover* const> covers);
 
   bool empty() const noexcept { return pieces_.empty(); }
   /// 0: none covers it.
   SequenceNumber SequenceAt(std::string_view key) const noexcept;
-  /// Neighbouring keys with one answer.
-  struct Stretch {
-    std::optional<std::string_view> begin;
-    std::optional<std::string_view> end;  ///< Exclusive. Both are there if the sequence is not 0.
-    SequenceNumber sequence = 0;
-
-    bool Contains(std::string_view key) const noexcept {
-      return (!begin || *begin <= key) && (!end || key < *end);
-    }
-  };
-  /// The longest one that the key lies in; valid as long as the cover.
-  Stretch StretchOf(std::string_view key) const noexcept;
+  /// The longest one that the key lies in.
+  CoverStretch StretchOf(std::string_view key) const noexcept;
   /// The greatest sequence number of all.
   SequenceNumber newest() const noexcept { return newest_; }
-  /// Whether a version of `sequence` is deleted.
-  bool Covers(std::string_view key, SequenceNumber sequence) const noexcept {
-    return !pieces_.empty() && SequenceAt(key) > sequence;
-  }
+  uint64_t ByteSize() const noexcept { return pieces_.capacity() * sizeof(Piece); }
 
  private:
   /// From `begin` to the next piece's begin.
   struct Piece {
-    std::string begin;
+    std::string_view begin;
     SequenceNumber sequence;
   };
   /// The first one that begins behind the key.
   std::vector<Piece>::const_iterator After(std::string_view key) const noexcept;
+  /// From `begin`, which is behind all that was added, the sequence is this.
+  void Add(std::string_view begin, SequenceNumber sequence);
 
   std::vector<Piece> pieces_;
   SequenceNumber newest_ = 0;
+};
+
+/// Some covers that are asked as one. Immutable.
+class RangeCovers {
+ public:
+  /// `loose`: ranges that are in none of the covers. All must outlive it. Throws std::bad_alloc.
+  explicit RangeCovers(std::vector<const RangeCover*> covers,
+                       const std::vector<RangeCover::Range>& loose = {});
+  RangeCovers(const RangeCovers&) = delete;
+  RangeCovers& operator=(const RangeCovers&) = delete;
+
+  /// One that the key lies in.
+  CoverStretch StretchOf(std::string_view key) const noexcept;
+  /// The greatest sequence number of all.
+  SequenceNumber newest() const noexcept;
+
+ private:
+  const RangeCover loose_;
+  std::vector<const RangeCover*> covers_;  ///< None is empty.
+};
+
+/// Null: there is nothing in them.
+std::shared_ptr<const RangeCovers> NewRangeCovers(std::vector<const RangeCover*> covers,
+                                                  const std::vector<RangeCover::Range>& loose);
+
+/// Asks for one key after the other, mostly neighbours: what was said of a key is kept.
+class RangeCoverCursor {
+ public:
+  explicit RangeCoverCursor(const RangeCovers* covers) noexcept : covers_(covers) {}
+
+  const CoverStretch& StretchOf(std::string_view key) noexcept {
+    if (!stretch_.Contains(key)) stretch_ = covers_->StretchOf(key);
+    return stretch_;
+  }
+  const CoverStretch& stretch() const noexcept { return stretch_; }
+
+ private:
+  const RangeCovers* covers_;
+  CoverStretch stretch_{.begin = {}, .end = std::string_view()};  // has no key yet
 };
 
 }  // namespace basalt::base

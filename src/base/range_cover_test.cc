@@ -15,47 +15,90 @@ TEST(RangeCover, NothingCoversNothing) {
   const RangeCover none;
   EXPECT_TRUE(none.empty());
   EXPECT_EQ(none.SequenceAt("key"), 0u);
-  EXPECT_FALSE(none.Covers("key", 0));
 }
 
-TEST(RangeCover, FromTheBeginUpToTheEndAndOnlyWhatIsOlder) {
+TEST(RangeCover, FromTheBeginUpToTheEnd) {
   const RangeCover cover({{"b", "d", 10}});
   EXPECT_EQ(cover.SequenceAt("a"), 0u);
   EXPECT_EQ(cover.SequenceAt("b"), 10u);
   EXPECT_EQ(cover.SequenceAt("czzz"), 10u);
   EXPECT_EQ(cover.SequenceAt("d"), 0u);
-  EXPECT_TRUE(cover.Covers("c", 9));
-  EXPECT_FALSE(cover.Covers("c", 10));
 }
 
 TEST(RangeCover, EmptyAndInvertedRangesCoverNothing) {
   EXPECT_TRUE(RangeCover({{"b", "b", 10}, {"d", "c", 11}}).empty());
 }
 
+struct SomeRanges {
+  std::vector<std::string> keys;  ///< Of the ranges, and others.
+  std::vector<RangeCover::Range> ranges;
+
+  explicit SomeRanges(Random* random) {
+    for (int i = 0; i < 40; ++i) {
+      keys.emplace_back(random->Below(3), 'a' + static_cast<char>(random->Below(4)));
+    }
+    for (SequenceNumber sequence = random->Below(12); sequence > 0; --sequence) {
+      ranges.push_back({keys[random->Below(40)], keys[random->Below(40)], sequence});
+    }
+  }
+  SequenceNumber NewestOver(std::string_view key) const {
+    SequenceNumber newest = 0;
+    for (const RangeCover::Range& range : ranges) {
+      if (range.begin <= key && key < range.end) newest = std::max(newest, range.sequence);
+    }
+    return newest;
+  }
+};
+
+void ExpectStretch(const CoverStretch& stretch, std::string_view key, const SomeRanges& some) {
+  const SequenceNumber newest = some.NewestOver(key);
+  ASSERT_EQ(stretch.sequence, newest) << key;
+  ASSERT_TRUE(stretch.Contains(key));
+  ASSERT_TRUE(newest == 0 || (stretch.begin && stretch.end));
+  for (const std::string& other : some.keys) {
+    ASSERT_TRUE(!stretch.Contains(other) || some.NewestOver(other) == newest) << other;
+  }
+}
+
 TEST(RangeCover, RandomRangesGiveTheNewestThatCoversEachKey) {
   Random random(1);
   for (int round = 0; round < 200; ++round) {
-    std::vector<std::string> keys;
-    for (int i = 0; i < 40; ++i)
-      keys.push_back(std::string(random.Below(3), 'a' + static_cast<char>(random.Below(4))));
-    std::vector<RangeCover::Range> ranges;
-    for (SequenceNumber sequence = 1; sequence <= random.Below(12); ++sequence) {
-      ranges.push_back({keys[random.Below(40)], keys[random.Below(40)], sequence});
+    const SomeRanges some(&random);
+    const RangeCover cover(some.ranges);
+    for (const std::string& key : some.keys) {
+      ASSERT_EQ(cover.SequenceAt(key), some.NewestOver(key)) << key;
+      ExpectStretch(cover.StretchOf(key), key, some);
     }
-    const RangeCover cover(ranges);
-    for (const std::string& key : keys) {
-      SequenceNumber newest = 0;
-      for (const RangeCover::Range& range : ranges) {
-        if (range.begin <= key && key < range.end) newest = std::max(newest, range.sequence);
-      }
-      ASSERT_EQ(cover.SequenceAt(key), newest) << key;
-      const RangeCover::Stretch stretch = cover.StretchOf(key);
-      ASSERT_EQ(stretch.sequence, newest) << key;
-      ASSERT_TRUE(stretch.Contains(key));
-      ASSERT_TRUE(newest == 0 || (stretch.begin && stretch.end));
-      for (const std::string& other : keys) {
-        ASSERT_TRUE(!stretch.Contains(other) || cover.SequenceAt(other) == newest) << other;
-      }
+  }
+}
+
+// In covers of some of them, and in one that these were merged to.
+TEST(RangeCover, SeveralAreAskedAndMergedAsOne) {
+  Random random(2);
+  for (int round = 0; round < 200; ++round) {
+    const SomeRanges some(&random);
+    std::vector<std::vector<RangeCover::Range>> parts(1 + random.Below(4));
+    for (const RangeCover::Range& range : some.ranges) {
+      parts[random.Below(parts.size())].push_back(range);
+    }
+    std::vector<RangeCover> covers(parts.begin(), parts.end());
+    std::vector<const RangeCover*> pointers;
+    for (const RangeCover& cover : covers) pointers.push_back(&cover);
+    const RangeCover whole(some.ranges);
+    const RangeCover merged = RangeCover::Of(pointers);
+    ASSERT_EQ(merged.newest(), whole.newest());
+    ASSERT_EQ(merged.empty(), whole.empty());
+    pointers.pop_back();
+    const RangeCovers several(pointers, parts.back());
+    ASSERT_EQ(several.newest(), whole.newest());
+    RangeCoverCursor cursor(&several);
+    for (const std::string& key : some.keys) {
+      ASSERT_EQ(merged.SequenceAt(key), some.NewestOver(key)) << key;
+      const CoverStretch longest = whole.StretchOf(key);
+      ASSERT_EQ(merged.StretchOf(key).begin, longest.begin) << "neighbours of one answer are one";
+      ASSERT_EQ(merged.StretchOf(key).end, longest.end);
+      ExpectStretch(several.StretchOf(key), key, some);
+      ExpectStretch(cursor.StretchOf(key), key, some);
     }
   }
 }

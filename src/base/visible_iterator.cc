@@ -379,20 +379,21 @@ class VisibleIterator final : public Iterator {
                                 Load<uint64_t>(found_key_.data() + size - kLast));
   }
 
-  bool IsPut() const {
+  bool IsPut() {
     return TagKind(source()->tag()) == RecordKind::kPut && !HasExpired(source()->time_ms()) &&
            !IsCovered();
   }
   bool HasExpired(uint64_t expiry_ms) const noexcept {
     return expiry_ms != 0 && expiry_ms <= view_.now_ms;
   }
-  bool IsCovered() const {
+  bool IsCovered() {
     return view_.ranges != nullptr &&
-           view_.ranges->Covers(source()->key(), TagSequence(source()->tag()));
+           covered_.StretchOf(source()->key()).sequence > TagSequence(source()->tag());
   }
   RecordIterator* source() const noexcept { return view_.source.get(); }
 
   const View view_;
+  RangeCoverCursor covered_{view_.ranges.get()};
   const bool keys_only_;
   const bool may_step_plainly_;  ///< Nothing is to be asked about the store, ranges or a value.
   bool steps_plainly_ = false;   ///< Forward, not at a merge; and may.

@@ -17,9 +17,9 @@ namespace basalt::base {
 
 /// What is looked at. Destroyed from the last to the first.
 struct View {
-  std::shared_ptr<const void> keeps_alive{};   ///< What the source reads from.
-  std::function<Status()> check_usable{};      ///< Asked before each move, if set.
-  std::shared_ptr<const RangeCover> ranges{};  ///< Of the range deletes up to `at`; null: none.
+  std::shared_ptr<const void> keeps_alive{};    ///< What the source reads from.
+  std::function<Status()> check_usable{};       ///< Asked before each move, if set.
+  std::shared_ptr<const RangeCovers> ranges{};  ///< Of the range deletes up to `at`; null: none.
   SequenceNumber at = kMaxSequence;
   uint64_t now_ms = 0;  ///< What expires at or before it has expired. Wall ms since 1970.
   std::unique_ptr<RecordIterator> source{};

@@ -1157,7 +1157,7 @@ class Miniature {
         }
       }
       const bool live = found != nullptr && !found->is_delete && !Expired(*found) &&
-                        tree_.range_deletes.cover().SequenceAt(key) < found->sequence;
+                        tree_.range_deletes.SequenceAt(key, base::kMaxSequence) < found->sequence;
       ASSERT_EQ(live, !newest.is_delete && !Expired(newest)) << key;
       if (live) {
         ASSERT_EQ(found->sequence, newest.sequence) << key;

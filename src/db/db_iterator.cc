@@ -36,7 +36,7 @@ struct Wanted {
 /// `ranges` (null: none) must outlive what is returned.
 Result<std::unique_ptr<base::RecordIterator>> NewSource(Core* core, const ReadState& state,
                                                         const Wanted& wanted,
-                                                        const base::RangeCover* ranges) {
+                                                        const base::RangeCovers* ranges) {
   const bool fill_cache = wanted.options.fill_cache;
   std::vector<std::unique_ptr<base::RecordIterator>> children;
   const auto add = [&](const Generation& generation) {
@@ -74,32 +74,18 @@ Result<std::unique_ptr<base::RecordIterator>> NewSource(Core* core, const ReadSt
   return base::NewMergingIterator(std::move(children));
 }
 
-/// All range deletes up to the iterator's sequence, flattened; null: there are none.
-std::shared_ptr<const base::RangeCover> RangesOf(const std::shared_ptr<const ReadState>& state,
-                                                 const Wanted& wanted) {
-  std::vector<base::RangeCover::Range> ranges;
+/// Of all range deletes up to the iterator's sequence; null: there are none.
+std::shared_ptr<const base::RangeCovers> RangesOf(const ReadState& state, const Wanted& wanted) {
+  std::vector<const base::RangeCover*> covers;
+  std::vector<base::RangeCover::Range> loose;
   const auto add = [&](const Generation& generation) {
-    for (const memtable::RangeDelete* range = generation.table->range_deletes(); range != nullptr;
-         range = range->next) {
-      const base::SequenceNumber sequence = range->sequence.load(std::memory_order_relaxed);
-      if (range->keyspace != wanted.keyspace || sequence > wanted.at) continue;
-      ranges.push_back({range->begin, range->end, sequence});
-    }
+    generation.table->range_deletes().Collect(wanted.keyspace, wanted.at, &covers, &loose);
   };
-  add(*state->active);
-  for (const auto& sealed : state->sealed) add(*sealed);
-  const Tree* const tree = state->version->tree(wanted.keyspace);
-  if (tree != nullptr && !tree->range_deletes.empty()) {
-    const std::vector<RangeDelete>& flushed = tree->range_deletes.ranges();
-    const bool sees_all = std::ranges::all_of(
-        flushed, [&](const RangeDelete& range) { return range.sequence <= wanted.at; });
-    if (ranges.empty() && sees_all) return {state, &tree->range_deletes.cover()};
-    for (const RangeDelete& range : flushed) {
-      if (range.sequence <= wanted.at) ranges.push_back({range.begin, range.end, range.sequence});
-    }
-  }
-  if (ranges.empty()) return nullptr;
-  return std::make_shared<const base::RangeCover>(ranges);
+  add(*state.active);
+  for (const auto& sealed : state.sealed) add(*sealed);
+  const Tree* const tree = state.version->tree(wanted.keyspace);
+  if (tree != nullptr) tree->range_deletes.Collect(wanted.at, &covers, &loose);
+  return base::NewRangeCovers(std::move(covers), loose);
 }
 
 }  // namespace
@@ -121,7 +107,7 @@ std::unique_ptr<Iterator> NewDBIterator(const std::shared_ptr<Core>& core,
     at = *sequence;
   }
   const Wanted wanted{static_cast<uint32_t>(options.keyspace), at, options};
-  auto ranges = RangesOf(state, wanted);
+  auto ranges = RangesOf(*state, wanted);
   auto source = NewSource(core.get(), *state, wanted, ranges.get());
   if (!source) return base::NewErrorIterator(source.error());
   return base::NewVisibleIterator({.keeps_alive = std::move(state),

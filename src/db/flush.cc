@@ -169,11 +169,10 @@ Status Core::FlushKeyspaces(const Generation& generation, Edit* edit, uint64_t* 
   std::set<uint32_t> keyspaces;
   generation.table->AddKeyspacesTo(&keyspaces);
   const std::shared_ptr<const Keyspaces> present = State()->keyspaces;
-  for (const memtable::RangeDelete* range = generation.table->range_deletes(); range != nullptr;
-       range = range->next) {
-    const base::SequenceNumber sequence = range->sequence.load(std::memory_order_relaxed);
-    if (!present->Contains(range->keyspace)) continue;
-    edit->range_deletes.push_back({range->keyspace, {sequence, range->begin, range->end}});
+  for (const memtable::RangeDelete& range : generation.table->range_deletes()) {
+    const base::SequenceNumber sequence = range.sequence.load(std::memory_order_relaxed);
+    if (!present->Contains(range.keyspace)) continue;
+    edit->range_deletes.push_back({range.keyspace, {sequence, range.begin, range.end}});
   }
   for (const uint32_t keyspace : keyspaces) {
     if (!present->Contains(keyspace)) continue;

@@ -128,9 +128,10 @@ bool Core::WillDropTables(const ReadState& state) const {
     });
   };
   const auto any_drops_some = [&](const Generation& generation) {
-    const memtable::RangeDelete* range = generation.table->range_deletes();
-    while (range != nullptr && !drops_some(*range)) range = range->next;
-    return range != nullptr;
+    for (const memtable::RangeDelete& range : generation.table->range_deletes()) {
+      if (drops_some(range)) return true;
+    }
+    return false;
   };
   return any_drops_some(*state.active) ||
          std::ranges::any_of(state.sealed,

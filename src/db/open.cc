@@ -335,6 +335,7 @@ Status Core::ReplayRecord(const wal::RecordView& record) {
     if (range == nullptr) return Status(StatusCode::kResourceExhausted, "out of memory");
     generation->table->Finish(range, sequence);
   }
+  generation->table->FlattenRangeDeletes(nullptr);
   const base::SequenceNumber last = record.first_sequence + record.count - 1;
   generation->last_lsn = record.lsn;
   generation->last_sequence = last;

@@ -14,18 +14,6 @@
 namespace basalt::db {
 namespace {
 
-/// The newest of a memtable's range deletes up to `at` that covers the key; 0: none.
-base::SequenceNumber RangeSequence(const memtable::Generation& table, uint32_t keyspace,
-                                   std::string_view key, base::SequenceNumber at) noexcept {
-  base::SequenceNumber newest = 0;
-  for (const memtable::RangeDelete* range = table.range_deletes(); range != nullptr;
-       range = range->next) {
-    const base::SequenceNumber sequence = range->sequence.load(std::memory_order_relaxed);
-    if (sequence > newest && sequence <= at && range->Covers(keyspace, key)) newest = sequence;
-  }
-  return newest;
-}
-
 /// What stands for all versions that a range delete hides.
 table::TableRead HiddenBy(base::SequenceNumber range) noexcept {
   return {base::MakeTag(range, RecordKind::kDeleteRange), 0, Value()};
@@ -42,7 +30,7 @@ bool TakeMerges(const memtable::Generation& table, uint32_t keyspace, std::strin
     const base::EpochGuard inside;
     record = table.Find(keyspace, key, hash, at, nullptr);
   }
-  const base::SequenceNumber cover = RangeSequence(table, keyspace, key, at);
+  const base::SequenceNumber cover = table.range_deletes().SequenceAt(keyspace, key, at, nullptr);
   for (; record != nullptr; record = table.Older(*record)) {
     const base::Tag tag = record->tag.load(std::memory_order_acquire);
     if (base::TagSequence(tag) < cover) break;
@@ -185,8 +173,9 @@ Status Core::FindVersion(const ReadState& state, uint32_t keyspace, std::string_
       record = table.Find(keyspace, key, hash, point.at, nullptr);
     }
     const base::Tag tag = record == nullptr ? 0 : record->tag.load(std::memory_order_relaxed);
-    if (table.range_deletes() != nullptr) {
-      const base::SequenceNumber cover = RangeSequence(table, keyspace, key, point.at);
+    if (!table.range_deletes().empty()) {
+      const base::SequenceNumber cover =
+          table.range_deletes().SequenceAt(keyspace, key, point.at, nullptr);
       if (cover > base::TagSequence(tag)) {
         *version = HiddenBy(cover);
         return true;
@@ -257,7 +246,7 @@ Result<MaybeValue> Core::Get(std::string_view key, const ReadOptions& options) c
       const memtable::Generation& newest = *current_.load(std::memory_order_acquire)->active->table;
       const base::SequenceNumber at = visible();
       const memtable::Record* const first =
-          newest.range_deletes() == nullptr ? newest.First(hash) : nullptr;
+          newest.range_deletes().empty() ? newest.First(hash) : nullptr;
       if (first != nullptr) {
         first->FetchBehind();
         if (first->IsPlainPutOf(key) && first->has_short_value() &&

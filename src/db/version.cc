@@ -13,6 +13,18 @@
 #include "db/file_names.h"
 
 namespace basalt::db {
+namespace {
+
+std::vector<base::RangeCover::Range> RangesUpTo(const std::vector<RangeDelete>& ranges,
+                                                base::SequenceNumber at) {
+  std::vector<base::RangeCover::Range> some;
+  for (const RangeDelete& range : ranges) {
+    if (range.sequence <= at) some.push_back({range.begin, range.end, range.sequence});
+  }
+  return some;
+}
+
+}  // namespace
 
 TableFile::TableFile(io::FileSystem* fs, std::string path, const Place& place,
                      table::TableProperties properties, Memory memory)
@@ -60,26 +72,41 @@ Status TableFile::NotThere() const {
                                              "it, or the whole database, from a backup");
 }
 
-RangeDeletes::RangeDeletes(std::vector<RangeDelete> ranges) : ranges_(std::move(ranges)) {
-  std::vector<base::RangeCover::Range> flat;
-  flat.reserve(ranges_.size());
-  for (const RangeDelete& range : ranges_) {
-    flat.push_back({range.begin, range.end, range.sequence});
-  }
-  cover_ = base::RangeCover(flat);
+RangeDeletes::RangeDeletes(std::vector<RangeDelete> ranges) {
+  if (!ranges.empty()) flattened_ = std::make_shared<const Flattened>(std::move(ranges));
+}
+
+RangeDeletes::Flattened::Flattened(std::vector<RangeDelete> its_ranges)
+    : ranges(std::move(its_ranges)), cover(RangesUpTo(ranges, base::kMaxSequence)) {}
+
+const std::vector<RangeDelete>& RangeDeletes::ranges() const noexcept {
+  static constexpr std::vector<RangeDelete> kNone;
+  return empty() ? kNone : flattened_->ranges;
 }
 
 base::SequenceNumber RangeDeletes::SequenceAt(std::string_view key,
                                               base::SequenceNumber at) const noexcept {
-  const base::SequenceNumber newest = cover_.SequenceAt(key);
+  if (empty()) return 0;
+  const base::SequenceNumber newest = flattened_->cover.SequenceAt(key);
   if (newest <= at) return newest;
   base::SequenceNumber sequence = 0;
-  for (const RangeDelete& range : ranges_) {
+  for (const RangeDelete& range : flattened_->ranges) {
     if (range.sequence <= at && range.begin <= key && key < range.end) {
       sequence = std::max(sequence, range.sequence);
     }
   }
   return sequence;
+}
+
+void RangeDeletes::Collect(base::SequenceNumber at, std::vector<const base::RangeCover*>* covers,
+                           std::vector<base::RangeCover::Range>* loose) const {
+  if (empty()) return;
+  if (flattened_->cover.newest() <= at) {
+    covers->push_back(&flattened_->cover);
+    return;
+  }
+  const std::vector<base::RangeCover::Range> seen = RangesUpTo(flattened_->ranges, at);
+  loose->insert(loose->end(), seen.begin(), seen.end());
 }
 
 LevelSearch::LevelSearch(const TableFiles& files) {

@@ -101,24 +101,31 @@ struct RangeDelete {
   std::string end;  ///< Exclusive.
 };
 
-/// The range deletes of one keyspace that some table may still need; immutable. They stand in the
-/// manifest instead of in tables, so that no filter or index can hide one from a lookup.
+/// The range deletes of one keyspace that some table may still need; immutable, and shared by its
+/// copies. They stand in the manifest instead of in tables, so that no filter or index can hide one
+/// from a lookup.
 class RangeDeletes {
  public:
   RangeDeletes() = default;
   explicit RangeDeletes(std::vector<RangeDelete> ranges);
 
-  const std::vector<RangeDelete>& ranges() const noexcept { return ranges_; }
-  bool empty() const noexcept { return ranges_.empty(); }
-  /// All of them, flattened.
-  const base::RangeCover& cover() const noexcept { return cover_; }
+  const std::vector<RangeDelete>& ranges() const noexcept;
+  bool empty() const noexcept { return flattened_ == nullptr; }
   /// The greatest sequence <= `at` of those that cover `key`; 0: none. O(log n), for an `at` below
   /// the newest of them O(n).
   base::SequenceNumber SequenceAt(std::string_view key, base::SequenceNumber at) const noexcept;
+  /// Those up to `at`: all flattened, where these are all, or one by one. They are valid as long as
+  /// a copy.
+  void Collect(base::SequenceNumber at, std::vector<const base::RangeCover*>* covers,
+               std::vector<base::RangeCover::Range>* loose) const;
 
  private:
-  std::vector<RangeDelete> ranges_;
-  base::RangeCover cover_;
+  struct Flattened {
+    explicit Flattened(std::vector<RangeDelete> its_ranges);
+    const std::vector<RangeDelete> ranges;
+    const base::RangeCover cover;
+  };
+  std::shared_ptr<const Flattened> flattened_;  ///< Null: none.
 };
 
 /// Finds the table of a level >= 1 that may hold a key, mostly without a look at a whole key: by 8

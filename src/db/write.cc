@@ -236,6 +236,7 @@ Core::Attempt Core::TryWrite(const LogForm& form, size_t count, const Preconditi
     done.full = IfActive(generation);
   }
   queue_->Finish(place, last);
+  if (form.range_deletes != 0) table.FlattenRangeDeletes(nullptr);
   return done;
 }
 

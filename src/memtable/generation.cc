@@ -130,11 +130,7 @@ Generation::Generation(Private, const GenerationOptions& options)
   }
 }
 
-Generation::~Generation() {
-  for (RangeDelete* range = range_deletes_.load(std::memory_order_relaxed); range != nullptr;) {
-    delete std::exchange(range, range->next);
-  }
-}
+Generation::~Generation() = default;
 
 // Whoever can see what a thread has written sees this, too.
 void Generation::CountThreads(uint32_t threads) const noexcept {
@@ -576,10 +572,7 @@ void Generation::Finish(RangeDelete* range, base::SequenceNumber sequence) noexc
     return;
   }
   range->sequence.store(sequence, std::memory_order_relaxed);
-  range->next = range_deletes_.load(std::memory_order_relaxed);
-  while (!range_deletes_.compare_exchange_weak(range->next, range, std::memory_order_release,
-                                               std::memory_order_relaxed)) {
-  }
+  range_deletes_.Add(range);
 }
 
 void Generation::AddKeyspacesTo(std::set<uint32_t>* keyspaces) const {

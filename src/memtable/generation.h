@@ -20,6 +20,7 @@
 #include "base/internal_key.h"
 #include "base/record_iterator.h"
 #include "memtable/lane.h"
+#include "memtable/range_delete_list.h"
 #include "memtable/shard.h"
 
 // The newest writes, in memory: fast to write, fast to look up, ordered only when somebody asks.
@@ -72,21 +73,6 @@
 // over time; then a step and the record's lines, which are fetched ahead.
 
 namespace basalt::memtable {
-
-/// One that was prepared. `sequence` 0: not visible yet.
-struct RangeDelete {
-  std::atomic<base::SequenceNumber> sequence{0};
-  RangeDelete* next = nullptr;
-  uint32_t keyspace = 0;
-  bool is_of_several = false;
-  std::string begin;
-  std::string end;
-
-  uint64_t ByteSize() const noexcept { return sizeof *this + begin.size() + end.size(); }
-  bool Covers(uint32_t its_keyspace, std::string_view key) const noexcept {
-    return keyspace == its_keyspace && begin <= key && key < end;
-  }
-};
 
 using base::ChunkPool;
 
@@ -184,10 +170,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
                                   bool is_of_several, bool within_limit = true) noexcept;
   /// Takes it over and makes it visible at `sequence`. 0: drops it.
   void Finish(RangeDelete* range, base::SequenceNumber sequence) noexcept;
-  /// The newest one, or null; they hang together by `next` and stay as long as the table.
-  const RangeDelete* range_deletes() const noexcept {
-    return range_deletes_.load(std::memory_order_acquire);
-  }
+  const RangeDeleteList& range_deletes() const noexcept { return range_deletes_; }
+  /// Makes lookups in many of them short. Whoever has finished one calls it, once its batch is
+  /// complete. `check`: as for RangeDeleteList.
+  void FlattenRangeDeletes(BatchCheck* check) noexcept { range_deletes_.Flatten(check); }
 
   /// All finished versions with sequence <= `visible` (every one of which must be finished), in
   /// internal order. Sorts what is new since the last iterator: not to be called inside an epoch.
@@ -216,7 +202,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   uint64_t record_count() const noexcept;
   bool empty() const noexcept {
     const auto is_empty = [](const auto& lane) { return lane->finished_count() == 0; };
-    return std::all_of(lanes_.begin(), lanes_.end(), is_empty) && range_deletes() == nullptr;
+    return std::all_of(lanes_.begin(), lanes_.end(), is_empty) && range_deletes_.empty();
   }
   /// The keyspaces of all records.
   void AddKeyspacesTo(std::set<uint32_t>* keyspaces) const;
@@ -298,7 +284,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   mutable std::atomic<uint32_t> threads_{0};  // above the number of each that has written
   std::vector<InsertGate::Place*> places_;    // of the lanes
   std::vector<std::unique_ptr<Shard>> shards_;
-  std::atomic<RangeDelete*> range_deletes_{nullptr};
+  RangeDeleteList range_deletes_{&budget_};
   std::atomic<bool> first_taken_{false};  // a batch has used the right to pass the budget
 
   const std::unique_ptr<Runs> runs_;

@@ -138,19 +138,6 @@ std::shared_ptr<Generation> StoreCore::NewGeneration(uint64_t bytes) const {
 
 // ---- Reads ----
 
-base::SequenceNumber StoreCore::RangeSequence(const Generation& generation, uint32_t keyspace,
-                                              std::string_view key, base::SequenceNumber at,
-                                              BatchCheck* check) {
-  base::SequenceNumber newest = 0;
-  for (const RangeDelete* range = generation.range_deletes(); range != nullptr;
-       range = range->next) {
-    const base::SequenceNumber sequence = range->sequence.load(std::memory_order_relaxed);
-    if (sequence > at || sequence <= newest || !range->Covers(keyspace, key)) continue;
-    if (!check->Hides(sequence, range->is_of_several)) newest = sequence;
-  }
-  return newest;
-}
-
 StoreCore::Seen StoreCore::Look(const Generation& generation, uint32_t keyspace,
                                 std::string_view key, uint64_t hash,
                                 base::SequenceNumber at) const {
@@ -158,8 +145,8 @@ StoreCore::Seen StoreCore::Look(const Generation& generation, uint32_t keyspace,
   for (;;) {
     BatchCheck check(*this);
     Seen seen;
-    if (generation.range_deletes() != nullptr) {
-      seen.covered = RangeSequence(generation, keyspace, key, at, &check);
+    if (!generation.range_deletes().empty()) {
+      seen.covered = generation.range_deletes().SequenceAt(keyspace, key, at, &check);
     }
     seen.record = generation.Find(keyspace, key, hash, at, &check);
     if (!check.has_asked() || seen == before) return seen;
@@ -204,7 +191,7 @@ Result<MaybeValue> StoreCore::Get(std::string_view key, const ReadOptions& optio
     const base::QuickEpochGuard inside;
     if (inside) [[likely]] {
       const State& seen = *state();
-      if (seen.sealed.empty() && seen.active->range_deletes() == nullptr) {
+      if (seen.sealed.empty() && seen.active->range_deletes().empty()) {
         const Record* const first = seen.active->First(hash);
         if (first == nullptr) return MaybeValue();
         first->FetchBehind();
@@ -255,7 +242,7 @@ Status StoreCore::MultiGet(std::span<const std::string_view> keys,
   constexpr size_t kGroup = 32;
   uint64_t hashes[kGroup];
   const Record* candidates[kGroup];
-  const bool has_ranges = seen->active->range_deletes() != nullptr;
+  const bool has_ranges = !seen->active->range_deletes().empty();
   for (size_t first = 0; first < keys.size(); first += kGroup) {
     const size_t count = std::min(kGroup, keys.size() - first);
     for (size_t i = 0; i < count; ++i) {
@@ -314,15 +301,11 @@ std::unique_ptr<Iterator> StoreCore::NewIterator(const ScanOptions& options) con
     seen = *Settled(&at);
   }
   const auto keyspace = static_cast<uint32_t>(options.keyspace);
-  std::vector<base::RangeCover::Range> ranges;
+  std::vector<const base::RangeCover*> covers;
+  std::vector<base::RangeCover::Range> loose;
   const auto read = [&](const Generation& generation) {
     auto iterator = generation.NewIterator(keyspace, at);
-    for (const RangeDelete* range = generation.range_deletes(); range != nullptr;
-         range = range->next) {
-      const base::SequenceNumber sequence = range->sequence.load(std::memory_order_relaxed);
-      if (range->keyspace != keyspace || sequence > at) continue;
-      ranges.push_back({range->begin, range->end, sequence});
-    }
+    generation.range_deletes().Collect(keyspace, at, &covers, &loose);
     return iterator;
   };
   if (!was_iterated_.load(std::memory_order_relaxed)) {
@@ -337,12 +320,11 @@ std::unique_ptr<Iterator> StoreCore::NewIterator(const ScanOptions& options) con
     for (const auto& generation : seen.sealed) children.push_back(read(*generation));
     source = base::NewMergingIterator(std::move(children));
   }
-  return base::NewVisibleIterator(
-      {.ranges = ranges.empty() ? nullptr : std::make_shared<const base::RangeCover>(ranges),
-       .at = at,
-       .source = std::move(source),
-       .records_stay = true},
-      options);
+  return base::NewVisibleIterator({.ranges = base::NewRangeCovers(std::move(covers), loose),
+                                   .at = at,
+                                   .source = std::move(source),
+                                   .records_stay = true},
+                                  options);
 }
 
 Result<Snapshot> StoreCore::TakeSnapshot() const {
@@ -488,6 +470,10 @@ StoreCore::Inserted StoreCore::Insert(Generation& active, const WriteBatch& batc
   active.Insert(std::move(*reservation), first);
   for (const auto& [range, place] : ranges) active.Finish(range, first + place);
   sequencer_.End(slot);
+  if (!ranges.empty()) {
+    BatchCheck check(*this);
+    active.FlattenRangeDeletes(&check);
+  }
   return Inserted::kYes;
 }
 
@@ -503,7 +489,7 @@ Status StoreCore::Update(std::string_view key, const UpdateFunction& fn, uint32_
       const State* const seen = state();
       active = seen->active;
       // First what is compared later: a change between these reads is then seen as one.
-      ranges = active->range_deletes();
+      ranges = active->range_deletes().newest();
       const Seen here = Look(*active, keyspace, key, hash, base::kMaxSequence);
       if (here.record != nullptr) {
         newest_here = here.record->tag.load(std::memory_order_relaxed);
@@ -527,7 +513,8 @@ Status StoreCore::Update(std::string_view key, const UpdateFunction& fn, uint32_
                         .is_of_several = false};
     BASALT_RETURN_IF_ERROR(CheckSizes(source));
     const Condition is_unchanged = [&](const Generation& now, base::Tag newest) {
-      return &now == active.get() && newest == newest_here && now.range_deletes() == ranges;
+      return &now == active.get() && newest == newest_here &&
+             now.range_deletes().newest() == ranges;
     };
     Attempt attempt;
     {

@@ -158,9 +158,6 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   /// Get of what one look does not tell.
   [[gnu::noinline]] Result<MaybeValue> GetSlowly(std::string_view key, uint64_t hash,
                                                  const ReadOptions& options) const;
-  static base::SequenceNumber RangeSequence(const Generation& generation, uint32_t keyspace,
-                                            std::string_view key, base::SequenceNumber at,
-                                            BatchCheck* check);
   /// What one generation has of a key.
   struct Seen {
     const Record* record = nullptr;

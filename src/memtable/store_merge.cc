@@ -75,11 +75,10 @@ class RangeStripes {
       : boundaries_(boundaries) {
     std::vector<std::vector<base::RangeCover::Range>> ranges(boundaries.size() + 1);
     for (const auto& input : inputs) {
-      for (const RangeDelete* range = input->range_deletes(); range != nullptr;
-           range = range->next) {
-        if (range->keyspace != keyspace) continue;
-        const base::SequenceNumber sequence = range->sequence.load(std::memory_order_relaxed);
-        ranges[StripeOf(sequence)].push_back({range->begin, range->end, sequence});
+      for (const RangeDelete& range : input->range_deletes()) {
+        if (range.keyspace != keyspace) continue;
+        const base::SequenceNumber sequence = range.sequence.load(std::memory_order_relaxed);
+        ranges[StripeOf(sequence)].push_back({range.begin, range.end, sequence});
         is_empty_ = false;
       }
     }
@@ -91,12 +90,12 @@ class RangeStripes {
                                boundaries_.begin());
   }
   bool Hides(std::string_view key, base::SequenceNumber sequence) const {
-    return !is_empty_ && covers_[StripeOf(sequence)].Covers(key, sequence);
+    return !is_empty_ && covers_[StripeOf(sequence)].SequenceAt(key) > sequence;
   }
 
  private:
   const std::vector<base::SequenceNumber>& boundaries_;
-  std::vector<base::RangeCover> covers_;
+  std::vector<base::RangeCover> covers_;  // of what the inputs hold
   bool is_empty_ = true;
 };
 
@@ -198,14 +197,15 @@ std::optional<uint64_t> StoreCore::MergeUnderLock(const State& seen, size_t firs
   const auto begin = seen.sealed.begin() + static_cast<ptrdiff_t>(first);
   const Generations inputs(begin, seen.sealed.begin() + static_cast<ptrdiff_t>(last));
   for (const auto& input : inputs) {
-    for (const RangeDelete* range = input->range_deletes(); range != nullptr; range = range->next) {
-      if (!IsKept(*range, at_bottom, boundaries)) continue;
+    for (const RangeDelete& range : input->range_deletes()) {
+      if (!IsKept(range, at_bottom, boundaries)) continue;
       RangeDelete* const kept =
-          out->PrepareRangeDelete(range->keyspace, range->begin, range->end, false);
+          out->PrepareRangeDelete(range.keyspace, range.begin, range.end, false);
       if (kept == nullptr) return std::nullopt;
-      out->Finish(kept, range->sequence.load(std::memory_order_relaxed));
+      out->Finish(kept, range.sequence.load(std::memory_order_relaxed));
     }
   }
+  out->FlattenRangeDeletes(nullptr);
   out->SortAll();
   uint64_t freed_bytes = 0;
   for (const auto& input : inputs) freed_bytes += input->memory_bytes();
@@ -263,11 +263,10 @@ std::vector<StoreCore::Outlook> StoreCore::LookAheadUnderLock(const State& seen)
     const uint64_t bytes = seen.sealed[i]->memory_bytes();
     uint64_t range_bytes = 0;
     uint64_t kept_range_bytes = 0;
-    for (const RangeDelete* range = seen.sealed[i]->range_deletes(); range != nullptr;
-         range = range->next) {
-      range_bytes += range->ByteSize();
-      if (IsKept(*range, i + 1 == seen.sealed.size(), boundaries)) {
-        kept_range_bytes += range->ByteSize();
+    for (const RangeDelete& range : seen.sealed[i]->range_deletes()) {
+      range_bytes += range.ByteSize();
+      if (IsKept(range, i + 1 == seen.sealed.size(), boundaries)) {
+        kept_range_bytes += range.ByteSize();
       }
     }
     const double scale = static_cast<double>(bytes - std::min(bytes, range_bytes)) /
@@ -320,7 +319,7 @@ bool StoreCore::CompactForRoomUnderLock() {
   const Prospects prospects{.seals = seals_.load(std::memory_order_relaxed),
                             .snapshot_changes = snapshot_changes_.load(std::memory_order_relaxed),
                             .freed_parts = MemoryBytes(seen) / freed_min,
-                            .newest_range = seen.active->range_deletes()};
+                            .newest_range = seen.active->range_deletes().newest()};
   if (futile_ == prospects) return false;
   if (MergeForRoomUnderLock(freed_min)) return true;
   futile_ = prospects;

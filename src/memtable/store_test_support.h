@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -85,6 +86,35 @@ inline std::string KeysOf(const Store& store, const ScanOptions& options = {}) {
     keys += key;
   }
   return keys;
+}
+
+/// Nothing is merged unless the test says so.
+inline MemTableOptions Still() { return {.compaction = false}; }
+
+/// What each stage of a record's life must leave as it is.
+struct Stage {
+  const char* name;
+  std::function<void(MemTable&)> reach;
+};
+
+inline const std::vector<Stage>& Stages() {
+  static const std::vector<Stage> stages = {
+      {"as written", [](MemTable&) {}},
+      {"sorted", [](MemTable& table) { table.WaitForBackgroundWork(); }},
+      {"sealed", [](MemTable& table) { EXPECT_TRUE(IsOk(table.Seal())); }},
+      {"sealed and sorted",
+       [](MemTable& table) {
+         EXPECT_TRUE(IsOk(table.Seal()));
+         table.WaitForBackgroundWork();
+       }},
+      {"compacted", [](MemTable& table) { EXPECT_TRUE(IsOk(table.Compact())); }},
+      {"compacted twice",
+       [](MemTable& table) {
+         EXPECT_TRUE(IsOk(table.Compact()));
+         EXPECT_TRUE(IsOk(table.Compact()));
+       }},
+  };
+  return stages;
 }
 
 }  // namespace basalt

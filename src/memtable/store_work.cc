@@ -237,10 +237,7 @@ MemTableStats StoreCore::GetStats() const {
     stats.records += generation.record_count();
     stats.sorted_records += generation.sorted_count();
     stats.sorted_runs += generation.run_count();
-    for (const RangeDelete* range = generation.range_deletes(); range != nullptr;
-         range = range->next) {
-      ++stats.range_deletes;
-    }
+    stats.range_deletes += generation.range_deletes().count();
   };
   add(*seen.active);
   for (const auto& generation : seen.sealed) add(*generation);

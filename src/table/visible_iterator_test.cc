@@ -55,7 +55,7 @@ std::vector<Record> Versions(base::Random* random) {
 
 // What a reader at `at` sees at moment 20, found by looking at every version.
 Contents Seen(const std::vector<Record>& records, base::SequenceNumber at,
-              const base::RangeCover& ranges) {
+              const base::RangeCovers& ranges) {
   std::map<std::string, std::vector<const Record*>> versions;  // newest first
   for (const Record& record : records) {
     if (base::TagSequence(record.tag) <= at) versions[record.key].push_back(&record);
@@ -65,7 +65,7 @@ Contents Seen(const std::vector<Record>& records, base::SequenceNumber at,
     std::vector<base::PendingMerge> merges;
     const Record* below = nullptr;
     for (const Record* record : newest_first) {
-      if (ranges.Covers(key, base::TagSequence(record->tag))) break;
+      if (ranges.StretchOf(key).sequence > base::TagSequence(record->tag)) break;
       const RecordKind kind = base::TagKind(record->tag);
       if (kind == RecordKind::kPut) below = record;
       if (kind != RecordKind::kMerge) break;
@@ -88,7 +88,7 @@ Contents Seen(const std::vector<Record>& records, base::SequenceNumber at,
 
 // Records of several sources, at random or by age; each leaves out what is hidden in all of it.
 std::unique_ptr<base::RecordIterator> Dealt(const std::vector<Record>& records, size_t children,
-                                            const base::RangeCover& ranges, base::Random* random) {
+                                            const base::RangeCovers& ranges, base::Random* random) {
   const bool by_age = random->OneIn(2);
   std::vector<std::vector<Record>> hands(children);
   std::vector<base::SequenceNumber> newest(children, 0);
@@ -151,15 +151,18 @@ TEST(VisibleIterator, ShowsWhatAReaderSeesHoweverManyVersionsThereAre) {
     const std::vector<Record> records = Versions(&random);
     const base::SequenceNumber at =
         random.OneIn(2) ? base::kMaxSequence : random.Below(records.size() + 1);
-    std::vector<base::RangeCover::Range> ranges;
+    std::vector<std::vector<base::RangeCover::Range>> ranges(3);  // of two covers, and loose ones
     const std::vector<std::string> ends = {"", "key1", "key2", "key3", "key4", "key5", "key7"};
     for (uint64_t i = random.Below(4); i > 0; --i) {
       const base::SequenceNumber sequence = random.Below(records.size()) + 1;
       if (sequence > at) continue;
-      ranges.push_back(
+      ranges[random.Below(3)].push_back(
           {ends[random.Below(ends.size())], ends[random.Below(ends.size())], sequence});
     }
-    const auto cover = std::make_shared<base::RangeCover>(ranges);
+    const base::RangeCover first(ranges[0]);
+    const base::RangeCover second(ranges[1]);
+    const auto cover = std::make_shared<base::RangeCovers>(
+        std::vector<const base::RangeCover*>{&first, &second}, ranges[2]);
     const Contents seen = Seen(records, at, *cover);
 
     const auto it =
@@ -247,13 +250,13 @@ TEST(VisibleIterator, PassesAStretchThatIsHiddenInASourceByOneSeek) {
   Sort(&records);
   const base::SequenceNumber newest = 2 + kRecords;
   for (const bool is_hidden : {true, false}) {
-    const base::RangeCover ranges(
-        {{"b", "b5", newest + 1}, {"b5", "c", newest + (is_hidden ? 2 : 0)}});
+    const auto ranges = base::NewRangeCovers(
+        {}, {{"b", "b5", newest + 1}, {"b5", "c", newest + (is_hidden ? 2 : 0)}});
     uint64_t moves = 0;
     const auto it = base::NewVisibleIterator(
-        {.ranges = std::shared_ptr<const base::RangeCover>(std::shared_ptr<void>(), &ranges),
+        {.ranges = ranges,
          .source = base::WithoutHiddenStretches(std::make_unique<CountingIterator>(records, &moves),
-                                                &ranges, newest)},
+                                                ranges.get(), newest)},
         {});
     std::string seen;
     for (it->SeekToFirst(); it->Valid(); it->Next()) seen.append(it->key()).append(" ");
@@ -273,7 +276,7 @@ TEST(VisibleIterator, AnErrorEndsTheWalkUntilASeekThatHasNone) {
   for (uint64_t i = 0; i < 1'000; ++i) records.push_back(Put("b", 2 + i, "v"));
   Sort(&records);
   const Status broken(StatusCode::kIoError, "no disk");
-  const base::RangeCover ranges({{"x", "z", 10'000}});
+  const base::RangeCovers ranges({}, {{"x", "z", 10'000}});
   for (const bool forward : {true, false}) {
     auto owned = std::make_unique<VectorIterator>(records);
     VectorIterator* const source = owned.get();
