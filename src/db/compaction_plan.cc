@@ -109,20 +109,24 @@ struct Planning {
   const CompactionLimits& limits;
   RunningJobs running;
   LevelAims aims;
-  /// Those that nobody needs to look behind, by their beginning.
-  std::vector<const RangeDelete*> range_deletes;
-  base::SequenceNumber newest_range_delete = 0;  // of range_deletes
+  base::SequenceNumber newest_range_delete = 0;  // of those that nobody needs to look behind
 
   Planning(const Tree& of, const CompactionLimits& by, RunningJobs beside)
       : tree(of), limits(by), running(beside), aims(AimsOf(of, by)) {
     for (const RangeDelete& range : tree.range_deletes.ranges()) {
       if (range.sequence > limits.oldest_needed) continue;
-      range_deletes.push_back(&range);
       newest_range_delete = std::max(newest_range_delete, range.sequence);
     }
-    std::ranges::sort(range_deletes, {}, [](const RangeDelete* range) {
-      return std::pair(std::string_view(range->begin), range->sequence);
-    });
+  }
+
+  /// The range deletes newer than `applied` that cover some of the keys and that nobody needs to
+  /// look behind, by their beginning.
+  auto RangeDeletesOver(const KeyRange& keys, base::SequenceNumber applied) const {
+    return tree.range_deletes.Near(keys.smallest, keys.largest) |
+           std::views::filter([=, this](const RangeDelete& range) {
+             return range.sequence > applied && range.sequence <= limits.oldest_needed &&
+                    range.end > keys.smallest;
+           });
   }
 
   /// Whether a running job may write tables of `level` that overlap.
@@ -157,20 +161,17 @@ double PartUnderRangeDeletes(const Planning& planning, const TableFile& table) {
       std::max(table.ranges_applied(), table.properties().largest_sequence);
   if (planning.newest_range_delete <= applied) return 0;
   const KeyRange keys(table);
-  const auto counts = [&](const RangeDelete* range) {
-    return range->sequence > applied && range->begin <= keys.largest && range->end > keys.smallest;
-  };
   KeyRuler ruler(keys);
-  for (const RangeDelete* range : planning.range_deletes | std::views::filter(counts)) {
-    ruler.Learn(range->begin);
-    ruler.Learn(range->end);
+  for (const RangeDelete& range : planning.RangeDeletesOver(keys, applied)) {
+    ruler.Learn(range.begin);
+    ruler.Learn(range.end);
   }
   double part = 0;
   double reached = 0;
-  for (const RangeDelete* range : planning.range_deletes | std::views::filter(counts)) {
-    const double end = ruler.PositionOf(range->end);
+  for (const RangeDelete& range : planning.RangeDeletesOver(keys, applied)) {
+    const double end = ruler.PositionOf(range.end);
     if (end <= reached) continue;
-    part += end - std::max(reached, ruler.PositionOf(range->begin));
+    part += end - std::max(reached, ruler.PositionOf(range.begin));
     reached = end;
   }
   return part;
@@ -181,10 +182,7 @@ bool HasUnappliedRangeDelete(const Planning& planning, const TableFile& table) {
   const base::SequenceNumber applied =
       std::max(table.ranges_applied(), table.properties().smallest_sequence);
   if (planning.newest_range_delete <= applied) return false;
-  const KeyRange keys(table);
-  return std::ranges::any_of(planning.range_deletes, [&](const RangeDelete* range) {
-    return range->sequence > applied && range->begin <= keys.largest && range->end > keys.smallest;
-  });
+  return !planning.RangeDeletesOver(KeyRange(table), applied).empty();
 }
 
 bool IsDense(const TableFile& table) {

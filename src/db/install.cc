@@ -2,6 +2,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -42,14 +43,19 @@ bool IsNewer(const RangeDelete& range, const TableFile& file) noexcept {
   return range.sequence > file.properties().largest_sequence;
 }
 
+std::span<const RangeDelete> Near(const RangeDeletes& ranges, const TableFile& file) noexcept {
+  return ranges.Near(file.properties().smallest_key, file.properties().largest_key);
+}
+
 /// Takes away the tables that hold nothing but what a range delete covers for every reader.
 void DropCovered(Tree* tree, base::SequenceNumber oldest_needed, TableFiles* removed) {
   for (TableFiles& level : tree->levels) {
     std::erase_if(level, [&](const std::shared_ptr<TableFile>& file) {
+      const auto covers = [&](const RangeDelete& range) {
+        return range.sequence <= oldest_needed && IsNewer(range, *file) && Lies(*file, range);
+      };
       const bool is_covered =
-          !file->busy && std::ranges::any_of(tree->range_deletes.ranges(), [&](const auto& range) {
-            return range.sequence <= oldest_needed && IsNewer(range, *file) && Lies(*file, range);
-          });
+          !file->busy && std::ranges::any_of(Near(tree->range_deletes, *file), covers);
       if (is_covered) removed->push_back(file);
       return is_covered;
     });
@@ -58,15 +64,22 @@ void DropCovered(Tree* tree, base::SequenceNumber oldest_needed, TableFiles* rem
 
 /// Takes away the range deletes that have been applied to every table that they touch.
 std::vector<RangeDelete> Needed(const Tree& tree) {
+  const std::vector<RangeDelete>& all = tree.range_deletes.ranges();
+  std::vector<bool> is_needed(all.size());
+  for (const TableFiles& level : tree.levels) {
+    for (const std::shared_ptr<TableFile>& file : level) {
+      const base::SequenceNumber applied =
+          std::max(file->ranges_applied(), file->properties().smallest_sequence);
+      for (const RangeDelete& range : Near(tree.range_deletes, *file)) {
+        if (range.sequence > applied && Touches(*file, range)) {
+          is_needed[static_cast<size_t>(&range - all.data())] = true;
+        }
+      }
+    }
+  }
   std::vector<RangeDelete> needed;
-  for (const RangeDelete& range : tree.range_deletes.ranges()) {
-    const bool is_needed = std::ranges::any_of(tree.levels, [&](const TableFiles& level) {
-      return std::ranges::any_of(level, [&](const std::shared_ptr<TableFile>& file) {
-        return file->ranges_applied() < range.sequence &&
-               file->properties().smallest_sequence < range.sequence && Touches(*file, range);
-      });
-    });
-    if (is_needed) needed.push_back(range);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (is_needed[i]) needed.push_back(all[i]);
   }
   return needed;
 }

@@ -24,6 +24,23 @@ std::vector<base::RangeCover::Range> RangesUpTo(const std::vector<RangeDelete>& 
   return some;
 }
 
+std::vector<RangeDelete> Sorted(std::vector<RangeDelete> ranges) {
+  std::ranges::sort(ranges, {}, [](const RangeDelete& range) {
+    return std::pair(std::string_view(range.begin), range.sequence);
+  });
+  return ranges;
+}
+
+std::vector<std::string_view> ReachOf(const std::vector<RangeDelete>& ranges) {
+  std::vector<std::string_view> reach;
+  reach.reserve(ranges.size());
+  for (const RangeDelete& range : ranges) {
+    reach.push_back(reach.empty() ? range.end
+                                  : std::max(reach.back(), std::string_view(range.end)));
+  }
+  return reach;
+}
+
 }  // namespace
 
 TableFile::TableFile(io::FileSystem* fs, std::string path, const Place& place,
@@ -77,11 +94,23 @@ RangeDeletes::RangeDeletes(std::vector<RangeDelete> ranges) {
 }
 
 RangeDeletes::Flattened::Flattened(std::vector<RangeDelete> its_ranges)
-    : ranges(std::move(its_ranges)), cover(RangesUpTo(ranges, base::kMaxSequence)) {}
+    : ranges(Sorted(std::move(its_ranges))),
+      reach(ReachOf(ranges)),
+      cover(RangesUpTo(ranges, base::kMaxSequence)) {}
 
 const std::vector<RangeDelete>& RangeDeletes::ranges() const noexcept {
   static constexpr std::vector<RangeDelete> kNone;
   return empty() ? kNone : flattened_->ranges;
+}
+
+std::span<const RangeDelete> RangeDeletes::Near(std::string_view smallest,
+                                                std::string_view largest) const noexcept {
+  if (empty()) return {};
+  const auto& [ranges, reach, cover] = *flattened_;
+  const auto first = std::ranges::upper_bound(reach, smallest) - reach.begin();
+  const auto behind = std::ranges::upper_bound(ranges.begin() + first, ranges.end(), largest, {},
+                                               &RangeDelete::begin);
+  return {ranges.begin() + first, behind};
 }
 
 base::SequenceNumber RangeDeletes::SequenceAt(std::string_view key,
@@ -90,7 +119,7 @@ base::SequenceNumber RangeDeletes::SequenceAt(std::string_view key,
   const base::SequenceNumber newest = flattened_->cover.SequenceAt(key);
   if (newest <= at) return newest;
   base::SequenceNumber sequence = 0;
-  for (const RangeDelete& range : flattened_->ranges) {
+  for (const RangeDelete& range : Near(key, key)) {
     if (range.sequence <= at && range.begin <= key && key < range.end) {
       sequence = std::max(sequence, range.sequence);
     }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -109,10 +110,15 @@ class RangeDeletes {
   RangeDeletes() = default;
   explicit RangeDeletes(std::vector<RangeDelete> ranges);
 
+  /// By their beginning, then by their sequence.
   const std::vector<RangeDelete>& ranges() const noexcept;
+  /// All that cover one of these keys, or a key between them; and others, where some reach far. A
+  /// part of `ranges`, found in O(log n).
+  std::span<const RangeDelete> Near(std::string_view smallest,
+                                    std::string_view largest) const noexcept;
   bool empty() const noexcept { return flattened_ == nullptr; }
-  /// The greatest sequence <= `at` of those that cover `key`; 0: none. O(log n), for an `at` below
-  /// the newest of them O(n).
+  /// The greatest sequence <= `at` of those that cover `key`; 0: none. O(log n), and for an `at`
+  /// below the newest of them a look at all near the key.
   base::SequenceNumber SequenceAt(std::string_view key, base::SequenceNumber at) const noexcept;
   /// Those up to `at`: all flattened, where these are all, or one by one. They are valid as long as
   /// a copy.
@@ -123,6 +129,7 @@ class RangeDeletes {
   struct Flattened {
     explicit Flattened(std::vector<RangeDelete> its_ranges);
     const std::vector<RangeDelete> ranges;
+    const std::vector<std::string_view> reach;  ///< The greatest end of each and all before it.
     const base::RangeCover cover;
   };
   std::shared_ptr<const Flattened> flattened_;  ///< Null: none.

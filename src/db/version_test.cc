@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +53,41 @@ std::string KeyBehind(std::string_view shared, base::Random* random) {
     key.push_back(static_cast<char>(dice == 0 ? 0xff : dice < 5 ? 'a' : '\0'));
   }
   return key;
+}
+
+TEST(RangeDeletes, NearAreAllThatCoverOneOfTheKeysAndFewOthers) {
+  base::Random random(1);
+  for (int round = 0; round < 200; ++round) {
+    const auto key = [&] { return std::string(1, static_cast<char>('a' + random.Below(20))); };
+    std::vector<RangeDelete> made;
+    for (base::SequenceNumber sequence = random.Below(30); sequence > 0; --sequence) {
+      const auto [begin, end] = std::minmax({key(), key() + "~"});
+      made.push_back({sequence, begin, end});
+    }
+    const RangeDeletes ranges(made);
+    ASSERT_EQ(ranges.ranges().size(), made.size());
+    const auto [smallest, largest] = std::minmax({key(), key()});
+    const std::span<const RangeDelete> near = ranges.Near(smallest, largest);
+    for (const RangeDelete& range : ranges.ranges()) {
+      const bool overlaps = range.begin <= largest && smallest < range.end;
+      const bool is_near = near.data() <= &range && &range < near.data() + near.size();
+      ASSERT_TRUE(is_near || !overlaps) << range.begin << ".." << range.end;
+    }
+    ASSERT_TRUE(near.empty() || near.front().end > smallest);
+    const base::SequenceNumber at = random.Below(40);
+    base::SequenceNumber newest = 0;
+    for (const RangeDelete& range : made) {
+      if (range.sequence <= at && range.begin <= smallest && smallest < range.end) {
+        newest = std::max(newest, range.sequence);
+      }
+    }
+    ASSERT_EQ(ranges.SequenceAt(smallest, at), newest) << smallest << " at " << at;
+  }
+}
+
+TEST(RangeDeletes, NoneAreNearNothing) {
+  EXPECT_TRUE(RangeDeletes().Near("a", "z").empty());
+  EXPECT_TRUE(RangeDeletes().ranges().empty());
 }
 
 TEST(Tree, FindsTheTableWhoseRangeHasTheKey) {
