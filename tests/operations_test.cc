@@ -351,6 +351,29 @@ TEST_P(Operations, ExpiryOutlivesAClockThatGoesBack) {
   EXPECT_EQ(Get("a"), "(absent)");
 }
 
+TEST_P(Operations, ValuesExpireAlsoAfterAJumpOfTheClockAndBack) {
+  const uint64_t before = clock_.WallMillis();
+  ASSERT_TRUE(db_->Put("old", "1", {.ttl = seconds(10)}).ok());
+  clock_.SetWall(before + 365ULL * 86'400'000);
+  ASSERT_TRUE(db_->Put("a", "1", {.ttl = seconds(10)}).ok());
+  EXPECT_EQ(Get("old"), "(absent)");
+  clock_.SetWall(before);
+  Pass();
+  ASSERT_TRUE(db_->Put("b", "1", {.ttl = seconds(20)}).ok());
+  clock_.Advance(9'999'000);
+  Pass();
+  EXPECT_EQ(Scan(), "a=1 b=1 ") << "what has expired does not come back";
+  clock_.Advance(1'000);
+  EXPECT_EQ(Scan(), "b=1 ");
+  Pass();
+  clock_.Advance(9'999'000);
+  Pass();
+  EXPECT_EQ(Scan(), "b=1 ");
+  clock_.Advance(1'000);
+  Pass();
+  EXPECT_EQ(Scan(), "");
+}
+
 TEST_P(Operations, MergeAndUpdateKeepTheExpiry) {
   ASSERT_TRUE(db_->Put("a", "1", {.ttl = seconds(10)}).ok());
   ASSERT_TRUE(db_->Put("b", "1", {.ttl = seconds(10)}).ok());

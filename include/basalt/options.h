@@ -67,7 +67,8 @@ struct WriteOptions {
   /// it must stay kDefault.
   KeyspaceId keyspace = KeyspaceId::kDefault;
   /// How long after the write the value expires; zero: DBOptions::default_ttl, or never. Only for
-  /// what puts one key: with a batch, whose records name their own, it must stay zero.
+  /// what puts one key: with a batch, whose records name their own, it must stay zero. It lasts as
+  /// long also when the wall clock is set back meanwhile.
   std::chrono::milliseconds ttl{0};
 };
 

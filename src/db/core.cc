@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/out_of_memory.h"
+#include "db/edit.h"
 
 namespace basalt::db {
 namespace {
@@ -160,6 +161,9 @@ Status Core::CloseOnce() {
     WaitUntil(lock, [&] { return !flushing_ && running_.empty(); });
   }
   jobs_->WaitForAll(environment_.executor);
+  // The next opening's time would else begin where the last manifest was written, each time. Where
+  // that fails, what has expired since may come back, as after a kill.
+  if (mode_ == Mode::kWrite && time_.IsAhead()) static_cast<void>(Install({}));
   Status closed = log_ != nullptr ? log_->Close() : Status();
   lock_.reset();
   return kept.ok() ? closed : kept;
@@ -206,14 +210,6 @@ DBStats Core::GetStats() const {
   stats.compaction_debt = CompactionDebt(*state->version, limits);
   AddTables(*state->version, &stats);
   return stats;
-}
-
-uint64_t Core::WallMillis() const noexcept {
-  const uint64_t now = environment_.clock->WallMillis();
-  uint64_t latest = wall_ms_.load(std::memory_order_relaxed);
-  while (latest < now && !wall_ms_.compare_exchange_weak(latest, now, std::memory_order_relaxed)) {
-  }
-  return std::max(latest, now);
 }
 
 std::function<void()> Core::JobOf(void (Core::*job)()) {

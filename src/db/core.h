@@ -21,6 +21,7 @@
 #include "db/commit_queue.h"
 #include "db/compaction_plan.h"
 #include "db/environment.h"
+#include "db/expiry_clock.h"
 #include "db/in_flight.h"
 #include "db/job_count.h"
 #include "db/keyspaces.h"
@@ -149,8 +150,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// by it.
   void LetGo();
   DBStats GetStats() const;
-  /// Wall time in ms since 1970; never runs backwards, not even from one opening to the next.
-  uint64_t WallMillis() const noexcept;
+  /// Wall time in ms since 1970; never runs backward. An opening begins with the manifest's at
+  /// least.
+  uint64_t WallMillis() const noexcept { return time_.NowMs(); }
 
   std::shared_ptr<const ReadState> State() const;
   /// A scan has passed a great many records that it does not show. Where that is the memtable's
@@ -420,7 +422,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::unique_ptr<CommitQueue> queue_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> handle_gone_{false};
-  mutable std::atomic<uint64_t> wall_ms_{0};
+  mutable ExpiryClock time_{environment_.clock};
 
   /// What every write changes, and what guards it: one line.
   struct alignas(64) CommitState {

@@ -223,7 +223,7 @@ Status Core::TakeManifest() {
   flushed_lsn_ = manifest_.flushed_lsn;
   commit_.last_sequence = manifest_.last_sequence;
 
-  wall_ms_ = std::max(wall_ms_.load(), manifest_.wall_ms);
+  time_.Raise(manifest_.wall_ms);
   flushed_sequence_ = manifest_.last_sequence;
   auto version = VersionOf(manifest_, environment_.fs, path_, TablesMemory());
   BASALT_RETURN_IF_ERROR(version->CheckOrder());
