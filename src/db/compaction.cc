@@ -50,6 +50,7 @@ constexpr uint64_t kTablesOfJob = 16;
 constexpr uint64_t kPiecesOfBase = 4;
 constexpr uint64_t kPiecesMax = 64;
 constexpr size_t kRunningMax = 8;
+constexpr uint64_t kRetryMs = 10'000;  // after one that found no memory
 // What a compaction reads, at 5 ns a byte, while an iterator spends its time on one more table:
 // some 0.3 us for a seek, 1 us where 50 records are read.
 constexpr uint64_t kScanCostBytes = 128;
@@ -159,7 +160,11 @@ void Core::SetTimer() {
   const uint64_t due_ms = NextDueMs(*state_->version, now_ms);
   if (due_ms == 0) return CancelTimer();
   constexpr uint64_t kHourMs = 3'600'000;
-  const uint64_t delay_ms = std::min(due_ms - now_ms, kHourMs);
+  LookAgainIn(now_ms, std::min(due_ms - now_ms, kHourMs));
+}
+
+void Core::LookAgainIn(uint64_t now_ms, uint64_t delay_ms) {
+  if (Ending()) return;
   // One that comes sooner, or has just come, sets the next.
   if (timer_ != base::Executor::Timer::kNone && timer_ms_ <= now_ms + delay_ms) return;
   CancelTimer();
@@ -221,6 +226,7 @@ void Core::CompactionTask() {
     const std::scoped_lock lock(mutex_);
     End(*job);
     if (compacted.ok() || compacted.code() == StatusCode::kAborted) ScheduleCompaction();
+    if (base::IsOutOfMemory(compacted)) LookAgainIn(WallMillis(), kRetryMs);
   }
   if (!compacted.ok()) DropWhatIsCovered(*job);
   for (TableFiles& level : job->inputs) LetGoOf(&level);
@@ -302,9 +308,12 @@ Status Core::RunCompaction(CompactionJob* job) {
       ++counters_.compactions;
       counters_.compaction_bytes_read += bytes_in;
       counters_.compaction_bytes_written += outputs.bytes;
+      background_error_ = flush_error_;
     } else if (compacted.code() != StatusCode::kCancelled &&
                compacted.code() != StatusCode::kAborted) {
-      if (compacted.code() == StatusCode::kResourceExhausted) disk_is_full_ = true;
+      if (compacted.code() == StatusCode::kResourceExhausted && !base::IsOutOfMemory(compacted)) {
+        disk_is_full_ = true;
+      }
       ++counters_.background_errors;
       background_error_ = compacted;
     }

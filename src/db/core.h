@@ -329,6 +329,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Under mutex_: sees to it that compaction is thought of again when time alone makes a table
   /// due, also if nothing else happens until then.
   void SetTimer();
+  /// Under mutex_: the same so much later, if nothing else does it before.
+  void LookAgainIn(uint64_t now_ms, uint64_t delay_ms);
   /// Under mutex_. One that has come runs all the same.
   void CancelTimer();
   void TimerTask();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -439,6 +440,35 @@ TEST_P(DbMemorySweep, BackgroundJobsFailAndAreDoneLater) {
          for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(world->Put(KeyOf(i), "new").ok());
        }},
   });
+}
+
+TEST(DbMemory, ACompactionWithoutMemoryIsTriedAgainAlsoWithoutAFlush) {
+  int failed = 0;
+  bool has_failed = true;
+  for (int64_t allowed = 0; has_failed; allowed += 7) {
+    SCOPED_TRACE("allocation " + std::to_string(allowed + 1));
+    World world(Disk::kSimulated);
+    ASSERT_TRUE(world.Open().ok());
+    for (int i = 0; world.executor()->pending() == 0; ++i) {
+      ASSERT_TRUE(world.Put(KeyOf(i), "new").ok());
+      ASSERT_TRUE(world.db()->Flush().ok());
+    }
+    {
+      const MemoryThatFails once(allowed, 1);
+      world.executor()->RunAll();
+      has_failed = once.has_failed();
+    }
+    const DBStats before = world.db()->GetStats();
+    if (before.background_errors == 0) continue;
+    ++failed;
+    EXPECT_EQ(before.compactions, 0U);
+    world.executor()->Elapse(std::chrono::seconds(10));
+    world.executor()->RunAll();
+    const DBStats after = world.db()->GetStats();
+    EXPECT_EQ(after.compactions, 1U);
+    EXPECT_EQ(after.background_error, "");
+  }
+  EXPECT_GT(failed, 10);
 }
 
 TEST(DbMemory, AnIteratorOfAClosedDatabaseThrowsNothing) {
