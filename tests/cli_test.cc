@@ -271,6 +271,28 @@ TEST_F(Cli, ADumpSaysWhichKeyspacesItLeavesOut) {
   EXPECT_EQ(Out("$B dump db --keyspace ''"), "1\tdefault\n") << "the default one, by its name";
 }
 
+TEST_F(Cli, ADumpGoesOnBehindMergesThatDoNotFit) {
+  {
+    const auto db = DB::Open(At("db").string()).value();
+    for (const char* key : {"a", "bad1", "bad2", "c", "z"}) ASSERT_TRUE(db->Put(key, "text").ok());
+    for (const char* key : {"bad1", "bad2", "z"}) {
+      ASSERT_TRUE(db->Merge(key, MergeOperator::kAdd, "12345678").ok());
+    }
+  }
+  const Outcome ended = Run("$B dump db");
+  EXPECT_EQ(ended.code, 3);
+  EXPECT_EQ(ended.out, "a\ttext\n");
+  EXPECT_NE(ended.err.find("--skip-bad"), std::string::npos) << ended.err;
+
+  const Outcome rescued = Run("$B dump db --skip-bad");
+  EXPECT_EQ(rescued.code, 4);
+  EXPECT_EQ(rescued.out, "a\ttext\nc\ttext\n");
+  for (const char* key : {"'bad1'", "'bad2'", "'z'", "3 records are left out"}) {
+    EXPECT_NE(rescued.err.find(key), std::string::npos) << key << "\n" << rescued.err;
+  }
+  EXPECT_EQ(Out("$B del db bad1 bad2 z && $B dump db --skip-bad"), "a\ttext\nc\ttext\n");
+}
+
 TEST_F(Cli, ABadLineEndsALoadAndNothingBeforeItIsLost) {
   WriteFile("bad", "a\t1\nb\t2\nc 3\nd\t4\n");
   ExpectRefused("$B load db bad", 2, "bad:3: no tab");

@@ -178,12 +178,15 @@ its number; what came before it is loaded and counted, what follows is not.
                                             R"(  basalt dump ./db > records.tsv
   basalt dump ./db --json | gzip > records.json.gz
   basalt dump ./db --keyspace users > users.tsv
+  basalt dump ./db --skip-bad > what-can-be-read.tsv
 A dump is of one keyspace; without --keyspace, stderr says which others there are.
 It does not say when records expire: loaded from it, they stay.
 )");
   AddPath(dump);
   AddKeyspace(dump, kKeyspaceToRead);
   dump.app->add_flag("--json", dump.options->json, "Lines of JSON");
+  dump.app->add_flag("--skip-bad", dump.options->skip_bad,
+                     "Go on behind records that cannot be read for their merges");
 }
 
 void CommandLine::AddCareVerbs() {

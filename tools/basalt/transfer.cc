@@ -95,6 +95,41 @@ std::string Summary(const BatchWriter& writer, double seconds) {
          FormatCount(PerSecond(writer.records(), seconds)) + " records/s)";
 }
 
+/// All records of a keyspace, also behind those whose merges do not fit.
+class RecordWalk {
+ public:
+  RecordWalk(const DB& db, KeyspaceId keyspace)
+      : keys_(db.NewIterator({.keyspace = keyspace, .keys_only = true, .fill_cache = false})),
+        records_(db.NewIterator({.keyspace = keyspace, .fill_cache = false})) {}
+
+  /// Gives each record to `print` until that gives false; Ok then, and at the end. The first that
+  /// does not fit ends it too, unless they are to be skipped.
+  template <class Print>
+  Status Run(bool skip_bad, const Print& print) {
+    std::string behind;  // The first key behind what was printed or skipped.
+    for (records_->SeekToFirst();; records_->Seek(behind)) {
+      for (; records_->Valid(); records_->Next()) {
+        if (!print(records_->key(), records_->value())) return {};
+        behind.assign(records_->key()).push_back('\0');
+      }
+      const Status& status = records_->status();
+      if (!skip_bad || status.code() != StatusCode::kFailedPrecondition) return status;
+      Complain(status.message());
+      ++skipped_;
+      // The keys are read without values, so that nothing keeps them from being told.
+      keys_->Seek(behind);
+      if (!keys_->Valid()) return keys_->status();
+      behind.assign(keys_->key()).push_back('\0');
+    }
+  }
+  uint64_t skipped() const noexcept { return skipped_; }
+
+ private:
+  const std::unique_ptr<Iterator> keys_;  // made first: it knows all keys that records_ finds
+  const std::unique_ptr<Iterator> records_;
+  uint64_t skipped_ = 0;
+};
+
 }  // namespace
 
 ExitCode Load(const LoadOptions& options, Output& out) {
@@ -136,16 +171,20 @@ ExitCode Dump(const DumpOptions& options, Output& out) {
   if (!options.keyspace) {
     if (Status told = TellOfOtherKeyspaces(**db); !told.ok()) return Report(told);
   }
-  const std::unique_ptr<Iterator> it =
-      (*db)->NewIterator({.keyspace = *keyspace, .fill_cache = false});
   const RecordFormat format = options.json ? RecordFormat::kJson : RecordFormat::kText;
   std::string line;
-  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+  RecordWalk walk(**db, *keyspace);
+  const Status walked = walk.Run(options.skip_bad, [&](auto key, auto value) {
     line.clear();
-    AppendRecord(format, it->key(), it->value(), line);
-    if (!out.Write(line)) return ExitCode::kOk;
+    AppendRecord(format, key, value, line);
+    return out.Write(line);
+  });
+  if (walk.skipped() > 0) Complain(FormatCount(walk.skipped()) + " records are left out");
+  const ExitCode code = Report(walked);
+  if (walked.code() == StatusCode::kFailedPrecondition) {
+    Complain("what follows is not printed; --skip-bad goes on behind such records");
   }
-  return Report(it->status());
+  return walked.ok() && walk.skipped() > 0 ? ExitCode::kCorruption : code;
 }
 
 }  // namespace basalt::tools

@@ -28,9 +28,10 @@ struct DumpOptions {
   std::string path;
   std::optional<std::string> keyspace;
   bool json = false;
+  bool skip_bad = false;  ///< Goes on behind records whose merges do not fit.
 };
 /// Prints all records of a keyspace as of one moment, in the form that Load reads. With none named,
-/// says on stderr which it leaves out.
+/// says on stderr which it leaves out. kCorruption when bad records were skipped.
 ExitCode Dump(const DumpOptions& options, Output& out);
 
 }  // namespace basalt::tools
