@@ -252,6 +252,7 @@ TEST_F(Cli, WhatCannotBeWrittenIsRead) {
   ExpectRefused("$B put db k w", 3, "cannot lock");
   EXPECT_EQ(Out("$B get db k && $B scan db && $B dump db"), "v\nk\tv\nk\tv\n");
   EXPECT_NE(Out("$B stat db"), "");
+  EXPECT_NE(Out("$B check db").find("No faults found"), std::string::npos);
 }
 
 TEST_F(Cli, NothingIsPutWhereItWouldBeGone) {

@@ -94,8 +94,9 @@ class DB : public Store {
                                                   const DBOptions& options = {});
 
   /// Reads every byte of a database that nobody has open: checksums, order, the manifest against
-  /// the files, the log's chain. Writes nothing. The Result's error is only for what kept it from
-  /// looking.
+  /// the files, the log's chain. Writes nothing. One that cannot be written is read without its
+  /// lock: what a process writes there meanwhile that may, looks like damage. The Result's error is
+  /// only for what kept it from looking.
   static Result<CheckReport> Check(std::string_view path, const ProgressFunction& progress = {});
 
   /// Makes a database openable whose log has a gap: keeps the log before the gap, moves the rest to

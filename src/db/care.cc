@@ -53,7 +53,12 @@ class Checker {
       : path_(path), fs_(environment.fs), progress_(progress) {}
 
   Result<CheckReport> Run() {
-    BASALT_ASSIGN_OR_RETURN(const std::unique_ptr<io::FileLock> lock, LockExisting(fs_, path_));
+    // What cannot be written, on a read-only medium or a full disk say, is read without a lock.
+    const auto lock = LockExisting(fs_, path_);
+    const StatusCode code = lock.status().code();
+    if (!lock && code != StatusCode::kIoError && code != StatusCode::kResourceExhausted) {
+      return lock.error();
+    }
     BASALT_ASSIGN_OR_RETURN(total_bytes_, CountBytes(fs_, path_, &report_));
     auto manifest = ReadManifest(fs_, path_);
     if (!manifest) {
