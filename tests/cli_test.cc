@@ -303,6 +303,27 @@ TEST_F(Cli, ABadLineEndsALoadAndNothingBeforeItIsLost) {
   WriteFile("bad.json", "{\"key\":\"e\",\"value\":\"5\"}\n{\"key\":\"f\",\"value\":6}\n");
   ExpectRefused("$B load db bad.json --json", 2, "bad.json:2: \"value\" must be a string");
   EXPECT_EQ(Out("$B scan db --from c"), "e\t5\n");
+
+  WriteFile("twice.json",
+            "{\"key\":\"g\",\"value\":\"7\"}\n{\"key\":\"h\",\"key\":\"i\",\"value\":\"\"}");
+  ExpectRefused("$B load db twice.json --json", 2, "twice.json:2: a member stands twice");
+  EXPECT_EQ(Out("$B scan db --from f"), "g\t7\n");
+}
+
+TEST_F(Cli, AKeyThatIsNotThereIsNamedByItsBeginning) {
+  EXPECT_EQ(Out("$B put db k v"), "");
+  const Outcome absent = Run("$B get db \"$(printf '%65536s' x)\"");
+  EXPECT_EQ(absent.code, 1);
+  EXPECT_EQ(absent.err, "basalt: no key '" + std::string(64, ' ') + "'... (65,536 bytes) in db\n");
+}
+
+TEST_F(Cli, ADirectoryThatHasNoPlaceIsNotMade) {
+  for (const char* const verb : {"put none/x/db k v", "load none/x/db /dev/null"}) {
+    const Outcome refused = Run("$B "s + verb);
+    EXPECT_EQ(refused.code, 3);
+    EXPECT_NE(refused.err.find("make the directory above it"), std::string::npos) << refused.err;
+    EXPECT_EQ(refused.err.find("never do"), std::string::npos) << refused.err;
+  }
 }
 
 TEST_F(Cli, LoadTakesLinesAsTheyCome) {
@@ -524,6 +545,7 @@ TEST_F(Cli, CompactTakesARange) {
   EXPECT_NE(Out("$B compact db --to b").find("after  3 records"), std::string::npos);
   ExpectRefused("$B compact db --from b --to a", 2, "must be below");
   ExpectRefused("$B compact db --from a --to a", 2, "must be below");
+  ExpectRefused("$B compact db --to ''", 2, "must be below");
   ExpectRefused("$B compact db --base64 --from '?'", 2, "not base64");
   EXPECT_EQ(Out("$B scan db"), "a\t1\nb\t2\nc\t3\n");
 }

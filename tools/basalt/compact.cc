@@ -114,9 +114,10 @@ Status DecodeBounds(std::optional<std::string>& from, std::optional<std::string>
 }
 
 Status CheckBounds(const std::optional<std::string>& from, const std::optional<std::string>& to) {
-  if (!from || !to || *from < *to) return {};
+  if (!to || from.value_or("") < *to) return {};
   return {StatusCode::kInvalidArgument,
-          "no key lies from --from up to --to: the first must be below the second"};
+          "no key lies from --from up to --to: the first must be below the second; without --to "
+          "there is no end"};
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ ExitCode Get(const GetOptions& options, Output& out) {
   const Result<MaybeValue> value = (*db)->Get(*key, {.keyspace = *keyspace});
   if (!value) return Report(value.error());
   if (!value->has_value()) {
-    Complain("no key '" + ToText(*key) + "' in " + options.path);
+    Complain("no key " + KeyText(*key) + " in " + options.path);
     return ExitCode::kAbsent;
   }
   const std::string_view bytes = (*value)->view();

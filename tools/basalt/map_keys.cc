@@ -66,7 +66,7 @@ ExitCode PrintAll(const MapGetOptions& options, const std::vector<std::string>& 
     if (!results[i]) return ReportMap(results[i].error());
     const MaybeView& value = *results[i];
     if (!value) {
-      Complain("no key '" + ToText(keys[i]) + "' in " + options.map);
+      Complain("no key " + KeyText(keys[i]) + " in " + options.map);
       code = ExitCode::kAbsent;
       continue;
     }

@@ -17,7 +17,11 @@ Result<std::unique_ptr<DB>> OpenToWrite(const std::string& path, const DBOptions
     return Status(StatusCode::kInvalidArgument,
                   "a database in memory ends with this command: name a directory");
   }
-  return DB::Open(path, options);
+  Result<std::unique_ptr<DB>> db = DB::Open(path, options);
+  if (!options.create_if_missing || db.status().code() != StatusCode::kNotFound) return db;
+  // Not that of a database that is not there, which is made.
+  return Status(StatusCode::kIoError, std::string(db.error().message()) +
+                                          ": make the directory above it (mkdir -p), then retry");
 }
 
 }  // namespace basalt::tools

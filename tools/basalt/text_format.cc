@@ -3,6 +3,7 @@
 #include <boost/json.hpp>
 
 #include "tools/basalt/base64.h"
+#include "tools/basalt/figures.h"
 
 namespace basalt::tools {
 namespace {
@@ -97,6 +98,19 @@ Result<std::string> BytesOf(const boost::json::value& member, std::string_view n
   return Malformed(std::string(name) + " must be a string or {\"base64\":\"...\"}");
 }
 
+/// The members that stand in valid JSON, in all of its objects. The parser keeps the last one of a
+/// name.
+size_t CountMembers(std::string_view json) {
+  size_t count = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    if (json[i] == '"') in_string = !in_string;
+    if (json[i] == '\\') ++i;  // Only strings have any; what follows may be a quote.
+    if (json[i] == ':' && !in_string) ++count;
+  }
+  return count;
+}
+
 Result<Record> ParseJsonRecord(std::string_view line) {
   boost::json::monotonic_resource memory;
   boost::json::stream_parser parser(&memory);
@@ -117,6 +131,10 @@ Result<Record> ParseJsonRecord(std::string_view line) {
   if (!key_bytes) return key_bytes.error();
   Result<std::string> value_bytes = BytesOf(*value, "\"value\"");
   if (!value_bytes) return value_bytes.error();
+  const size_t members = 2U + (key->is_object() ? 1 : 0) + (value->is_object() ? 1 : 0);
+  if (CountMembers(line) != members) {
+    return Malformed("a member stands twice: leave the one that is meant");
+  }
   return Record{std::move(*key_bytes), std::move(*value_bytes)};
 }
 
@@ -154,6 +172,12 @@ std::string ToText(std::string_view bytes) {
   std::string text;
   AppendText(bytes, text);
   return text;
+}
+
+std::string KeyText(std::string_view key) {
+  constexpr size_t kShown = 64;
+  const std::string text = "'" + ToText(key.substr(0, kShown)) + "'";
+  return key.size() <= kShown ? text : text + "... (" + FormatCount(key.size()) + " bytes)";
 }
 
 Result<std::string> ParseText(std::string_view text) {

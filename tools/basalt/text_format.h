@@ -37,6 +37,9 @@ bool IsUtf8(std::string_view bytes);
 void AppendText(std::string_view bytes, std::string& out);
 /// The text form of `bytes`, for messages.
 std::string ToText(std::string_view bytes);
+/// The text form of a key in quotes, for messages: of a long one only the beginning, with its
+/// length.
+std::string KeyText(std::string_view key);
 /// The bytes behind a text form; raw control characters stand for themselves. InvalidArgument, with
 /// the position, for a backslash that begins none of the forms above.
 Result<std::string> ParseText(std::string_view text);

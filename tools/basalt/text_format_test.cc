@@ -81,17 +81,39 @@ TEST(TextFormat, BadTextLinesAreRefused) {
 }
 
 TEST(TextFormat, BadJsonLinesAreRefused) {
-  for (const char* line :
-       {"", "{", "nonsense", "[]", "17", "{}", R"({"key":"a"})", R"({"value":"a"})",
-        R"({"key":"a","value":1})", R"({"key":null,"value":"b"})",
-        R"({"key":"a","value":"b","ttl":1})", R"({"key":"a","value":"b"} {"key":"c","value":"d"})",
-        R"({"key":"a","value":{"base64":"?"}})", R"({"key":"a","value":{"base64":1}})",
-        R"({"key":"a","value":{"base64":"","more":""}})", R"({"key":"a","value":{}})",
-        "{\"key\":\"\xff\",\"value\":\"\"}", R"({"key":"\ud800","value":""})"}) {
+  for (const char* line : {"",
+                           "{",
+                           "nonsense",
+                           "[]",
+                           "17",
+                           "{}",
+                           R"({"key":"a"})",
+                           R"({"value":"a"})",
+                           R"({"key":"a","value":1})",
+                           R"({"key":null,"value":"b"})",
+                           R"({"key":"a","value":"b","ttl":1})",
+                           R"({"key":"a","value":"b"} {"key":"c","value":"d"})",
+                           R"({"key":"a","value":{"base64":"?"}})",
+                           R"({"key":"a","value":{"base64":1}})",
+                           R"({"key":"a","value":{"base64":"","more":""}})",
+                           R"({"key":"a","value":{}})",
+                           R"({"key":"a","key":"b","value":""})",
+                           R"({"key":"a","value":"b","value":"b"})",
+                           R"({"key":"a","value":{"base64":"","base64":"Yg=="}})",
+                           "{\"key\":\"\xff\",\"value\":\"\"}",
+                           R"({"key":"\ud800","value":""})"}) {
     const Result<Record> record = ParseRecord(RecordFormat::kJson, line);
     ASSERT_FALSE(record) << line;
     EXPECT_EQ(record.error().code(), StatusCode::kInvalidArgument);
   }
+}
+
+TEST(TextFormat, MembersAreCountedOutsideOfStringsOnly) {
+  const Result<Record> record =
+      ParseRecord(RecordFormat::kJson, R"({"key":":\":\\","value" : {"base64":"Og=="}})");
+  ASSERT_TRUE(record) << record.error().ToString();
+  EXPECT_EQ(record->key, ":\":\\");
+  EXPECT_EQ(record->value, ":");
 }
 
 TEST(TextFormat, AnyBytesComeBackFromBothForms) {
