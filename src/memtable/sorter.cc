@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -121,10 +122,17 @@ class RadixSorter {
 // Whether VQSort gives the right order here. In Highway 1.0.3 it ends the process on an x86-64
 // without SSSE3; and by its code for SVE of any length, where vectors have 256 bits or more,
 // entries with equal prefixes get each other's records, some twice and some not at all.
-bool HasVectorSort() {
-  static const bool has =
-      (hwy::SupportedTargets() & (HWY_SSSE3 | HWY_SSE4 | HWY_AVX2 | HWY_AVX3 | HWY_AVX3_DL)) != 0;
-  return has;
+//
+// It may be asked by several threads at first, of which none waits for another: in the child of a
+// fork that would not be there.
+bool HasVectorSort() noexcept {
+  static constinit std::atomic<int64_t> known{0};  // a processor has some
+  int64_t targets = known.load(std::memory_order_relaxed);
+  if (targets == 0) {
+    targets = hwy::SupportedTargets();
+    known.store(targets, std::memory_order_relaxed);
+  }
+  return (targets & (HWY_SSSE3 | HWY_SSE4 | HWY_AVX2 | HWY_AVX3 | HWY_AVX3_DL)) != 0;
 }
 
 class TieBreaker {
