@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/counted.h"
 #include "base/out_of_memory.h"
 #include "db/compaction_plan.h"
 #include "db/compaction_source.h"
@@ -72,18 +73,6 @@ std::string_view NameOf(CompactionReason reason) noexcept {
   }
   return "unknown";
 }
-
-/// Adds one while it lives.
-class Counted {
- public:
-  explicit Counted(uint32_t* count) noexcept : count_(count) { ++*count_; }
-  ~Counted() { --*count_; }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-
- private:
-  uint32_t* const count_;
-};
 
 bool HasTablesBelow(const Tree& tree, size_t level) noexcept {
   for (size_t below = level + 1; below < Tree::kLevels; ++below) {
@@ -258,7 +247,7 @@ Status Core::CompactOnce(std::optional<std::string_view> begin, std::optional<st
   std::optional<CompactionJob> job;
   {
     std::unique_lock lock(mutex_);
-    const Counted waits(&manual_compactions_);
+    const base::Counted waits(&manual_compactions_);
     bool is_busy = false;
     WaitUntil(lock, [&] {
       if (closed_.load(std::memory_order_acquire)) return true;
@@ -457,12 +446,8 @@ Status Core::InstallOutputs(const CompactionJob& job, const TableFiles& replaced
     edit.added.push_back({.keyspace = job.keyspace, .level = job.output_level, .file = file});
   }
   Status installed = Install(edit);
-  if (installed.code() == StatusCode::kAborted) {
-    DropTables(outputs);
-  } else {
-    // They are in the version, wait for the next manifest, or are gone already.
-    outputs->files.clear();
-  }
+  // They are in the version, wait for the next manifest, or are gone already.
+  outputs->files.clear();
   return installed;
 }
 

@@ -9,6 +9,7 @@
 #include "base/batch_cursor.h"
 #include "base/check.h"
 #include "base/merging_iterator.h"
+#include "base/option_value.h"
 #include "base/short_hash.h"
 #include "base/visible_iterator.h"
 
@@ -99,12 +100,11 @@ Result<std::shared_ptr<StoreCore>> StoreCore::Create(const basalt::MemTableOptio
                    std::to_string(options.memory_budget / 2));
   }
   if (options.at_budget > AtBudget::kRefuse) {
-    return invalid("at_budget is " + std::to_string(static_cast<int>(options.at_budget)) +
-                   ", and must be kWait or kRefuse");
+    return base::NoSuchValue("create a memtable: at_budget", options.at_budget, "kWait or kRefuse");
   }
   if (options.sorter > Sorter::kComparison) {
-    return invalid("sorter is " + std::to_string(static_cast<int>(options.sorter)) +
-                   ", and must be kVector, kRadix or kComparison");
+    return base::NoSuchValue("create a memtable: sorter", options.sorter,
+                             "kVector, kRadix or kComparison");
   }
   try {
     return std::shared_ptr<StoreCore>(new StoreCore(Private{}, checked), [](StoreCore* core) {

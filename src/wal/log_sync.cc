@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "base/check.h"
+#include "base/counted.h"
 #include "base/out_of_memory.h"
 #include "wal/log.h"
 #include "wal/log_parts.h"
@@ -13,20 +14,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kPatienceMax{1};
 
-/// Counts a thread while it is in a function.
-class Counted {
- public:
-  explicit Counted(std::atomic<uint32_t>* count) noexcept : count_(count) {
-    count_->fetch_add(1, std::memory_order_relaxed);
-  }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-  ~Counted() { count_->fetch_sub(1, std::memory_order_relaxed); }
-
- private:
-  std::atomic<uint32_t>* const count_;
-};
-
 }  // namespace
 
 Status Log::Sync(Lsn lsn) {
@@ -35,7 +22,7 @@ Status Log::Sync(Lsn lsn) {
 }
 
 Status Log::SyncLocked(Lock& lock, Lsn lsn) {
-  const Counted counted(&syncing_);
+  const base::Counted counted(&syncing_);
   bool has_gathered = false;
   for (;;) {
     lsn = std::min(lsn, last_lsn());  // Those above failed to be written.
