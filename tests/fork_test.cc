@@ -2,8 +2,6 @@
 // it inherits is refused at once.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -23,6 +21,7 @@
 #include "basalt/memtable.h"
 #include "base/arena.h"
 #include "base/epoch.h"
+#include "base/test_fork.h"
 
 namespace basalt {
 namespace {
@@ -42,19 +41,6 @@ class ForkTest : public testing::Test {
   ~ForkTest() override { std::filesystem::remove_all(directory_); }
 
   std::string Path(const std::string& name) const { return (directory_ / name).string(); }
-
-  /// The exit code of `work` in a forked child; a child that waits for what never comes dies of the
-  /// alarm.
-  static int InChild(const std::function<int()>& work) {
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(30);
-      _exit(work());
-    }
-    int status = 0;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-  }
 
   std::filesystem::path directory_;
 };
@@ -133,13 +119,13 @@ TEST_F(ForkTest, AChildUsesADatabaseOfItsOwnWhateverThreadsDidAtTheFork) {
   auto db = DB::Open(Path("parent"), {.memory_budget = uint64_t{1} << 20}).value();
   const auto busy = Repeat(WorkOf(db.get()));
   for (int i = 0; i < kForks; ++i) {
-    ASSERT_EQ(InChild([&] { return UseDatabase(Path("child")); }), 0) << "after " << i;
+    ASSERT_EQ(base::InChild([&] { return UseDatabase(Path("child")); }), 0) << "after " << i;
   }
 }
 
 TEST_F(ForkTest, ACacheOfAChildFreesWhatWasPutIntoIt) {
   const InsideAnEpoch reader;
-  const int code = InChild([] {
+  const int code = base::InChild([] {
     auto cache = Cache::Create({.capacity_bytes = uint64_t{1} << 20});
     if (!cache) return 1;
     const std::string value(10'000, 'x');
@@ -156,7 +142,7 @@ TEST_F(ForkTest, AMemTableOfAChildFreesWhatWasOverwritten) {
   GTEST_SKIP() << "ThreadSanitizer lets no child of several threads start one";
 #endif
   const InsideAnEpoch reader;
-  const int code = InChild([] {
+  const int code = base::InChild([] {
     constexpr uint64_t kBudget = uint64_t{4} << 20;
     auto table = MemTable::Create({.memory_budget = kBudget});
     if (!table) return 1;
@@ -183,7 +169,7 @@ TEST_F(ForkTest, AnInheritedHandleIsRefusedAtOnceWhateverThreadsDidAtTheFork) {
     auto snapshot = std::make_unique<Snapshot>(db->GetSnapshot().value());
     auto it = db->NewIterator();
     it->SeekToFirst();
-    const int code = InChild([&] {
+    const int code = base::InChild([&] {
       if (db->GetStats().memory_budget != 0) return 1;
       if (!is_refused(db->Put("key", "value")) || !is_refused(db->Get("key").status())) return 2;
       if (!is_refused(db->Flush()) || !is_refused(db->Sync())) return 3;
@@ -210,7 +196,7 @@ TEST_F(ForkTest, InheritedCachesAndMemTablesEndAtOnceWhateverThreadsDidAtTheFork
   const auto busy = Repeat({put, put, take, take});
   for (int i = 0; i < kForks; ++i) {
     auto snapshot = std::make_unique<Snapshot>(table->GetSnapshot().value());
-    const int code = InChild([&] {
+    const int code = base::InChild([&] {
       snapshot.reset();
       table.reset();
       cache.reset();
@@ -228,7 +214,7 @@ TEST_F(ForkTest, TheEndOfWhatIsInheritedDestroysNothing) {
   auto db = DB::Open(Path("parent"), {.memory_budget = uint64_t{1} << 20}).value();
   ASSERT_TRUE(db->Put("key", "value").ok());
   auto it = db->NewIterator();
-  EXPECT_EQ(InChild([&] {
+  EXPECT_EQ(base::InChild([&] {
               const auto before = descriptors();
               it.reset();
               db.reset();

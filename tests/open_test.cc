@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "basalt/db.h"
+#include "base/test_fork.h"
 
 namespace basalt {
 namespace {
@@ -38,15 +38,6 @@ class OpenTest : public testing::Test {
   static void ExpectError(const Status& status, StatusCode code, std::string_view part) {
     EXPECT_EQ(status.code(), code) << status.ToString();
     EXPECT_NE(status.message().find(part), std::string_view::npos) << status.ToString();
-  }
-
-  /// The exit code of `work` in a forked child.
-  static int InChild(const std::function<int()>& work) {
-    const pid_t child = fork();
-    if (child == 0) _exit(work());
-    int status = 0;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
   }
 
   /// Bounds what this process may write, and gives the bound before. A write beyond it fails
@@ -71,7 +62,7 @@ TEST_F(OpenTest, ARelativePathAndALinkAreFollowedOnce) {
     fs::create_symlink(Path(place), Path("link"));
   };
   // Its working directory is its own.
-  const int code = InChild([&] {
+  const int code = base::InChild([&] {
     for (const std::string& path : {std::string("relative"), Path("link/linked")}) {
       lead_to("first");
       fs::current_path(Path("first"));
@@ -101,7 +92,7 @@ TEST_F(OpenTest, WhatHasNoLogIsKeptAfterAFlushThatFailed) {
   for (const bool syncs : {false, true}) {
     const std::string path = Path(syncs ? "synced" : "closed");
     // Its limit of a file's size is its own.
-    const int code = InChild([&] {
+    const int code = base::InChild([&] {
       auto db = DB::Open(path);
       if (!db) return 1;
       const auto unlogged = (*db)->CreateKeyspace("unlogged", {.durability = Durability::kMemory});
@@ -124,7 +115,7 @@ TEST_F(OpenTest, WhatHasNoLogIsKeptAfterAFlushThatFailed) {
 }
 
 TEST_F(OpenTest, StaticDestructorsCanStillUseADatabase) {
-  const int code = InChild([&] {
+  const int code = base::InChild([&] {
     static std::unique_ptr<DB> db =
         DB::Open(Path("db"), {.compression = Compression::kLz4ThenZstd}).value();
     static const auto use = [] {
@@ -202,12 +193,12 @@ TEST_F(OpenTest, WritingGoesOnWhenThereAreDescriptorsAgain) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the undefined behaviour sanitizer needs descriptors itself";
 #endif
-  EXPECT_EQ(InChild([&] { return FlushWithoutDescriptors(Path("raised"), true); }), 0);
-  EXPECT_EQ(InChild([&] { return FlushWithoutDescriptors(Path("dropped"), false); }), 0);
+  EXPECT_EQ(base::InChild([&] { return FlushWithoutDescriptors(Path("raised"), true); }), 0);
+  EXPECT_EQ(base::InChild([&] { return FlushWithoutDescriptors(Path("dropped"), false); }), 0);
 }
 
 TEST_F(OpenTest, EachCloseGivesTheAnswerOfTheFirst) {
-  const int code = InChild([&] {
+  const int code = base::InChild([&] {
     auto db = DB::Open(Path("db"), {.durability = Durability::kMemory});
     if (!db || !(*db)->Put("key", "value").ok()) return 1;
     LimitFileSize(0);
@@ -305,7 +296,7 @@ TEST_F(OpenTest, ASecondOpenerIsToldWhoHoldsTheDatabase) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code(), StatusCode::kBusy);
   const std::string holder = std::to_string(getpid());
-  EXPECT_EQ(InChild([&] {
+  EXPECT_EQ(base::InChild([&] {
               const auto other = DB::Open(Path("db"));
               if (other || other.error().code() != StatusCode::kBusy) return 1;
               return other.error().message().find(holder) == std::string_view::npos ? 2 : 0;
@@ -320,7 +311,7 @@ TEST_F(OpenTest, AHandleUsedAfterForkIsRefusedAndHarmless) {
   ASSERT_TRUE(db->Put("key", "value").ok());
   auto it = db->NewIterator();
   auto snapshot = std::make_unique<Snapshot>(db->GetSnapshot().value());
-  EXPECT_EQ(InChild([&] {
+  EXPECT_EQ(base::InChild([&] {
               if (db->Put("key", "child").code() != StatusCode::kFailedPrecondition) return 1;
               if (db->Get("key").error().code() != StatusCode::kFailedPrecondition) return 2;
               it->SeekToFirst();

@@ -1,12 +1,12 @@
 #include "base/asymmetric_fence.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
 #include <thread>
+
+#include "base/test_fork.h"
 
 namespace basalt::base {
 namespace {
@@ -83,15 +83,10 @@ TEST_F(AsymmetricFenceTest, WithTwoLightOnesBothMissItNowAndThen) {
 }
 
 TEST_F(AsymmetricFenceTest, AForkedChildHasThemToo) {
-  const pid_t child = fork();
-  if (child == 0) {
+  EXPECT_TRUE(TrueInChild([] {
     AsymmetricFence::Heavy();
-    _exit(AsymmetricFence::IsLight() ? 7 : 8);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 7);
+    return AsymmetricFence::IsLight();
+  }));
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 #include "base/fork_generation.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <functional>
@@ -14,22 +12,11 @@
 #include "base/arena.h"
 #include "base/epoch.h"
 #include "base/extent_pool.h"
+#include "base/test_fork.h"
 #include "base/thread_pool.h"
 
 namespace basalt::base {
 namespace {
-
-/// Runs `check` in a forked child; true when it answered true there, in time.
-template <class Check>
-bool TrueInChild(const Check& check) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);  // What the child waits for there may never come.
-    _exit(check() ? 0 : 1);
-  }
-  int state = 0;
-  return waitpid(child, &state, 0) == child && WIFEXITED(state) && WEXITSTATUS(state) == 0;
-}
 
 TEST(ForkGeneration, IsRaisedInTheChildOnly) {
   const uint64_t before = ForkGeneration();

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +11,8 @@
 #include <memory>
 #include <thread>
 #include <vector>
+
+#include "base/test_fork.h"
 
 namespace basalt::base {
 namespace {
@@ -121,10 +121,7 @@ bool HoldsInForkedChild(const std::function<bool()>& holds) {
   // A thread that starts or allocates may hold locks of a sanitizer's runtime, which the child
   // would wait for: ours is let come to rest.
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  const pid_t child = fork();
-  if (child == 0) _exit(holds() ? 0 : 1);
-  int status = 0;
-  return waitpid(child, &status, 0) == child && status == 0;
+  return TrueInChild(holds);
 }
 
 bool SharedPoolRunsAJob(size_t threads) {

@@ -1,7 +1,6 @@
 #include "basalt/shared_map.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 
 #include "base/hash.h"
 #include "base/random.h"
+#include "base/test_fork.h"
 #include "shared_map/change_index.h"
 #include "shared_map/test_map.h"
 
@@ -513,27 +513,20 @@ TEST(SharedMap, AForkedChildLeavesItsParentsMapAlone) {
   const std::string path = testing::TempDir() + "/shared_map_fork_" + std::to_string(getpid());
   auto builder = SharedMapBuilder::Create(path).value();
   ASSERT_TRUE(builder->Add("a", "1").ok());
-  const auto in_child = [](const auto& work) {
-    const pid_t child = fork();
-    if (child == 0) _exit(work() ? 0 : 1);
-    int status = 0;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
-  };
-  in_child([&] {
+  EXPECT_TRUE(base::TrueInChild([&] {
     const bool refused = builder->Add("b", "2").code() == StatusCode::kFailedPrecondition;
     builder.reset();
     return refused;
-  });
+  }));
   auto map = builder->Finish().value();
   auto reader = map->NewReader().value();
-  in_child([&] {
+  EXPECT_TRUE(base::TrueInChild([&] {
     const bool refused = map->Put("b", "2").code() == StatusCode::kFailedPrecondition &&
                          map->Optimize().code() == StatusCode::kFailedPrecondition;
     const bool reads = Lookup(&reader, "a") == "1";
     map.reset();
     return refused && reads;
-  });
+  }));
   ASSERT_TRUE(map->Put("b", "2").ok());
   EXPECT_EQ(SharedMap::Open(path).error().code(), StatusCode::kBusy) << "the lock is still held";
   map.reset();
