@@ -1,6 +1,6 @@
-// Each allocation of a call fails in turn. Calls answer ResourceExhausted, and throw nothing; what
-// was acknowledged is there, what was refused is not; all later calls work; after a reopening the
-// files are those that the manifest names.
+// Each allocation of a call fails in turn, alone or with those behind it. Calls answer
+// ResourceExhausted, and throw nothing; what was acknowledged is there, what was refused is not;
+// all later calls work; after a reopening the files are those that the manifest names.
 
 #include <gtest/gtest.h>
 
@@ -229,10 +229,10 @@ Status RunJobs(World* world) {
   return {};
 }
 
-/// Fails the n-th allocation of `operation`, for n = 1, 2, ... until it has no more. On the
-/// machine's disk, where a world takes five times as long, behind the first ones only each third:
-/// neighbours mostly fail in the same code.
-void Sweep(Disk disk, const Operation& operation) {
+/// Fails the n-th allocation of `operation`, and more behind it, for n = 1, 2, ... until it has no
+/// more. On the machine's disk, where a world takes five times as long, behind the first ones only
+/// each third: neighbours mostly fail in the same code.
+void Sweep(Disk disk, const Operation& operation, int64_t failing = 1) {
   bool has_failed = true;
   const int64_t later_stride = disk == Disk::kMachine ? 3 : 1;
   for (int64_t allowed = 0; has_failed;
@@ -244,13 +244,13 @@ void Sweep(Disk disk, const Operation& operation) {
     Status status;
     bool threw = false;
     {
-      const MemoryThatFails once(allowed, 1);
+      const MemoryThatFails fails(allowed, failing);
       try {
         status = operation.run(&world);
       } catch (const std::bad_alloc&) {
         threw = true;
       }
-      has_failed = once.has_failed();
+      has_failed = fails.has_failed();
     }
     ASSERT_FALSE(threw);
     if (status.ok()) {
@@ -272,11 +272,23 @@ void Reopen(World* world) {
   ASSERT_TRUE(world->Open().ok());
 }
 
+void FillLog(World* world) {
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(world->Put("large", std::string(2'000, 'x')).ok());
+  }
+}
+void FillUntilCompactionIsDue(World* world) {
+  for (int i = 0; world->executor()->pending() == 0; ++i) {
+    ASSERT_TRUE(world->Put(KeyOf(i), "new").ok());
+    ASSERT_TRUE(world->db()->Flush().ok());
+  }
+}
+
 class DbMemorySweep : public testing::TestWithParam<Disk> {
  protected:
-  static void SweepAll(const std::vector<Operation>& operations) {
+  static void SweepAll(const std::vector<Operation>& operations, int64_t failing = 1) {
     for (const Operation& operation : operations) {
-      ASSERT_NO_FATAL_FAILURE(Sweep(GetParam(), operation));
+      ASSERT_NO_FATAL_FAILURE(Sweep(GetParam(), operation, failing));
     }
   }
 };
@@ -387,12 +399,7 @@ TEST_P(DbMemorySweep, OpeningAndClosingLeaveNothingTaken) {
   SweepAll({
       {"open", [](World* world) { return world->Open(); }, Close},
       {"close", [](World* world) { return world->Close(); }},
-      {"close a handle with a large log", [](World* world) { return world->Close(); },
-       [](World* world) {
-         for (int i = 0; i < 10; ++i) {
-           ASSERT_TRUE(world->Put("large", std::string(2'000, 'x')).ok());
-         }
-       }},
+      {"close a handle with a large log", [](World* world) { return world->Close(); }, FillLog},
   });
 }
 
@@ -408,13 +415,7 @@ TEST(DbMemory, CheckAndRepairThrowNothing) {
 
 TEST_P(DbMemorySweep, BackgroundJobsFailAndAreDoneLater) {
   SweepAll({
-      {"compaction", RunJobs,
-       [](World* world) {
-         for (int i = 0; world->executor()->pending() == 0; ++i) {
-           ASSERT_TRUE(world->Put(KeyOf(i), "new").ok());
-           ASSERT_TRUE(world->db()->Flush().ok());
-         }
-       }},
+      {"compaction", RunJobs, FillUntilCompactionIsDue},
       {"compaction in pieces",
        [](World* world) { return world->db()->CompactRange(); },
        [](World* world) {
@@ -442,6 +443,42 @@ TEST_P(DbMemorySweep, BackgroundJobsFailAndAreDoneLater) {
   });
 }
 
+TEST_P(DbMemorySweep, WhatComesWhileThereIsNoMemoryAtAllLosesNothing) {
+  const Content set = {{"new", "value"}};
+  SweepAll(
+      {{"flush", [](World* world) { return world->db()->Flush(); }},
+       {"compact", [](World* world) { return world->db()->CompactRange(); }},
+       {"jobs", RunJobs, FillUntilCompactionIsDue},
+       {"create a keyspace",
+        [](World* world) { return world->db()->CreateKeyspace("another").status(); }},
+       {"durable put",
+        [](World* world) {
+          return world->db()->Put("new", "value", {.durability = Durability::kPower});
+        },
+        Nothing, set, true},
+       {"sync", [](World* world) { return world->db()->Sync(); }},
+       {"open", [](World* world) { return world->Open(); }, Close},
+       {"close", [](World* world) { return world->Close(); }},
+       {"close a handle with a large log", [](World* world) { return world->Close(); }, FillLog}},
+      MemoryThatFails::kAll);
+}
+
+// The manifest may be there, and its directory not synced: then the tables that it names have to
+// stay, also where there is no memory to note them.
+TEST_P(DbMemorySweep, AnOpeningFindsTheTablesOfAnInstallThatFailed) {
+  const auto compact_and_close = [](World* world) {
+    Status compacted = world->db()->CompactRange();
+    static_cast<void>(world->Close());
+    return compacted;
+  };
+  const auto leave_no_range_delete = [](World* world) {
+    ASSERT_TRUE(world->db()->CompactRange().ok());
+    ASSERT_TRUE(world->Put("flushed", "value").ok());
+    ASSERT_TRUE(world->db()->Flush().ok());
+  };
+  SweepAll({{"compact, and close", compact_and_close, leave_no_range_delete}}, 2);
+}
+
 TEST(DbMemory, ACompactionWithoutMemoryIsTriedAgainAlsoWithoutAFlush) {
   int failed = 0;
   bool has_failed = true;
@@ -449,10 +486,7 @@ TEST(DbMemory, ACompactionWithoutMemoryIsTriedAgainAlsoWithoutAFlush) {
     SCOPED_TRACE("allocation " + std::to_string(allowed + 1));
     World world(Disk::kSimulated);
     ASSERT_TRUE(world.Open().ok());
-    for (int i = 0; world.executor()->pending() == 0; ++i) {
-      ASSERT_TRUE(world.Put(KeyOf(i), "new").ok());
-      ASSERT_TRUE(world.db()->Flush().ok());
-    }
+    ASSERT_NO_FATAL_FAILURE(FillUntilCompactionIsDue(&world));
     {
       const MemoryThatFails once(allowed, 1);
       world.executor()->RunAll();
