@@ -76,6 +76,25 @@ inline constexpr size_t kBatchRecordExtraBytesMax =
   });
 }
 
+/// The bytes of the record that `bytes` begin with, by its kind, flags and lengths alone; 0: none
+/// that a batch may have begins there and ends within them. For who looks at bytes that are seldom
+/// a batch: WriteBatch::Parse says what is wrong with one.
+inline size_t BatchRecordBytes(std::string_view bytes) noexcept {
+  if (bytes.size() < kBatchRecordHeaderBytes) return 0;
+  const auto kind = static_cast<uint8_t>(bytes[0]);
+  const auto flags = static_cast<uint8_t>(bytes[1]);
+  if (kind < static_cast<uint8_t>(RecordKind::kPut) ||
+      kind > static_cast<uint8_t>(RecordKind::kBlobReference) ||
+      (flags & ~(kBatchFlagKeyspace | kBatchFlagTime)) != 0) {
+    return 0;
+  }
+  const uint64_t size = kBatchRecordHeaderBytes +
+                        ((flags & kBatchFlagKeyspace) != 0 ? sizeof(BatchRecord::keyspace) : 0) +
+                        ((flags & kBatchFlagTime) != 0 ? sizeof(BatchRecord::time_ms) : 0) +
+                        Load<uint16_t>(bytes.data() + 2) + Load<uint32_t>(bytes.data() + 4);
+  return size <= bytes.size() ? size : 0;
+}
+
 /// Walks a serialised batch that has been validated (WriteBatch::Parse); does not check again.
 class BatchCursor {
  public:

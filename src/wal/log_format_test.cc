@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "basalt/write_batch.h"
 #include "base/hash.h"
 #include "wal/log_scan.h"
 
@@ -203,8 +204,10 @@ TEST(LogFormat, FileOfAnyVersionIsReadAcrossDamage) {
     std::string file = EncodeFileHeader(header);
     std::vector<uint64_t> begins;
     for (Lsn lsn = 100; lsn < 110; ++lsn) {
-      const std::string payload(lsn * 7 % 20, 'x');
-      const Record record = {.lsn = lsn, .durable_lsn = lsn - 5, .count = 1, .payload = payload};
+      WriteBatch batch;
+      batch.Put(std::string(lsn * 7 % 20, 'x'), "");
+      const Record record = {
+          .lsn = lsn, .durable_lsn = lsn - 5, .count = 1, .payload = batch.bytes()};
       begins.push_back(file.size());
       file += FramedRecord(header, record, file.size());
       file.resize(base::RoundUp(file.size(), LayoutOf(header).alignment));

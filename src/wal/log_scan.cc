@@ -5,14 +5,31 @@
 #include <optional>
 #include <string>
 
+#include "base/batch_cursor.h"
+
 namespace basalt::wal {
 namespace {
 
-/// The next offset from `from` on, below `limit`, where a valid record lies that may follow `run`:
-/// its LSN is above the run's, but not by more records than fit between. Checksums are computed
-/// only for what passes that filter.
-std::optional<uint64_t> FindRecord(std::string_view file, const FileHeader& header,
-                                   const RecordRun& run, uint64_t from, uint64_t limit) {
+/// Whether what is said to be a record can be one that was written, by all but its checksum.
+bool IsShapedAsWritten(const Record& record, uint64_t* work) {
+  if (record.type == LogRecordType::kClose) return record.payload.empty();
+  if (record.type != LogRecordType::kBatch) return false;
+  std::string_view rest = record.payload;
+  uint32_t operations = 0;
+  for (; !rest.empty() && operations < record.count; ++operations) {
+    const size_t size = base::BatchRecordBytes(rest);
+    if (size == 0) return false;
+    *work += kWalkWork;
+    rest.remove_prefix(size);
+  }
+  return rest.empty() && operations == record.count;
+}
+
+/// The next offset from `from` on, below `limit`, where a valid record lies that may follow the
+/// last run: its LSN is above the run's, but not by more records than fit between.
+std::optional<uint64_t> FindRecord(std::string_view file, const FileHeader& header, uint64_t from,
+                                   uint64_t limit, FileScan* scan) {
+  const RecordRun& run = scan->runs.back();
   const RecordLayout layout = LayoutOf(header);
   for (uint64_t offset = from; offset < limit; offset += layout.alignment) {
     const std::optional<Record> record = PeekRecord(file, offset, header);
@@ -21,7 +38,14 @@ std::optional<uint64_t> FindRecord(std::string_view file, const FileHeader& head
     const uint64_t missed_max = (offset - run.end) / layout.record_bytes_min;
     if (record->lsn < run.last_lsn + (is_close ? 0 : 1)) continue;
     if (record->lsn - run.last_lsn > missed_max + 1) continue;
-    if (ReadRecord(file, offset, header)) return offset;
+    if (IsShapedAsWritten(*record, &scan->search_work)) {
+      if (ReadRecord(file, offset, header)) return offset;
+      scan->search_work += record->framed_bytes;
+    }
+    if (scan->search_work > kSearchWorkMax * file.size()) {
+      scan->search_given_up_at = offset;
+      break;
+    }
   }
   return {};
 }
@@ -63,8 +87,12 @@ Result<FileScan> ScanFile(std::string_view file, const FileHeader& header, std::
     const bool is_next =
         record && offset == run.end && record->lsn == run.last_lsn + (is_close ? 0 : 1);
     if (!record || (!is_next && offset == run.end)) {
+      // A length that is damaged may reach far.
+      if (const auto wrong = PeekRecord(file, offset, header)) {
+        scan.search_work += wrong->framed_bytes;
+      }
       const std::optional<uint64_t> found =
-          FindRecord(file, header, run, offset + LayoutOf(header).alignment, limit);
+          FindRecord(file, header, offset + LayoutOf(header).alignment, limit, &scan);
       if (!found) break;
       offset = *found;
       continue;

@@ -71,6 +71,7 @@ class Recovery {
   void FindEnd();
   bool FollowsFrom(const KnownFile& file, const FileHeader& next) const;
   Status JudgeEnd();
+  Status JudgeSearch();
   Status Replay(const std::function<Status(const RecordView&)>& replay);
   Status ReplaySegment(const Segment& segment,
                        const std::function<Status(const RecordView&)>& replay);
@@ -219,8 +220,31 @@ bool Recovery::FollowsFrom(const KnownFile& file, const FileHeader& next) const 
          (file.scan.runs.size() > 1 || file.scan.running_hash == next.previous_running_hash);
 }
 
+/// Whether all that lies behind the end is known, so that it can be a torn tail.
+Status Recovery::JudgeSearch() {
+  for (const size_t i : chain_) {
+    const KnownFile& file = files_[i];
+    const uint64_t given_up_at = file.scan.search_given_up_at;
+    if (given_up_at == 0 || (end_.file != kNone && i < end_.file)) continue;
+    if (mode_ == RecoveryMode::kRepair) {
+      result_.first_lsn_lost = end_.missing;
+      result_.last_lsn_lost = end_.missing;
+      return {};
+    }
+    return Status(
+        StatusCode::kCorruption,
+        "read log " + file.path + " at offset " + std::to_string(file.scan.runs.back().end) +
+            ": damaged, and the bytes there look so much like records that those behind offset " +
+            std::to_string(given_up_at) + " could not be searched: whether records from LSN " +
+            std::to_string(end_.missing) +
+            " on were durable is not known; restore the file, or run `basalt repair " + directory_ +
+            "` to keep what lies before them");
+  }
+  return {};
+}
+
 Status Recovery::JudgeEnd() {
-  if (end_.missing > result_.greatest_durable_lsn) return {};
+  if (end_.missing > result_.greatest_durable_lsn) return JudgeSearch();
   const Lsn last_lost = result_.greatest_durable_lsn;
   if (mode_ == RecoveryMode::kRepair) {
     result_.first_lsn_lost = end_.missing;

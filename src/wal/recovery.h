@@ -53,7 +53,7 @@ struct RecoveryResult {
   uint64_t tail_bytes_cut = 0;
   std::string tail_file;
   uint64_t tail_offset = 0;
-  /// kRepair: what was cut although it was durable. 0: nothing.
+  /// kRepair: what was cut although it was durable, or though that is not known. 0: nothing.
   Lsn first_lsn_lost = 0;
   Lsn last_lsn_lost = 0;
   std::vector<std::string> moved_to_lost;  ///< Paths of what now lies there.
@@ -63,7 +63,8 @@ struct RecoveryResult {
 /// returned, and nothing is cut then.
 ///
 /// Corruption: a record that is known to be durable is damaged or missing; the message has file,
-/// offset and the lost LSNs. Unsupported: a newer format. IoError and others: of the file system,
+/// offset and the lost LSNs. Or what lies behind damage could not all be searched (ScanFile).
+/// Unsupported: a newer format. IoError and others: of the file system,
 /// as they are.
 ///
 /// kRepair leaves a log that ends before `durable_lsn_in_manifest`: the caller must lower the

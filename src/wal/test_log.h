@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "basalt/write_batch.h"
 #include "io/sim_file_system.h"
 #include "wal/log.h"
 #include "wal/recovery.h"
@@ -64,12 +65,12 @@ inline Status Append(Log* log, std::string_view payload, Lsn* lsn = nullptr) {
   return status;
 }
 
-/// The payload of the `i`-th record: of any length between 0 and 200, and different from all
+/// The payload of the `i`-th record, a batch: of any length up to 200, and different from all
 /// others.
 inline std::string TestPayload(uint64_t i) {
-  std::string payload = std::to_string(i);
-  payload.append(i * 37 % 150, static_cast<char>('a' + i % 26));
-  return payload;
+  WriteBatch batch;
+  batch.Put(std::to_string(i), std::string(i * 37 % 150, static_cast<char>('a' + i % 26)));
+  return std::string(batch.bytes());
 }
 
 inline std::vector<std::string> TestPayloads(uint64_t first, uint64_t last) {

@@ -188,6 +188,13 @@ void FindDamage(std::string_view bytes, const wal::FileScan& scan, Inspection& i
                         " are damaged or missing; `basalt check` tells what that means");
   }
   const wal::RecordRun& last = scan.runs.back();
+  if (scan.search_given_up_at != 0) {
+    inspection.Find(last.end, inspection.path() + ": damaged at offset " +
+                                  std::to_string(last.end) + "; from offset " +
+                                  std::to_string(scan.search_given_up_at) +
+                                  " on nothing was searched, as the bytes look too much like "
+                                  "records");
+  }
   const uint64_t tail_end = wal::NonZeroEnd(bytes);
   inspection.Show("records_end", last.end);
   inspection.Show("torn_tail_bytes", tail_end > last.end ? tail_end - last.end : 0);
