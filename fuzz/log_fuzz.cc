@@ -19,7 +19,7 @@
 //        0    1  1: right the header checksums, 2: right the record checksums, 4: check first
 //        1    1  flushed LSN
 //        2    1  durable LSN of the manifest
-//        3    1  ignored
+//        3    1  database id; 0: not known
 //        4    4  length of the first file; what is left is the second
 //        8       the files
 
@@ -37,16 +37,16 @@ struct Replayed {
   std::vector<std::string> payloads;
 };
 
-Replayed RecoverFrom(basalt::io::FileSystem* fs, Lsn flushed, Lsn durable, RecoveryMode mode) {
+Replayed RecoverFrom(basalt::io::FileSystem* fs, const ManifestClaims& claims, RecoveryMode mode) {
   std::vector<std::string> payloads;
-  auto result = Recover(fs, kDirectory, flushed, durable, mode, [&](const RecordView& record) {
-    BASALT_CHECK(record.lsn == flushed + 1 + payloads.size());
+  auto result = Recover(fs, kDirectory, claims, mode, [&](const RecordView& record) {
+    BASALT_CHECK(record.lsn == claims.flushed_lsn + 1 + payloads.size());
     payloads.emplace_back(record.payload);
     return Status();
   });
   if (result) {
     BASALT_CHECK(result->records == payloads.size());
-    BASALT_CHECK(result->start.next_lsn == flushed + 1 + payloads.size());
+    BASALT_CHECK(result->start.next_lsn == claims.flushed_lsn + 1 + payloads.size());
     BASALT_CHECK(result->start.durable_lsn < result->start.next_lsn);
   } else {
     const StatusCode code = result.error().code();
@@ -82,15 +82,15 @@ void RightRecords(std::string* file) {
   }
 }
 
-void GoOn(basalt::io::FileSystem* fs, Lsn flushed, Lsn durable, const Replayed& before) {
-  const Replayed again = RecoverFrom(fs, flushed, durable, RecoveryMode::kOpen);
+void GoOn(basalt::io::FileSystem* fs, const ManifestClaims& claims, const Replayed& before) {
+  const Replayed again = RecoverFrom(fs, claims, RecoveryMode::kOpen);
   BASALT_CHECK(again.result && again.payloads == before.payloads);
   BASALT_CHECK(again.result->tail_file.empty());
   auto log = Log::Start(fs, kDirectory, again.result->start, {});
   BASALT_CHECK(log.has_value());
   Log::Ticket ticket = (*log)->Stage(1, 1, "one more");
   BASALT_CHECK((*log)->Wait(ticket).ok());
-  const Replayed extended = RecoverFrom(fs, flushed, durable, RecoveryMode::kOpen);
+  const Replayed extended = RecoverFrom(fs, claims, RecoveryMode::kOpen);
   BASALT_CHECK(extended.result && extended.payloads.size() == before.payloads.size() + 1);
   BASALT_CHECK(extended.payloads.back() == "one more");
 }
@@ -101,8 +101,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < kPrologueBytes) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const uint8_t choices = data[0];
-  const Lsn flushed = data[1];
-  const Lsn durable = data[2];
+  const ManifestClaims claims = {
+      .database_id = data[3], .flushed_lsn = data[1], .durable_lsn = data[2]};
   const size_t first = basalt::base::Load<uint32_t>(data + 4);
 
   const auto fs = basalt::io::NewMemoryFileSystem();
@@ -119,13 +119,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     BASALT_CHECK(basalt::io::ReplaceFile(fs.get(), path, files[i]).ok());
   }
   if ((choices & 4) != 0) {
-    static_cast<void>(RecoverFrom(fs.get(), flushed, durable, RecoveryMode::kCheck));
+    static_cast<void>(RecoverFrom(fs.get(), claims, RecoveryMode::kCheck));
   }
-  const Replayed opened = RecoverFrom(fs.get(), flushed, durable, RecoveryMode::kOpen);
+  const Replayed opened = RecoverFrom(fs.get(), claims, RecoveryMode::kOpen);
   if (opened.result) {
-    GoOn(fs.get(), flushed, durable, opened);
+    GoOn(fs.get(), claims, opened);
   } else {
-    static_cast<void>(RecoverFrom(fs.get(), flushed, durable, RecoveryMode::kRepair));
+    static_cast<void>(RecoverFrom(fs.get(), claims, RecoveryMode::kRepair));
   }
   return 0;
 }

@@ -215,6 +215,31 @@ TEST_F(CorruptionTest, RepairKeepsTheLogBeforeAGapAndMovesTheRestAside) {
   EXPECT_TRUE((*db)->Put("after", "repair", {.durability = Durability::kPower}).ok());
 }
 
+TEST_F(CorruptionTest, ALogOfAnotherDatabaseIsRefusedAndRepairMovesItAside) {
+  io::SimFileSystem other;
+  for (io::SimFileSystem* const disk : {&disk_, &other}) {
+    const auto db = Open(disk);
+    ASSERT_TRUE(db) << db.error().ToString();
+    ASSERT_TRUE((*db)->Put(disk == &other ? "mallory" : "alice", "1").ok());
+  }
+  const std::string foreign = io::ReadWholeFile(&other, "/db/000001.log", 1 << 20).value();
+  ASSERT_TRUE(io::ReplaceFile(&disk_, "/db/000001.log", foreign).ok());
+  const auto refused = Open(&disk_);
+  ASSERT_FALSE(refused);
+  ExpectNames(refused.error(), "/db/000001.log");
+  const auto check = db::CheckDatabase(kPath, EnvironmentOn(&disk_), {});
+  ASSERT_TRUE(check) << check.error().ToString();
+  EXPECT_FALSE(check->ok());
+
+  const auto repair = db::RepairDatabase(kPath, EnvironmentOn(&disk_));
+  ASSERT_TRUE(repair) << repair.error().ToString();
+  EXPECT_EQ(repair->moved_to_lost, std::vector<std::string>{"/db/lost/000001.log"});
+  Content content;
+  uint64_t bytes_cut = 0;
+  ASSERT_TRUE(ReadAll(&disk_, &content, &bytes_cut).ok());
+  EXPECT_TRUE(content == content_);
+}
+
 TEST_F(CorruptionTest, AFlippedBitInATableIsNeverAWrongAnswer) {
   MakeTables();
   base::Random random(2);

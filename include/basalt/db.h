@@ -99,9 +99,10 @@ class DB : public Store {
   /// only for what kept it from looking.
   static Result<CheckReport> Check(std::string_view path, const ProgressFunction& progress = {});
 
-  /// Makes a database openable whose log has a gap: keeps the log before the gap, moves the rest to
-  /// `lost/` and says what that was. Changes nothing when Open would succeed. Tables that are
-  /// missing it cannot make: it names them in the report's `findings`.
+  /// Makes a database openable whose log has a gap: keeps the log before the gap, moves the rest,
+  /// and log files of another database, to `lost/` and says what that was. Changes nothing when
+  /// Open would succeed. Tables that are missing it cannot make: it names them in the report's
+  /// `findings`.
   static Result<RepairReport> Repair(std::string_view path);
 
   /// Removes the database in directory `path`, which nobody may have open, and the directory if

@@ -127,8 +127,8 @@ class Checker {
       }
       return {};
     };
-    auto recovered = wal::Recover(fs_, path_, manifest.flushed_lsn, manifest.durable_lsn,
-                                  wal::RecoveryMode::kCheck, visit);
+    auto recovered =
+        wal::Recover(fs_, path_, manifest.ClaimsOfLog(), wal::RecoveryMode::kCheck, visit);
     if (recovered) {
       report_.torn_tail_bytes = recovered->tail_bytes_cut;
       return {};
@@ -189,8 +189,8 @@ Result<RepairReport> RepairDatabase(std::string_view path, const Environment& en
   BASALT_ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(environment.fs, directory));
   BASALT_ASSIGN_OR_RETURN(
       const wal::RecoveryResult recovered,
-      wal::Recover(environment.fs, directory, manifest.flushed_lsn, manifest.durable_lsn,
-                   wal::RecoveryMode::kRepair, [](const wal::RecordView&) { return Status(); }));
+      wal::Recover(environment.fs, directory, manifest.ClaimsOfLog(), wal::RecoveryMode::kRepair,
+                   [](const wal::RecordView&) { return Status(); }));
   RepairReport report;
   report.last_lsn_kept = recovered.start.next_lsn - 1;
   report.first_lsn_lost = recovered.first_lsn_lost;

@@ -11,6 +11,7 @@
 #include "db/version.h"
 #include "io/file_system.h"
 #include "table/table.h"
+#include "wal/recovery.h"
 
 // The manifest: which tables a database has, and from where its log counts. It is written whole
 // into MANIFEST.tmp, synced, and renamed over MANIFEST after the directory was synced, so that a
@@ -102,6 +103,10 @@ struct Manifest {
   std::vector<Keyspace> keyspaces;  ///< Ascending by id.
   std::vector<ManifestTable> tables;
   std::vector<ManifestRangeDelete> range_deletes;
+
+  wal::ManifestClaims ClaimsOfLog() const noexcept {
+    return {.database_id = database_id, .flushed_lsn = flushed_lsn, .durable_lsn = durable_lsn};
+  }
 };
 
 std::string EncodeManifest(const Manifest& manifest);

@@ -272,8 +272,8 @@ Status Core::LoadFiles() {
   }
   const auto replay = [this](const wal::RecordView& record) { return ReplayRecord(record); };
   BASALT_ASSIGN_OR_RETURN(const wal::RecoveryResult recovered,
-                          wal::Recover(environment_.fs, path_, manifest_.flushed_lsn,
-                                       manifest_.durable_lsn, wal::RecoveryMode::kCheck, replay));
+                          wal::Recover(environment_.fs, path_, manifest_.ClaimsOfLog(),
+                                       wal::RecoveryMode::kCheck, replay));
   counters_.recovered_records = recovered.records;
   queue_ = std::make_unique<CommitQueue>(commit_.last_sequence);
   return {};
@@ -347,8 +347,8 @@ Status Core::ReplayLog() {
   const uint64_t start = environment_.clock->MonotonicMicros();
   const auto replay = [this](const wal::RecordView& record) { return ReplayRecord(record); };
   BASALT_ASSIGN_OR_RETURN(const wal::RecoveryResult recovered,
-                          wal::Recover(environment_.fs, path_, manifest_.flushed_lsn,
-                                       manifest_.durable_lsn, wal::RecoveryMode::kOpen, replay));
+                          wal::Recover(environment_.fs, path_, manifest_.ClaimsOfLog(),
+                                       wal::RecoveryMode::kOpen, replay));
   BASALT_RETURN_IF_ERROR(RemoveStrangers());
   counters_.recovered_records = recovered.records;
   counters_.log_tail_bytes_cut = recovered.tail_bytes_cut;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <new>
@@ -12,6 +11,7 @@
 #include "base/check.h"
 #include "base/coding.h"
 #include "base/hash.h"
+#include "base/hexadecimal.h"
 #include "base/printable_key.h"
 #include "phash/format.h"
 #include "phash/hole_list.h"
@@ -32,12 +32,6 @@ constexpr uint64_t kReportEvery = 65'536;
 
 Status Cancelled() {
   return Status(StatusCode::kCancelled, "building a perfect hash function: on_progress said stop");
-}
-
-std::string Hexadecimal(uint64_t number) {
-  char text[19];
-  std::snprintf(text, sizeof text, "0x%016llx", static_cast<unsigned long long>(number));
-  return text;
 }
 
 // The levels of a function as they are built.
@@ -135,7 +129,7 @@ class FunctionBuilder::HashInput final : public Input {
       const auto [found, is_new] = places.try_emplace(hashes_[i], i);
       if (is_new) continue;
       return Status(StatusCode::kInvalidArgument,
-                    "building a perfect hash function: hash " + Hexadecimal(hashes_[i]) +
+                    "building a perfect hash function: hash " + base::Hexadecimal(hashes_[i]) +
                         " stands at " + std::to_string(found->second) + " and again at " +
                         std::to_string(i) + "; give each hash once");
     }

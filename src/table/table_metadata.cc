@@ -1,14 +1,13 @@
 #include "table/table_metadata.h"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <cstring>
 #include <type_traits>
 #include <utility>
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/hexadecimal.h"
 #include "table/block_builder.h"
 #include "table/block_hint.h"
 #include "table/checked_block.h"
@@ -40,12 +39,6 @@ struct TimedFields {
   uint64_t expiring;
 };
 static_assert(sizeof(TimedFields) == 16 && std::has_unique_object_representations_v<TimedFields>);
-
-std::string Hex(uint64_t number) {
-  char text[19];
-  std::snprintf(text, sizeof text, "0x%016" PRIx64, number);
-  return text;
-}
 
 const char* KindName(SectionKind kind) noexcept {
   switch (kind) {
@@ -191,11 +184,11 @@ Status MetadataReader::ReadHeader() {
   }
   if (header_.format_version != kTableFormatVersion) return Unsupported("the format is not known");
   if ((header_.required_features & ~kKnownRequiredFeatures) != 0) {
-    return Unsupported("it needs features " + Hex(header_.required_features));
+    return Unsupported("it needs features " + base::Hexadecimal(header_.required_features));
   }
   if (header_.file_id != expected_file_id_) {
-    return Corrupt("its file id is " + Hex(header_.file_id) + ", the manifest says " +
-                   Hex(expected_file_id_) + ": this is another table");
+    return Corrupt("its file id is " + base::Hexadecimal(header_.file_id) + ", the manifest says " +
+                   base::Hexadecimal(expected_file_id_) + ": this is another table");
   }
   if (header_.keyspace != expected_keyspace_) {
     return Corrupt("its keyspace is " + std::to_string(header_.keyspace) + ", the manifest says " +
@@ -273,7 +266,7 @@ Status MetadataReader::ReadSection(const SectionEntry& entry) {
   const auto kind = static_cast<SectionKind>(entry.kind);
   Enter(KindName(kind), entry.offset);
   if ((entry.flags & ~kSectionRequired) != 0) {
-    return Unsupported("the section has flags " + Hex(entry.flags));
+    return Unsupported("the section has flags " + base::Hexadecimal(entry.flags));
   }
   switch (kind) {
     case SectionKind::kIndex:

@@ -295,6 +295,7 @@ Status Log::TryCreateFileWith(Group& group, LogFile* file, uint64_t* bytes,
   FileHeader& header = file->header;
   file->path = io::JoinPath(directory_, LogFileName(header.file_number));
   header.file_id = base::RandomSeed();
+  header.database_id = start_.database_id;
   header.previous_file_id =
       current_ != nullptr ? current_->header.file_id : start_.previous_file_id;
   header.previous_last_lsn = current_ != nullptr ? current_->last_lsn : start_.previous_last_lsn;

@@ -59,6 +59,7 @@ namespace basalt::wal {
 /// What the first file of a new Log continues. Recovery fills it in.
 struct LogStart {
   uint64_t next_file_number = 1;
+  uint64_t database_id = 0;  ///< Of the database that it is the log of; 0: not known.
   Lsn next_lsn = 1;
   /// Known durable. Those in (durable_lsn, next_lsn) are in older files and are treated like those
   /// of a file whose sync failed: only tables make them durable.

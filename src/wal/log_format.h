@@ -50,7 +50,8 @@ struct FileHeader {
   uint64_t
       previous_length;  ///< The end of its last batch; what lies beyond was never acknowledged.
   uint64_t previous_running_hash;
-  uint64_t reserved[4];
+  uint64_t database_id;  ///< Of the database that it is the log of; 0: not known.
+  uint64_t reserved[3];
   uint64_t checksum;  ///< Of the bytes before it, at the copy's offset.
 };
 static_assert(sizeof(FileHeader) == 128 && alignof(FileHeader) == 8);

@@ -62,7 +62,7 @@ TEST(Log, KeepsSequenceAndCountOfARecord) {
   ASSERT_TRUE(log->Wait(first).ok());
   std::vector<RecordView> records;
   const auto result =
-      Recover(fs.get(), kTestDirectory, 0, 0, RecoveryMode::kCheck, [&](const RecordView& record) {
+      Recover(fs.get(), kTestDirectory, {}, RecoveryMode::kCheck, [&](const RecordView& record) {
         records.push_back(record);
         return Status();
       });

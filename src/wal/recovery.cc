@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/hexadecimal.h"
 #include "wal/log_scan.h"
 #include "wal/lost_files.h"
 
@@ -21,7 +22,8 @@ struct KnownFile {
   uint64_t number = 0;
   std::string name;
   std::string path;
-  std::optional<FileHeader> header;
+  std::optional<FileHeader> header;  ///< Nothing: neither copy is whole, or it is a stranger's.
+  bool is_stranger = false;          ///< It names another database.
   /// What counts of it: to here, as its successor's header says, or all.
   uint64_t limit = UINT64_MAX;
   FileScan scan;
@@ -46,10 +48,15 @@ struct Segment {
 
 class Recovery {
  public:
-  Recovery(io::FileSystem* fs, const std::string& directory, Lsn flushed, Lsn durable,
+  Recovery(io::FileSystem* fs, const std::string& directory, const ManifestClaims& claims,
            RecoveryMode mode)
-      : fs_(fs), directory_(directory), flushed_(flushed), mode_(mode), lost_(fs, directory) {
-    result_.greatest_durable_lsn = std::max(flushed, durable);
+      : fs_(fs),
+        directory_(directory),
+        database_id_(claims.database_id),
+        flushed_(claims.flushed_lsn),
+        mode_(mode),
+        lost_(fs, directory) {
+    result_.greatest_durable_lsn = std::max(claims.flushed_lsn, claims.durable_lsn);
   }
 
   Result<RecoveryResult> Run(const std::function<Status(const RecordView&)>& replay) {
@@ -66,6 +73,7 @@ class Recovery {
 
  private:
   Status ListFiles();
+  Status ReadHeader(KnownFile* file);
   void BuildChain();
   Status ScanChain();
   void FindEnd();
@@ -84,6 +92,7 @@ class Recovery {
 
   io::FileSystem* const fs_;
   const std::string directory_;
+  const uint64_t database_id_;
   const Lsn flushed_;
   const RecoveryMode mode_;
   LostFiles lost_;
@@ -117,19 +126,37 @@ Status Recovery::ListFiles() {
   }
   std::sort(files_.begin(), files_.end(),
             [](const KnownFile& a, const KnownFile& b) { return a.number < b.number; });
-  for (KnownFile& file : files_) {
-    BASALT_ASSIGN_OR_RETURN(const std::unique_ptr<io::File> handle,
-                            fs_->Open(file.path, io::OpenMode::kRead));
-    char first_bytes[kRecordsOffset];
-    BASALT_ASSIGN_OR_RETURN(const size_t read, handle->ReadAt(0, first_bytes));
-    BASALT_ASSIGN_OR_RETURN(file.header, DecodeFileHeader({first_bytes, read}, file.path));
-    if (!file.header) continue;
-    result_.greatest_durable_lsn = std::max(result_.greatest_durable_lsn, file.header->durable_lsn);
-  }
+  for (KnownFile& file : files_) BASALT_RETURN_IF_ERROR(ReadHeader(&file));
   BASALT_ASSIGN_OR_RETURN(const uint64_t lost_number, lost_.GreatestNumber());
   const uint64_t greatest = files_.empty() ? 0 : files_.back().number;
   result_.start.next_file_number = std::max(greatest, lost_number) + 1;
   return {};
+}
+
+Status Recovery::ReadHeader(KnownFile* file) {
+  BASALT_ASSIGN_OR_RETURN(const std::unique_ptr<io::File> handle,
+                          fs_->Open(file->path, io::OpenMode::kRead));
+  char first_bytes[kRecordsOffset];
+  BASALT_ASSIGN_OR_RETURN(const size_t read, handle->ReadAt(0, first_bytes));
+  BASALT_ASSIGN_OR_RETURN(file->header, DecodeFileHeader({first_bytes, read}, file->path));
+  if (!file->header) return {};
+  const uint64_t named_id = file->header->database_id;
+  file->is_stranger = named_id != 0 && database_id_ != 0 && named_id != database_id_;
+  if (!file->is_stranger) {
+    result_.greatest_durable_lsn =
+        std::max(result_.greatest_durable_lsn, file->header->durable_lsn);
+    return {};
+  }
+  if (mode_ == RecoveryMode::kRepair) {
+    file->header.reset();
+    return {};
+  }
+  return Status(StatusCode::kCorruption,
+                "log " + file->path + " is of the database with id " + base::Hexadecimal(named_id) +
+                    ", while the MANIFEST is of the one with id " +
+                    base::Hexadecimal(database_id_) +
+                    ": put the right file of the two back, or run `basalt repair " + directory_ +
+                    "` to move the log to lost/");
 }
 
 // From the newest sound header back to the file with the first LSN that is not flushed. Files whose
@@ -341,8 +368,9 @@ Status Recovery::TruncateEndFile() {
 Status Recovery::RemoveLaterFiles() {
   bool has_changed = false;
   const size_t first = end_.file == kNone ? 0 : end_.file + 1;
-  for (size_t i = first; i < files_.size(); ++i) {
+  for (size_t i = 0; i < files_.size(); ++i) {
     const KnownFile& file = files_[i];
+    if (i < first && !file.is_stranger) continue;
     BASALT_RETURN_IF_ERROR(Load(i));
     const uint64_t bytes = NonZeroEnd(bytes_);
     if (bytes > 0 && result_.tail_file.empty()) result_.tail_file = file.path;
@@ -361,6 +389,7 @@ Status Recovery::RemoveLaterFiles() {
 
 void Recovery::FillStart() {
   LogStart& start = result_.start;
+  start.database_id = database_id_;
   start.next_lsn = end_.missing;
   start.durable_lsn = std::min(result_.greatest_durable_lsn, end_.missing - 1);
   start.previous_last_lsn = end_.missing - 1;
@@ -403,10 +432,10 @@ Status Recovery::Load(size_t i) {
 
 }  // namespace
 
-Result<RecoveryResult> Recover(io::FileSystem* fs, const std::string& directory, Lsn flushed_lsn,
-                               Lsn durable_lsn_in_manifest, RecoveryMode mode,
+Result<RecoveryResult> Recover(io::FileSystem* fs, const std::string& directory,
+                               const ManifestClaims& claims, RecoveryMode mode,
                                const std::function<Status(const RecordView&)>& replay) {
-  return Recovery(fs, directory, flushed_lsn, durable_lsn_in_manifest, mode).Run(replay);
+  return Recovery(fs, directory, claims, mode).Run(replay);
 }
 
 }  // namespace basalt::wal

@@ -25,6 +25,13 @@
 
 namespace basalt::wal {
 
+/// What the manifest says of the log.
+struct ManifestClaims {
+  uint64_t database_id = 0;  ///< 0: not known; then all files are taken for the database's.
+  Lsn flushed_lsn = 0;
+  Lsn durable_lsn = 0;
+};
+
 /// One replayed batch; the payload lasts until the callback returns.
 struct RecordView {
   Lsn lsn;
@@ -37,7 +44,7 @@ enum class RecoveryMode : uint8_t {
   kOpen,    ///< Cuts an unacknowledged tail (to lost/), fails on a gap at or below the greatest
             ///< durable LSN.
   kCheck,   ///< As kOpen, but writes nothing: only reports what would be cut.
-  kRepair,  ///< Cuts at any gap, to lost/.
+  kRepair,  ///< Cuts at any gap, to lost/; moves the files of other databases there.
 };
 
 struct RecoveryResult {
@@ -59,18 +66,20 @@ struct RecoveryResult {
   std::vector<std::string> moved_to_lost;  ///< Paths of what now lies there.
 };
 
-/// Calls `replay` for each record with LSN > flushed_lsn, in LSN order; an error of `replay` is
-/// returned, and nothing is cut then.
+/// Calls `replay` for each record with LSN > claims.flushed_lsn, in LSN order; an error of `replay`
+/// is returned, and nothing is cut then.
 ///
 /// Corruption: a record that is known to be durable is damaged or missing; the message has file,
-/// offset and the lost LSNs. Or what lies behind damage could not all be searched (ScanFile).
+/// offset and the lost LSNs. Or what lies behind damage could not all be searched (ScanFile), or a
+/// file says that it is of another database; files that name none, as earlier versions wrote them,
+/// are taken.
 /// Unsupported: a newer format. IoError and others: of the file system,
 /// as they are.
 ///
-/// kRepair leaves a log that ends before `durable_lsn_in_manifest`: the caller must lower the
+/// kRepair leaves a log that ends before `claims.durable_lsn`: the caller must lower the
 /// manifest's to `start.durable_lsn` before the next recovery.
-Result<RecoveryResult> Recover(io::FileSystem* fs, const std::string& directory, Lsn flushed_lsn,
-                               Lsn durable_lsn_in_manifest, RecoveryMode mode,
+Result<RecoveryResult> Recover(io::FileSystem* fs, const std::string& directory,
+                               const ManifestClaims& claims, RecoveryMode mode,
                                const std::function<Status(const RecordView&)>& replay);
 
 }  // namespace basalt::wal

@@ -373,6 +373,64 @@ TEST(Recovery, FileThatIsNotTheOneTheNextHeaderNamesIsCorruption) {
   }
 }
 
+/// A log of database `id`, in one file that begins behind `last`: two records.
+void WriteLogOf(io::FileSystem* fs, uint64_t id, uint64_t file_number, Lsn last = 0) {
+  const auto log = StartLog(fs, {.next_file_number = file_number,
+                                 .database_id = id,
+                                 .next_lsn = last + 1,
+                                 .durable_lsn = last,
+                                 .previous_last_lsn = last});
+  for (Lsn lsn = last + 1; lsn <= last + 2; ++lsn) {
+    ASSERT_TRUE(Append(log.get(), TestPayload(lsn)).ok());
+  }
+}
+
+TEST(Recovery, LogOfAnotherDatabaseIsRefusedAndMovedAsideByRepair) {
+  for (const uint64_t stranger : {uint64_t{1}, uint64_t{2}, uint64_t{3}}) {
+    // Alone; before and behind the right one.
+    const auto fs = NewTestFileSystem();
+    WriteLogOf(fs.get(), 0xBAD, stranger, 100);
+    const std::string path = io::JoinPath(kTestDirectory, LogFileName(stranger));
+    const bool is_alone = stranger == 2;
+    if (!is_alone) WriteLogOf(fs.get(), 0xC0FFEE, 2);
+    const std::string before = AllBytes(fs.get());
+    for (const RecoveryMode mode : {RecoveryMode::kOpen, RecoveryMode::kCheck}) {
+      const Recovered refused = RecoverAll(fs.get(), 0, 0, mode, 0xC0FFEE);
+      EXPECT_EQ(refused.status.code(), StatusCode::kCorruption);
+      for (const std::string_view part :
+           {std::string_view(path), std::string_view("0x0000000000000bad"),
+            std::string_view("0x0000000000c0ffee"), std::string_view("basalt repair /db")}) {
+        EXPECT_TRUE(Mentions(refused.status, part)) << refused.status.ToString();
+      }
+      EXPECT_EQ(AllBytes(fs.get()), before);
+    }
+    const Recovered repaired = RecoverAll(fs.get(), 0, 0, RecoveryMode::kRepair, 0xC0FFEE);
+    ASSERT_TRUE(repaired.status.ok()) << repaired.status.ToString();
+    EXPECT_EQ(repaired.result.first_lsn_lost, 0U);
+    EXPECT_EQ(repaired.result.moved_to_lost,
+              std::vector<std::string>{io::JoinPath("/db/lost", LogFileName(stranger))});
+    const Recovered opened = RecoverAll(fs.get(), 0, 0, RecoveryMode::kOpen, 0xC0FFEE);
+    ASSERT_TRUE(opened.status.ok()) << opened.status.ToString();
+    EXPECT_EQ(opened.payloads, TestPayloads(1, is_alone ? 0 : 2));
+    EXPECT_TRUE(opened.result.moved_to_lost.empty());
+  }
+}
+
+TEST(Recovery, LogThatNamesNoDatabaseIsTakenAndGoesOnInAFileThatDoes) {
+  const auto fs = NewTestFileSystem();
+  WriteLogOf(fs.get(), 0, 1);
+  const Recovered old = RecoverAll(fs.get(), 0, 0, RecoveryMode::kOpen, 0xC0FFEE);
+  ASSERT_TRUE(old.status.ok()) << old.status.ToString();
+  ASSERT_TRUE(Append(StartLog(fs.get(), old.result.start).get(), TestPayload(3)).ok());
+  const std::string bytes = io::ReadWholeFile(fs.get(), "/db/000002.log", 1 << 20).value();
+  EXPECT_EQ(base::Load<uint64_t>(&bytes[88]), 0xC0FFEEU);
+  const Recovered both = RecoverAll(fs.get(), 0, 0, RecoveryMode::kOpen, 0xC0FFEE);
+  ASSERT_TRUE(both.status.ok()) << both.status.ToString();
+  EXPECT_EQ(both.payloads, TestPayloads(1, 3));
+  EXPECT_EQ(RecoverAll(fs.get(), 0, 0, RecoveryMode::kOpen, 0xBAD).status.code(),
+            StatusCode::kCorruption);
+}
+
 TEST(Recovery, CrashOrErrorAtAnyCallOfACutCanBeRepeated) {
   const auto torn = ThreeFiles();
   const Layout layout = ReadLayout(torn.get());
@@ -439,7 +497,7 @@ TEST(Recovery, ErrorOfTheCallbackIsReturnedAndNothingIsCut) {
   Truncate(fs.get(), layout.records.back().file, layout.records.back().end - 30);
   const std::string before = AllBytes(fs.get());
   const auto result =
-      Recover(fs.get(), kTestDirectory, 0, 0, RecoveryMode::kOpen, [](const RecordView& record) {
+      Recover(fs.get(), kTestDirectory, {}, RecoveryMode::kOpen, [](const RecordView& record) {
         return record.lsn == 4 ? Status(StatusCode::kResourceExhausted, "full") : Status();
       });
   EXPECT_EQ(result.status().code(), StatusCode::kResourceExhausted);

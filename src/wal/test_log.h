@@ -24,17 +24,17 @@ struct Recovered {
 };
 
 inline Recovered RecoverAll(io::FileSystem* fs, Lsn flushed = 0, Lsn manifest_durable = 0,
-                            RecoveryMode mode = RecoveryMode::kOpen) {
+                            RecoveryMode mode = RecoveryMode::kOpen, uint64_t database_id = 0) {
   Recovered recovered;
   Lsn next = flushed + 1;
-  auto result =
-      Recover(fs, kTestDirectory, flushed, manifest_durable, mode, [&](const RecordView& record) {
-        if (record.lsn != next++) {
-          return Status(StatusCode::kAborted, "not contiguous");
-        }
-        recovered.payloads.emplace_back(record.payload);
-        return Status();
-      });
+  auto result = Recover(fs, kTestDirectory, {database_id, flushed, manifest_durable}, mode,
+                        [&](const RecordView& record) {
+                          if (record.lsn != next++) {
+                            return Status(StatusCode::kAborted, "not contiguous");
+                          }
+                          recovered.payloads.emplace_back(record.payload);
+                          return Status();
+                        });
   recovered.status = result.status();
   if (result) recovered.result = std::move(*result);
   return recovered;

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cinttypes>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <functional>
 
+#include "base/hexadecimal.h"
 #include "tools/basalt/base64.h"
 #include "tools/basalt/figures.h"
 #include "tools/basalt/text_format.h"
@@ -146,9 +145,7 @@ json::value BytesValue(std::string_view bytes) {
 }
 
 json::value HexValue(uint64_t number) {
-  std::array<char, 24> text{};
-  std::snprintf(text.data(), text.size(), "0x%016" PRIx64, number);
-  return json::value(json::string_view(text.data()));
+  return json::value(json::string(base::Hexadecimal(number)));
 }
 
 json::value DecimalValue(double value, int decimals) {

@@ -55,6 +55,7 @@ Document HeaderDocument(const wal::FileHeader& header) {
           {"previous_last_lsn", header.previous_last_lsn},
           {"previous_length", header.previous_length},
           {"previous_running_hash", HexValue(header.previous_running_hash)},
+          {"database_id", HexValue(header.database_id)},
           {"checksum", HexValue(header.checksum)}};
 }
 
