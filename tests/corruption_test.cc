@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <memory>
@@ -38,7 +39,11 @@ class CorruptionTest : public testing::Test {
   }
 
   Result<std::unique_ptr<DB>> Open(io::SimFileSystem* disk) {
-    return db::OpenDatabase(kPath, {.memory_budget = uint64_t{2} << 20}, EnvironmentOn(disk));
+    DBOptions options{.memory_budget = uint64_t{2} << 20};
+    options.on_event = [this](const Event& event) {
+      tables_lost_ += event.kind == Event::Kind::kTablesMovedToLost ? 1 : 0;
+    };
+    return db::OpenDatabase(kPath, options, EnvironmentOn(disk));
   }
 
   /// Ten records at kPower, all in the log; without Close, as after a kill.
@@ -120,6 +125,10 @@ class CorruptionTest : public testing::Test {
     return paths;
   }
 
+  static std::string Lost(const std::string& path) {
+    return io::JoinPath("/db/lost", path.substr(path.rfind('/') + 1));
+  }
+
   /// Open and read everything; gets and iteration must each be right or fail by name of the file.
   Status ReadAll(io::SimFileSystem* disk, Content* content, uint64_t* bytes_cut) {
     auto db = Open(disk);
@@ -151,6 +160,7 @@ class CorruptionTest : public testing::Test {
   io::SimClock clock_;
   io::ManualExecutor executor_;
   Content content_;
+  int tables_lost_ = 0;  ///< Events that say so.
 };
 
 TEST_F(CorruptionTest, AFlippedBitInTheLogIsRefusedOrCutBehindWhatIsKnownDurable) {
@@ -324,6 +334,77 @@ TEST_F(CorruptionTest, AManifestOfAnotherDatabaseRemovesNothing) {
   ASSERT_TRUE(disk_.RemoveFile("/db/MANIFEST").ok());
   MakeTables();
   ExpectRefusedAndUnchanged(foreign);
+}
+
+TEST_F(CorruptionTest, TablesThatAnOlderManifestDoesNotNameAreKeptInLost) {
+  MakeTables();
+  const Content old_content = content_;
+  const std::string old_manifest = ReadManifest();
+  const std::vector<std::string> old_tables = Files(".tbl");
+  PutMore(/*compact=*/false);
+  std::vector<std::string> newer;
+  for (const std::string& path : Files(".tbl")) {
+    if (!std::binary_search(old_tables.begin(), old_tables.end(), path)) newer.push_back(path);
+  }
+  ASSERT_FALSE(newer.empty());
+  const std::string right = ReadManifest();
+  // The log has no record that is not in tables, and goes with the next file: nothing names it.
+  for (const std::string& path : Files(".log")) ASSERT_TRUE(disk_.RemoveFile(path).ok());
+  ASSERT_TRUE(io::ReplaceFile(&disk_, "/db/MANIFEST", old_manifest).ok());
+
+  content_ = old_content;
+  Content content;
+  uint64_t bytes_cut = 0;
+  for (int opening = 0; opening < 2; ++opening) {
+    ASSERT_TRUE(ReadAll(&disk_, &content, &bytes_cut).ok());
+    EXPECT_EQ(tables_lost_, 1) << "opening " << opening;
+    EXPECT_TRUE(content == old_content);
+    for (const std::string& path : newer) {
+      EXPECT_FALSE(disk_.Exists(path).value());
+      EXPECT_TRUE(disk_.Exists(Lost(path)).value()) << path;
+    }
+  }
+  // A number is not given twice while lost/ has it.
+  PutMore(/*compact=*/false);
+  for (const std::string& path : newer) EXPECT_FALSE(disk_.Exists(path).value()) << path;
+
+  for (const std::string& path : newer) ASSERT_TRUE(disk_.Rename(Lost(path), path).ok());
+  for (const std::string& path : Files(".log")) ASSERT_TRUE(disk_.RemoveFile(path).ok());
+  ASSERT_TRUE(io::ReplaceFile(&disk_, "/db/MANIFEST", right).ok());
+  ASSERT_TRUE(ReadAll(&disk_, &content, &bytes_cut).ok());
+  EXPECT_TRUE(content == content_);
+}
+
+TEST_F(CorruptionTest, TablesOfAnInterruptedFlushAreInTheLogAndGo) {
+  // As much as three memtables of the second opening.
+  std::unique_ptr<io::SimFileSystem> before;
+  {
+    const auto db = Open(&disk_);
+    ASSERT_TRUE(db) << db.error().ToString();
+    for (int i = 0; i < 120; ++i) {
+      const std::string key = "key" + std::to_string(i);
+      content_[key] = std::string(100, static_cast<char>('a' + i % 26));
+      ASSERT_TRUE((*db)->Put(key, content_[key], {.durability = Durability::kPower}).ok());
+    }
+    before = disk_.Clone();
+    ASSERT_TRUE((*db)->Flush().ok());
+  }
+  for (const std::string& path : Files(".tbl")) {
+    const std::string bytes = io::ReadWholeFile(&disk_, path, uint64_t{1} << 20).value();
+    ASSERT_TRUE(io::ReplaceFile(before.get(), path, bytes).ok());
+  }
+  db::Environment environment = EnvironmentOn(before.get());
+  environment.memtable_bytes /= 4;
+  {
+    const auto db = db::OpenDatabase(kPath, {.memory_budget = uint64_t{2} << 20}, environment);
+    ASSERT_TRUE(db) << db.error().ToString();
+    EXPECT_GT((*db)->GetStats().flushes, 0U);
+  }
+  EXPECT_FALSE(before->Exists("/db/lost").value());
+  Content content;
+  uint64_t bytes_cut = 0;
+  ASSERT_TRUE(ReadAll(before.get(), &content, &bytes_cut).ok());
+  EXPECT_TRUE(content == content_);
 }
 
 TEST_F(CorruptionTest, OnlyFilesOfItsOwnAreRemoved) {

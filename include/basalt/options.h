@@ -94,6 +94,9 @@ struct Event {
     kLogTailCut = 2,  ///< Recovery cut an unacknowledged torn tail of the log and kept it in lost/.
     kBackgroundError = 3,  ///< A flush or compaction failed and will be retried; `status` says why.
     kRecovery = 4,         ///< The log was replayed at Open.
+    /// Recovery found tables that are newer than the manifest and the log, as when an older
+    /// manifest was put back, and moved them to lost/.
+    kTablesMovedToLost = 5,
   };
   Kind kind = Kind::kFlush;
   uint64_t bytes_in = 0;      ///< Bytes read, replayed or cut.

@@ -227,7 +227,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Status LoadForReading();
   Status LoadFiles();
   Status ListTables();
-  Status RemoveStrangers();
+  Status RemoveStrangers(base::SequenceNumber last_sequence);
   Status ReplayLog();
   Status ReplayRecord(const wal::RecordView& record);
   Status StartLog(const wal::RecoveryResult& recovered);

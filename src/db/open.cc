@@ -12,6 +12,8 @@
 #include "db/file_names.h"
 #include "db/log_record.h"
 #include "db/memory_limit.h"
+#include "table/table.h"
+#include "wal/lost_files.h"
 
 // Opening: take the lock; read the manifest or write the first one; miss what it names; judge the
 // log and replay it above the flushed LSN into memtables, flushing each that fills up; remove what
@@ -93,6 +95,19 @@ Status CheckNewDirectory(const std::string& path, const std::vector<std::string>
     }
   }
   return {};
+}
+
+/// Whether the file is a whole table of records above `last_sequence`. One that a newer version has
+/// written cannot be asked, and counts as such.
+Result<bool> IsNewerTable(io::FileSystem* fs, const std::string& path,
+                          base::SequenceNumber last_sequence) {
+  if (!path.ends_with(kTableSuffix)) return false;
+  BASALT_ASSIGN_OR_RETURN(std::unique_ptr<io::File> file, fs->Open(path, io::OpenMode::kRead));
+  const auto table = table::Table::OpenUnnamed(std::move(file));
+  if (table) return (*table)->properties().largest_sequence > last_sequence;
+  if (table.error().code() == StatusCode::kUnsupported) return true;
+  if (table.error().code() == StatusCode::kCorruption) return false;
+  return table.error();
 }
 
 std::set<uint64_t> NumbersOf(const Version& version) {
@@ -287,6 +302,10 @@ Status Core::ListTables() {
     return missing.front()->NotThere();
   }
   const std::set<uint64_t> named = NumbersOf(*version);
+  // A table that is moved to lost/ must find no other one there.
+  BASALT_ASSIGN_OR_RETURN(const uint64_t lost,
+                          wal::LostFiles(environment_.fs, path_, kTableSuffix).GreatestNumber());
+  next_table_number_ = std::max(next_table_number_, lost + 1);
   for (const std::string& name : names) {
     uint64_t number = 0;
     const bool is_table = ParseTableFileName(name, &number);
@@ -302,11 +321,26 @@ Status Core::ListTables() {
 }
 
 // Not before the log has been judged: to a manifest that is older than the database, or another
-// one's, what it does not name may be all that there is.
-Status Core::RemoveStrangers() {
+// one's, what it does not name may be all that there is. What an interrupted flush or compaction
+// has left holds nothing that the tables and the log, up to `last_sequence`, have not. A whole
+// table that does is newer than both, as when somebody has put an older manifest back: it is kept.
+Status Core::RemoveStrangers(base::SequenceNumber last_sequence) {
+  wal::LostFiles lost(environment_.fs, path_, kTableSuffix);
   for (const std::string& name : std::exchange(strangers_, {})) {
-    BASALT_RETURN_IF_ERROR(environment_.fs->RemoveFile(io::JoinPath(path_, name)));
+    const std::string path = io::JoinPath(path_, name);
+    BASALT_ASSIGN_OR_RETURN(const bool is_newer,
+                            IsNewerTable(environment_.fs, path, last_sequence));
+    BASALT_RETURN_IF_ERROR(is_newer ? lost.Move(name) : environment_.fs->RemoveFile(path));
   }
+  if (lost.kept().empty()) return {};
+  // Before its sequence numbers are given again.
+  BASALT_RETURN_IF_ERROR(lost.SyncMoves());
+  BASALT_RETURN_IF_ERROR(lost.Bound());
+  const std::string detail =
+      "tables with newer records than the log and what the MANIFEST names were moved to lost/, " +
+      std::to_string(lost.kept().size()) + " from " + lost.kept().front() +
+      " on: if the MANIFEST is an older one, put them and the right one back";
+  Notify({.kind = Event::Kind::kTablesMovedToLost, .detail = detail});
   return {};
 }
 
@@ -318,7 +352,8 @@ Status Core::ReplayRecord(const wal::RecordView& record) {
     Seal();
     if (mode_ == Mode::kWrite) {
       // A full disk may need their room for the flush.
-      BASALT_RETURN_IF_ERROR(RemoveStrangers());
+      BASALT_RETURN_IF_ERROR(
+          RemoveStrangers(std::max(commit_.last_sequence, record.greatest_sequence)));
       BASALT_RETURN_IF_ERROR(FlushGeneration(generation));
     }
     generation = State()->active;
@@ -349,7 +384,7 @@ Status Core::ReplayLog() {
   BASALT_ASSIGN_OR_RETURN(const wal::RecoveryResult recovered,
                           wal::Recover(environment_.fs, path_, manifest_.ClaimsOfLog(),
                                        wal::RecoveryMode::kOpen, replay));
-  BASALT_RETURN_IF_ERROR(RemoveStrangers());
+  BASALT_RETURN_IF_ERROR(RemoveStrangers(commit_.last_sequence));
   counters_.recovered_records = recovered.records;
   counters_.log_tail_bytes_cut = recovered.tail_bytes_cut;
   if (recovered.tail_bytes_cut > 0) {

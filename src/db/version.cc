@@ -86,7 +86,7 @@ Result<const table::Table*> TableFile::Open() const {
 Status TableFile::NotThere() const {
   return Status(StatusCode::kCorruption, "table " + path_ +
                                              " is named by the manifest but is not there: restore "
-                                             "it, or the whole database, from a backup");
+                                             "it from lost/ or a backup, or the whole database");
 }
 
 RangeDeletes::RangeDeletes(std::vector<RangeDelete> ranges) {

@@ -73,6 +73,14 @@ Result<std::shared_ptr<Table>> Table::Open(std::unique_ptr<io::File> file,
   return std::shared_ptr<Table>(new Table(std::move(file), std::move(metadata), std::move(cache)));
 }
 
+Result<std::shared_ptr<Table>> Table::OpenUnnamed(std::unique_ptr<io::File> file) {
+  BASALT_ASSIGN_OR_RETURN(const uint64_t bytes, file->Size());
+  char first_bytes[sizeof(FileHeader)] = {};
+  BASALT_RETURN_IF_ERROR(file->ReadAt(0, first_bytes).status());
+  const auto header = FromBytes<FileHeader>({first_bytes, sizeof first_bytes});
+  return Open(std::move(file), header.file_id, header.keyspace, bytes, nullptr);
+}
+
 size_t Table::block_count() const { return metadata_->index.block_count(); }
 const TableProperties& Table::properties() const { return metadata_->properties; }
 const std::string& Table::path() const { return file_->path(); }

@@ -61,6 +61,8 @@ class Table : public std::enable_shared_from_this<Table> {
                                              uint64_t expected_file_id, uint32_t expected_keyspace,
                                              uint64_t expected_bytes, std::shared_ptr<Cache> cache,
                                              std::shared_ptr<MetadataBudget> budget = nullptr);
+  /// The same for a table that no manifest names: nothing but itself says what it should be.
+  static Result<std::shared_ptr<Table>> OpenUnnamed(std::unique_ptr<io::File> file);
   ~Table();
 
   /// The newest version of `key` with a sequence <= `at`. False: none here. `hash` is

@@ -74,6 +74,9 @@ struct Record {
   LogRecordType type = LogRecordType::kBatch;
   std::string_view payload{};
   uint64_t framed_bytes = 0;  ///< From its first byte to the next record's.
+
+  /// Of its operations; 0: it has none.
+  uint64_t last_sequence() const noexcept { return count > 0 ? first_sequence + count - 1 : 0; }
 };
 
 /// No header of a record that is written now is longer.

@@ -70,6 +70,7 @@ Result<FileScan> ScanFile(std::string_view file, const FileHeader& header, std::
                        .last_lsn = header.first_lsn - 1,
                        .begin = kRecordsOffset,
                        .batches_end = kRecordsOffset,
+                       .last_sequence = 0,
                        .end = kRecordsOffset});
   const uint64_t limit = NonZeroEnd(file);
   uint64_t offset = kRecordsOffset;
@@ -104,6 +105,7 @@ Result<FileScan> ScanFile(std::string_view file, const FileHeader& header, std::
       if (!is_close) {
         run.last_lsn = record->lsn;
         run.batches_end = end;
+        run.last_sequence = std::max(run.last_sequence, record->last_sequence());
         if (scan.runs.size() == 1) {
           scan.running_hash = ExtendRunningHash(scan.running_hash, record->checksum);
         }
@@ -116,6 +118,7 @@ Result<FileScan> ScanFile(std::string_view file, const FileHeader& header, std::
                            .last_lsn = record->lsn,
                            .begin = offset,
                            .batches_end = is_close ? offset : end,
+                           .last_sequence = is_close ? 0 : record->last_sequence(),
                            .end = end});
     }
     offset = end;

@@ -14,8 +14,9 @@ struct RecordRun {
   Lsn first_lsn = 0;
   Lsn last_lsn = 0;  ///< first_lsn - 1: none.
   uint64_t begin = 0;
-  uint64_t batches_end = 0;  ///< The end of the last batch.
-  uint64_t end = 0;          ///< The same, or the end of the closing record behind it.
+  uint64_t batches_end = 0;    ///< The end of the last batch.
+  uint64_t last_sequence = 0;  ///< The greatest of its batches; 0: none.
+  uint64_t end = 0;            ///< The same, or the end of the closing record behind it.
   bool is_closed() const noexcept { return end > batches_end; }
 };
 

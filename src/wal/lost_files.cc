@@ -11,7 +11,7 @@
 namespace basalt::wal {
 namespace {
 
-/// "000042.log" or "000042.log.4096".
+/// With the suffix ".log", "000042.log" or "000042.log.4096".
 struct LostName {
   uint64_t number = 0;
   uint64_t offset = 0;
@@ -22,12 +22,12 @@ struct LostName {
   }
 };
 
-std::optional<LostName> ParseLostName(const std::string& name) {
-  const std::string_view suffix = ".log";
+std::optional<LostName> ParseLostName(const std::string& name, std::string_view suffix) {
   const size_t dot = name.find(suffix);
   if (dot == std::string::npos) return {};
   const size_t end = dot + suffix.size();
-  const std::optional<uint64_t> number = ParseLogFileName(std::string_view(name).substr(0, end));
+  // Files of all kinds are numbered alike.
+  const std::optional<uint64_t> number = ParseLogFileName(name.substr(0, dot) + ".log");
   if (!number || *number > kMaxLogFileNumber) return {};
   LostName lost{.number = *number, .name = name};
   if (name.size() > end) {
@@ -38,13 +38,15 @@ std::optional<LostName> ParseLostName(const std::string& name) {
   return lost;
 }
 
-Result<std::vector<LostName>> ListLost(io::FileSystem* fs, const std::string& directory) {
+Result<std::vector<LostName>> ListLost(io::FileSystem* fs, const std::string& directory,
+                                       std::string_view suffix) {
   std::vector<LostName> lost;
   BASALT_ASSIGN_OR_RETURN(const bool exists, fs->Exists(directory));
   if (!exists) return lost;
   BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs->List(directory));
   for (const std::string& name : names) {
-    if (std::optional<LostName> parsed = ParseLostName(name)) lost.push_back(std::move(*parsed));
+    if (std::optional<LostName> parsed = ParseLostName(name, suffix))
+      lost.push_back(std::move(*parsed));
   }
   std::sort(lost.begin(), lost.end());
   return lost;
@@ -52,13 +54,15 @@ Result<std::vector<LostName>> ListLost(io::FileSystem* fs, const std::string& di
 
 }  // namespace
 
-LostFiles::LostFiles(io::FileSystem* fs, const std::string& database_directory)
+LostFiles::LostFiles(io::FileSystem* fs, const std::string& database_directory,
+                     std::string_view suffix)
     : fs_(fs),
       database_directory_(database_directory),
-      directory_(io::JoinPath(database_directory, "lost")) {}
+      directory_(io::JoinPath(database_directory, "lost")),
+      suffix_(suffix) {}
 
 Result<uint64_t> LostFiles::GreatestNumber() {
-  BASALT_ASSIGN_OR_RETURN(const std::vector<LostName> lost, ListLost(fs_, directory_));
+  BASALT_ASSIGN_OR_RETURN(const std::vector<LostName> lost, ListLost(fs_, directory_, suffix_));
   return lost.empty() ? uint64_t{0} : lost.back().number;
 }
 
@@ -94,7 +98,7 @@ Status LostFiles::SyncMoves() {
 }
 
 Status LostFiles::Bound() {
-  BASALT_ASSIGN_OR_RETURN(const std::vector<LostName> lost, ListLost(fs_, directory_));
+  BASALT_ASSIGN_OR_RETURN(const std::vector<LostName> lost, ListLost(fs_, directory_, suffix_));
   std::vector<uint64_t> sizes;
   uint64_t bytes = 0;
   for (const LostName& each : lost) {

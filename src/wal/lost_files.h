@@ -10,18 +10,19 @@
 
 namespace basalt::wal {
 
-/// The directory `lost/` inside a database's: what recovery took out of the log, in case that
-/// someone wants to look at it. Whole files keep their names; the tail of a file is
-/// `<name>.<offset>`. At most kLostFilesMax files and kLostBytesMax bytes, oldest log files removed
-/// first.
+/// The files of one kind in the directory `lost/` inside a database's: what recovery took out of
+/// the log, or tables that it took out of the database, in case that someone wants to look at them.
+/// Whole files keep their names; the tail of a file is `<name>.<offset>`. At most kLostFilesMax
+/// files and kLostBytesMax bytes of each kind, those with the least numbers removed first.
 class LostFiles {
  public:
   static constexpr size_t kLostFilesMax = 64;
   static constexpr uint64_t kLostBytesMax = uint64_t{64} << 20;
 
-  LostFiles(io::FileSystem* fs, const std::string& database_directory);
+  /// `suffix`: of the names of the kind, NNNNNN.log or NNNNNN.tbl.
+  LostFiles(io::FileSystem* fs, const std::string& database_directory, std::string_view suffix);
 
-  /// The greatest log file number in any name there; 0: none, or no such directory.
+  /// The greatest file number in any name there; 0: none, or no such directory.
   Result<uint64_t> GreatestNumber();
   /// Keeps a copy of a file's tail, durably.
   Status KeepTail(std::string_view file_name, uint64_t offset, std::string_view bytes);
@@ -40,6 +41,7 @@ class LostFiles {
   io::FileSystem* fs_;
   std::string database_directory_;
   std::string directory_;
+  std::string suffix_;
   std::vector<std::string> kept_;
   bool is_made_ = false;  ///< The directory is there, durably.
 };

@@ -44,6 +44,7 @@ struct Segment {
   size_t file;
   uint64_t begin;
   uint64_t end;
+  uint64_t last_sequence;
 };
 
 class Recovery {
@@ -55,7 +56,7 @@ class Recovery {
         database_id_(claims.database_id),
         flushed_(claims.flushed_lsn),
         mode_(mode),
-        lost_(fs, directory) {
+        lost_(fs, directory, ".log") {
     result_.greatest_durable_lsn = std::max(claims.flushed_lsn, claims.durable_lsn);
   }
 
@@ -100,6 +101,7 @@ class Recovery {
   std::vector<KnownFile> files_;  // By number.
   std::vector<size_t> chain_;     // Those to replay from, ascending.
   std::vector<Segment> segments_;
+  uint64_t greatest_sequence_ = 0;  // Of all segments.
   LogEnd end_;
   std::unique_ptr<char[]> buffer_;
   size_t buffer_capacity_ = 0;
@@ -219,7 +221,10 @@ void Recovery::FindEnd() {
       end_.run = r;
       end_.offset = run.end;
       if (run.last_lsn < end_.missing) continue;
-      segments_.push_back({.file = i, .begin = run.begin, .end = run.batches_end});
+      segments_.push_back({.file = i,
+                           .begin = run.begin,
+                           .end = run.batches_end,
+                           .last_sequence = run.last_sequence});
       end_.missing = run.last_lsn + 1;
     }
     if (c + 1 == chain_.size()) return;
@@ -303,6 +308,9 @@ Status Recovery::JudgeEnd() {
 
 Status Recovery::Replay(const std::function<Status(const RecordView&)>& replay) {
   for (const Segment& segment : segments_) {
+    greatest_sequence_ = std::max(greatest_sequence_, segment.last_sequence);
+  }
+  for (const Segment& segment : segments_) {
     BASALT_RETURN_IF_ERROR(Load(segment.file));
     BASALT_RETURN_IF_ERROR(ReplaySegment(segment, replay));
   }
@@ -326,14 +334,12 @@ Status Recovery::ReplaySegment(const Segment& segment,
     BASALT_RETURN_IF_ERROR(replay({.lsn = record->lsn,
                                    .first_sequence = record->first_sequence,
                                    .count = record->count,
-                                   .payload = record->payload}));
+                                   .payload = record->payload,
+                                   .greatest_sequence = greatest_sequence_}));
     ++next;
     ++result_.records;
     result_.log_bytes += record->framed_bytes;
-    if (record->count > 0) {
-      result_.last_sequence =
-          std::max(result_.last_sequence, record->first_sequence + record->count - 1);
-    }
+    result_.last_sequence = std::max(result_.last_sequence, record->last_sequence());
   }
   return {};
 }

@@ -38,6 +38,7 @@ struct RecordView {
   uint64_t first_sequence;
   uint32_t count;
   std::string_view payload;
+  uint64_t greatest_sequence;  ///< Of what is replayed in all: this record and others.
 };
 
 enum class RecoveryMode : uint8_t {

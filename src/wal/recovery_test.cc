@@ -621,6 +621,27 @@ TEST(Recovery, LostDirectoryIsBounded) {
   EXPECT_TRUE(fs->Exists("/db/lost/note.txt").value());
 }
 
+TEST(LostFiles, TablesAreCountedAndBoundedByThemselves) {
+  const auto fs = NewTestFileSystem();
+  ASSERT_TRUE(fs->CreateDirectory("/db/lost").ok());
+  for (uint64_t i = 10; i < 110; ++i) {
+    const std::string log = LogFileName(i);
+    ASSERT_TRUE(io::ReplaceFile(fs.get(), io::JoinPath("/db/lost", log), "log").ok());
+    const std::string table = log.substr(0, log.size() - 3) + "tbl";
+    ASSERT_TRUE(io::ReplaceFile(fs.get(), io::JoinPath("/db/lost", table), "table").ok());
+  }
+  ASSERT_TRUE(io::ReplaceFile(fs.get(), "/db/000009.tbl", "new").ok());
+  LostFiles lost(fs.get(), "/db", ".tbl");
+  EXPECT_EQ(lost.GreatestNumber().value(), 109U);
+  ASSERT_TRUE(lost.Move("000009.tbl").ok());
+  ASSERT_TRUE(lost.Bound().ok());
+  EXPECT_EQ(fs->List("/db/lost").value().size(), 100 + LostFiles::kLostFilesMax);
+  EXPECT_TRUE(fs->Exists("/db/lost/000009.tbl").value());
+  EXPECT_FALSE(fs->Exists("/db/lost/000046.tbl").value());
+  EXPECT_TRUE(fs->Exists("/db/lost/000047.tbl").value());
+  EXPECT_TRUE(fs->Exists("/db/lost/000010.log").value());
+}
+
 TEST(Recovery, EndOfNonZeroBytesIsFoundAtEveryLength) {
   for (size_t size = 0; size < 40; ++size) {
     std::string bytes(size, '\0');
