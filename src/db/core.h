@@ -222,12 +222,14 @@ class Core : public std::enable_shared_from_this<Core> {
   // open.cc
   Status FindDirectory();
   Status LockDirectory();
+  Status Load();
   Status LoadManifest();
   Status TakeManifest();
   Status LoadForReading();
   Status LoadFiles();
   Status ListTables();
   Status RemoveStrangers(base::SequenceNumber last_sequence);
+  Status FlushReplayed(base::SequenceNumber last_sequence);
   Status ReplayLog();
   Status ReplayRecord(const wal::RecordView& record);
   Status StartLog(const wal::RecoveryResult& recovered);

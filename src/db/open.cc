@@ -16,8 +16,8 @@
 #include "wal/lost_files.h"
 
 // Opening: take the lock; read the manifest or write the first one; miss what it names; judge the
-// log and replay it above the flushed LSN into memtables, flushing each that fills up; remove what
-// the manifest does not name; start a new log.
+// log and replay it above the flushed LSN into memtables, flushing each that fills up where the
+// disk has room; remove what the manifest does not name; start a new log.
 
 namespace basalt::db {
 namespace {
@@ -168,8 +168,12 @@ Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& opti
     BASALT_RETURN_IF_ERROR(core->LoadForReading());
     return core;
   }
-  BASALT_RETURN_IF_ERROR(core->LoadManifest());
-  BASALT_RETURN_IF_ERROR(core->ReplayLog());
+  Status loaded = core->Load();
+  // A torn tail is kept in lost/, for which a full disk may have no room.
+  if (loaded.code() == StatusCode::kResourceExhausted && core->reserve_->Release()) {
+    loaded = core->Load();
+  }
+  if (!loaded.ok()) return loaded;
   return core;
 }
 
@@ -213,6 +217,12 @@ Status Core::LockDirectory() {
   BASALT_RETURN_IF_ERROR(FindDirectory());
   BASALT_ASSIGN_OR_RETURN(lock_, fs->Lock(io::JoinPath(path_, kLockName)));
   return {};
+}
+
+// May be called again when it has failed.
+Status Core::Load() {
+  BASALT_RETURN_IF_ERROR(LoadManifest());
+  return ReplayLog();
 }
 
 Status Core::LoadManifest() {
@@ -302,6 +312,7 @@ Status Core::ListTables() {
     return missing.front()->NotThere();
   }
   const std::set<uint64_t> named = NumbersOf(*version);
+  strangers_.clear();
   // A table that is moved to lost/ must find no other one there.
   BASALT_ASSIGN_OR_RETURN(const uint64_t lost,
                           wal::LostFiles(environment_.fs, path_, kTableSuffix).GreatestNumber());
@@ -351,10 +362,8 @@ Status Core::ReplayRecord(const wal::RecordView& record) {
   if (!reservation && reservation.error().code() == StatusCode::kResourceExhausted) {
     Seal();
     if (mode_ == Mode::kWrite) {
-      // A full disk may need their room for the flush.
       BASALT_RETURN_IF_ERROR(
-          RemoveStrangers(std::max(commit_.last_sequence, record.greatest_sequence)));
-      BASALT_RETURN_IF_ERROR(FlushGeneration(generation));
+          FlushReplayed(std::max(commit_.last_sequence, record.greatest_sequence)));
     }
     generation = State()->active;
     reservation = generation->table->Reserve(record.payload, record.count);
@@ -375,6 +384,18 @@ Status Core::ReplayRecord(const wal::RecordView& record) {
   generation->last_lsn = record.lsn;
   generation->last_sequence = last;
   commit_.last_sequence = std::max(commit_.last_sequence, last);
+  return {};
+}
+
+// The oldest first. Those for which the disk has no room stay in memory, as in the run before:
+// whoever wants to make room has to open the database first.
+Status Core::FlushReplayed(base::SequenceNumber last_sequence) {
+  BASALT_RETURN_IF_ERROR(RemoveStrangers(last_sequence));  // a full disk may need their room
+  for (auto state = State(); !state->sealed.empty(); state = State()) {
+    Status flushed = FlushGeneration(state->sealed.back());
+    if (flushed.code() == StatusCode::kResourceExhausted) return {};
+    if (!flushed.ok()) return flushed;
+  }
   return {};
 }
 
