@@ -247,13 +247,16 @@ Status Core::InstallLocked(const Edit& edit) {
         visit(addition.file);
     }
   };
-  auto next = base::OrOutOfMemory([&] { return Prepare(edit); });
-  if (!next) {
+  auto next = base::OrOutOfMemory([&]() -> Result<Installation> {
+    BASALT_ASSIGN_OR_RETURN(Installation prepared, Prepare(edit));
+    BASALT_RETURN_IF_ERROR(WriteEncoded(environment_.fs, path_, prepared.manifest_bytes));
+    return prepared;
+  });
+  if (!next) {  // on a full disk the room of the new tables is needed for the next attempt
     for_each_new([](const std::shared_ptr<TableFile>& file) { file->MarkObsolete(); });
     return next.error();
   }
-  Status written = base::OrOutOfMemory(
-      [&] { return WriteEncoded(environment_.fs, path_, next->manifest_bytes); });
+  Status written = base::OrOutOfMemory([&] { return InstallWritten(environment_.fs, path_); });
   if (!written.ok()) {
     // The manifest on disk may be the new one: what it names has to stay until one is written
     // again.

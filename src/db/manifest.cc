@@ -311,12 +311,17 @@ Result<std::string> EncodeReadable(const Manifest& manifest, const std::string& 
 
 Status WriteEncoded(io::FileSystem* fs, const std::string& directory, std::string_view bytes) {
   BASALT_RETURN_IF_ERROR(fs->SyncDirectory(directory));
-  return io::ReplaceFile(fs, io::JoinPath(directory, kManifestName), bytes);
+  return io::WriteReplacement(fs, io::JoinPath(directory, kManifestName), bytes);
+}
+
+Status InstallWritten(io::FileSystem* fs, const std::string& directory) {
+  return io::TakeReplacement(fs, io::JoinPath(directory, kManifestName));
 }
 
 Status WriteManifest(io::FileSystem* fs, const std::string& directory, const Manifest& manifest) {
   BASALT_ASSIGN_OR_RETURN(const std::string bytes, EncodeReadable(manifest, directory));
-  return WriteEncoded(fs, directory, bytes);
+  BASALT_RETURN_IF_ERROR(WriteEncoded(fs, directory, bytes));
+  return InstallWritten(fs, directory);
 }
 
 }  // namespace basalt::db

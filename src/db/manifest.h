@@ -125,10 +125,13 @@ Result<Manifest> ReadManifest(io::FileSystem* fs, const std::string& directory);
 /// they would be more than `max_bytes`.
 Result<std::string> EncodeReadable(const Manifest& manifest, const std::string& directory,
                                    uint64_t max_bytes = kMaxManifestBytes);
-/// Replaces the manifest, atomically and durably; first makes the entries of the files that it
-/// names durable. After an error the old or the new one may be there: files of both must stay.
+/// Makes the entries of the files that it names durable, and writes it beside the present one,
+/// which is still there after an error.
 Status WriteEncoded(io::FileSystem* fs, const std::string& directory, std::string_view bytes);
-/// Both.
+/// Puts it in the place of the present one, atomically and durably. After an error the old or the
+/// new one may be there: files of both must stay.
+Status InstallWritten(io::FileSystem* fs, const std::string& directory);
+/// All three.
 Status WriteManifest(io::FileSystem* fs, const std::string& directory, const Manifest& manifest);
 
 }  // namespace basalt::db

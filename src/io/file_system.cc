@@ -100,6 +100,8 @@ Status CallOnPath(std::string_view operation, std::string_view path, const Call&
   return Check(RetryInterrupted([&] { return call(owned); }), operation, path);
 }
 
+std::string ReplacementOf(std::string_view path) { return std::string(path) + ".tmp"; }
+
 }  // namespace
 
 Status ErrnoStatus(int error, std::string_view operation, std::string_view path) {
@@ -360,7 +362,12 @@ Result<std::string> ReadWholeFile(FileSystem* fs, std::string_view path, uint64_
 }
 
 Status ReplaceFile(FileSystem* fs, std::string_view path, std::string_view bytes) {
-  const std::string temporary = std::string(path) + ".tmp";
+  BASALT_RETURN_IF_ERROR(WriteReplacement(fs, path, bytes));
+  return TakeReplacement(fs, path);
+}
+
+Status WriteReplacement(FileSystem* fs, std::string_view path, std::string_view bytes) {
+  const std::string temporary = ReplacementOf(path);
   // One may be left from a run that was killed.
   if (Status status = fs->RemoveFile(temporary);
       !status.ok() && status.code() != StatusCode::kNotFound) {
@@ -372,12 +379,17 @@ Status ReplaceFile(FileSystem* fs, std::string_view path, std::string_view bytes
     BASALT_RETURN_IF_ERROR(file->WriteAt(0, bytes));
     return file->Sync();
   };
-  Status status = write();
-  if (status.ok()) status = fs->Rename(temporary, path);
-  if (!status.ok()) {
-    // The first error is the one to report; a leftover is removed by the next call.
+  Status written = write();
+  // The first error is the one to report; a leftover is removed by the next call.
+  if (!written.ok()) static_cast<void>(fs->RemoveFile(temporary));
+  return written;
+}
+
+Status TakeReplacement(FileSystem* fs, std::string_view path) {
+  const std::string temporary = ReplacementOf(path);
+  if (Status renamed = fs->Rename(temporary, path); !renamed.ok()) {
     static_cast<void>(fs->RemoveFile(temporary));
-    return status;
+    return renamed;
   }
   return fs->SyncDirectory(ParentDirectory(path));
 }

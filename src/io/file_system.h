@@ -197,5 +197,8 @@ Result<std::string> ReadWholeFile(FileSystem* fs, std::string_view path, uint64_
 /// Replaces `path` atomically and durably: writes `path`.tmp, syncs it, renames it, syncs the
 /// directory. After an error either the old or the new content is there.
 Status ReplaceFile(FileSystem* fs, std::string_view path, std::string_view bytes);
+/// Its two halves. After an error of the first one `path` is what it was, for certain.
+Status WriteReplacement(FileSystem* fs, std::string_view path, std::string_view bytes);
+Status TakeReplacement(FileSystem* fs, std::string_view path);
 
 }  // namespace basalt::io
