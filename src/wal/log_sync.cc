@@ -176,6 +176,7 @@ void Log::DropUselessHandles(Lsn flushed) {
 
 Status Log::RemoveObsolete(Lsn lsn) {
   std::vector<std::shared_ptr<LogFile>> obsolete;
+  std::shared_ptr<io::File> ended;  // an open file would keep its space
   {
     const Lock lock(mutex_);
     // The present file may go too once nothing more can be written to it: what the next header
@@ -187,7 +188,9 @@ Status Log::RemoveObsolete(Lsn lsn) {
     });
     obsolete.assign(files_.begin(), kept);
     files_.erase(files_.begin(), kept);
+    if (!obsolete.empty() && obsolete.back() == current_) ended = std::move(current_->handle);
   }
+  ended.reset();
   Status status;
   std::erase_if(obsolete, [&](const std::shared_ptr<LogFile>& file) {
     Status removed = base::OrOutOfMemory([&] { return fs_->RemoveFile(file->path); });

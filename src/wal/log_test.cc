@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -283,6 +284,28 @@ TEST(Log, FailedWriteFailsItsGroupAndAllBehindItAndGivesTheirLsnsAgain) {
     ASSERT_NO_FATAL_FAILURE(ExpectLsn2InANewFile(log.get(), fs.get()));
     EXPECT_EQ(RecoverAll(fs.get(), 0, 2).payloads, TestPayloads(1, 2));
   }
+}
+
+// An open file keeps its space when it is removed.
+TEST(Log, AFileThatIsRemovedIsClosed) {
+  const std::filesystem::path directory = testing::TempDir() + "basalt_closed_log";
+  std::filesystem::remove_all(directory);
+  std::filesystem::create_directory(directory);
+  const auto log =
+      Log::Start(io::FileSystem::Posix(), directory, {}, {.flush_through = {}}).value();
+  Lsn lsn = 0;
+  ASSERT_TRUE(Append(log.get(), TestPayload(1), &lsn).ok());
+  log->Rotate();
+  log->SetFlushed(lsn);
+  ASSERT_TRUE(log->RemoveObsolete(lsn).ok());
+  for (const auto& open : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code ignored;  // one is this walk's own
+    const std::string file = std::filesystem::read_symlink(open, ignored);
+    EXPECT_FALSE(file.starts_with(directory.string())) << file;
+  }
+  EXPECT_TRUE(Append(log.get(), TestPayload(2)).ok());
+  EXPECT_TRUE(log->Close().ok());
+  std::filesystem::remove_all(directory);
 }
 
 TEST(Log, PartOfAFailedGroupIsNeverReplayedOnceItsLsnsAreWrittenAgain) {
