@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "basalt/db.h"
 #include "base/random.h"
@@ -134,6 +135,138 @@ TEST(FullDiskRecovery, ATornTailIsKeptThere) {
   EXPECT_EQ(machine.SizeOf("a"), 1u);
   EXPECT_EQ(machine.SizeOf("b"), 1u);
 }
+
+TEST(FullDiskRecovery, PutsAreRefusedWhileWhatIsKeptBackIsLackingAndTakenWhenThereIsRoom) {
+  constexpr uint64_t kMemtableBytes = 64 << 10;
+  Machine machine(NewDisk(2 << 20));
+  base::Random random(1);
+  ASSERT_TRUE(machine.Open(kMemtableBytes).ok());
+  const auto put = [&] {
+    return machine.db().Put(KeyOf(static_cast<int>(random.Below(10'000))),
+                            table::RandomBytes(&random, 1000, 256));
+  };
+  while (put().ok()) {
+  }
+  machine.RunJobs();
+  while (machine.db().Delete("a key").ok()) {
+  }
+  EXPECT_FALSE(*machine.fs().Exists("/db/RESERVE"));
+  // There is room for this put, but not for what may have to be done after it.
+  machine.fs().SetCapacity(machine.fs().BytesUsed() + (64 << 10));
+  for (int i = 0; i < 3; ++i) {
+    const Status refused = put();
+    ASSERT_EQ(refused.code(), StatusCode::kResourceExhausted) << refused.ToString();
+    EXPECT_NE(refused.message().find("kept back"), std::string::npos) << refused.ToString();
+  }
+  machine.fs().SetCapacity(4 << 20);
+  const Status taken = put();
+  EXPECT_TRUE(taken.ok()) << taken.ToString();
+  EXPECT_TRUE(*machine.fs().Exists("/db/RESERVE"));
+}
+
+// Whatever was accepted on a disk that nobody else fills.
+
+/// What is written to a full disk until it is refused, beside one put of each round.
+enum class Deletes : uint8_t { kNone, kOne, kMany, kOfRanges };
+
+struct Load {
+  uint64_t memtable_bytes;
+  uint64_t capacity;
+  size_t value_bytes;
+  Deletes deletes;
+};
+
+std::string NameOf(const testing::TestParamInfo<Load>& info) {
+  constexpr const char* kDeletes[] = {"", "OneDelete", "ManyDeletes", "DeletesOfRanges"};
+  return "Memtable" + std::to_string(info.param.memtable_bytes >> 10) + "Of" +
+         std::to_string(info.param.capacity >> 10) + "Values" +
+         std::to_string(info.param.value_bytes) + kDeletes[static_cast<size_t>(info.param.deletes)];
+}
+
+class FullDisk : public testing::TestWithParam<Load> {
+ protected:
+  static constexpr int kKeys = 1'000'000;
+
+  /// Puts until it was refused some times.
+  void Fill(DB* db) {
+    for (int refused = 0; refused < 20;) {
+      const std::string key = KeyOf(static_cast<int>(random_.Below(kKeys)));
+      const size_t size = 1 + random_.Below(2 * GetParam().value_bytes);
+      const Status put = db->Put(key, table::RandomBytes(&random_, size, 256));
+      ASSERT_TRUE(put.ok() || put.code() == StatusCode::kResourceExhausted) << put.ToString();
+      refused += put.ok() ? 0 : 1;
+    }
+  }
+  void Delete(DB* db) {
+    const Deletes deletes = GetParam().deletes;
+    const int most = deletes == Deletes::kNone ? 0 : deletes == Deletes::kOne ? 1 : 2000;
+    for (int i = 0; i < most; ++i) {
+      const std::string key = KeyOf(static_cast<int>(random_.Below(kKeys)));
+      const Status deleted =
+          deletes == Deletes::kOfRanges ? db->DeleteRange(key, key + "0") : db->Delete(key);
+      if (!deleted.ok()) return;
+    }
+  }
+  /// What somebody can do who finds the disk full.
+  void ExpectToMakeRoom(Machine* machine, const std::string& when) {
+    const Status opened = machine->Open(GetParam().memtable_bytes);
+    ASSERT_TRUE(opened.ok()) << when << ": " << opened.ToString();
+    const Status deleted = machine->db().DeleteRange("", "\xff");
+    ASSERT_TRUE(deleted.ok()) << when << ": " << deleted.ToString();
+    const Status flushed = machine->db().Flush();
+    ASSERT_TRUE(flushed.ok()) << when << ": " << flushed.ToString();
+    machine->RunJobs();
+    for (int i = 0; i < 10; ++i) {
+      const Status put = machine->db().Put(KeyOf(i), std::string(GetParam().value_bytes, 'v'));
+      ASSERT_TRUE(put.ok()) << when << ": " << put.ToString();
+    }
+  }
+
+  base::Random random_{1};
+};
+
+TEST_P(FullDisk, IsOpenedDeletedFromAndWrittenToAgain) {
+  Machine machine(NewDisk(GetParam().capacity));
+  for (int round = 0; round < 6; ++round) {
+    // Each call may be the last one of the process.
+    uint64_t next = 1;
+    machine.fs().ResetCalls();
+    std::vector<std::unique_ptr<io::SimFileSystem>> killed;
+    machine.fs().SetObserver([&](uint64_t call, std::string_view, std::string_view) {
+      if (call < next || killed.size() >= 20) return;
+      next = call + 1 + call / 3;
+      killed.push_back(machine.fs().Clone());
+    });
+    const std::string when = "round " + std::to_string(round);
+    const Status opened = machine.Open(GetParam().memtable_bytes);
+    ASSERT_TRUE(opened.ok()) << when << ": " << opened.ToString();
+    Fill(&machine.db());
+    Delete(&machine.db());
+    Fill(&machine.db());
+    if (round % 2 == 0) machine.RunJobs();
+    killed.push_back(machine.fs().Clone());
+    machine.fs().SetObserver({});
+    machine.Kill();
+    for (size_t i = 0; i < killed.size(); ++i) {
+      Machine again(std::move(killed[i]));
+      ExpectToMakeRoom(&again, when + ", kill " + std::to_string(i));
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Loads, FullDisk,
+                         testing::Values(Load{64 << 10, 2 << 20, 1000, Deletes::kNone},
+                                         Load{64 << 10, 2 << 20, 1000, Deletes::kOne},
+                                         Load{64 << 10, 2 << 20, 1000, Deletes::kMany},
+                                         Load{64 << 10, 2 << 20, 1000, Deletes::kOfRanges},
+                                         Load{64 << 10, 2 << 20, 10, Deletes::kOne},
+                                         Load{64 << 10, 2 << 20, 20'000, Deletes::kOne},
+                                         Load{512 << 10, 4 << 20, 1000, Deletes::kOne},
+                                         Load{512 << 10, 3 << 20, 20'000, Deletes::kMany},
+                                         Load{8 << 20, 16 << 20, 10'000, Deletes::kOne},
+                                         Load{16 << 10, 1 << 20, 100, Deletes::kMany}),
+                         NameOf);
 
 }  // namespace
 }  // namespace basalt

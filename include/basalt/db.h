@@ -76,6 +76,11 @@ using ProgressFunction = std::function<bool(uint64_t done_bytes, uint64_t total_
 /// descriptors a GiB. Where the process may have no more (`ulimit -n`), what writes tables, and
 /// then also what fills memtables, is ResourceExhausted and says so; nothing is lost, and writing
 /// goes on by itself when the limit is raised or there are fewer tables.
+///
+/// On a full disk puts are ResourceExhausted before the last byte is taken: what the log needs to
+/// be flushed, and deletes to be written, is kept back in the directory, up to 7/8 of memory_budget
+/// and 92 MiB at the most. Thus such a database can be opened, DeleteRange and Flush make room, and
+/// puts go on. docs/database.md says where that ends.
 class DB : public Store {
  public:
   /// Opens the database in directory `path`, or makes one; recovers what the log holds. ":memory:"

@@ -280,6 +280,7 @@ void Core::DropWhatIsCovered(const CompactionJob& job) {
   // The manifest needs room, too. What fails is tried again with the next edit.
   if (install().code() == StatusCode::kResourceExhausted && reserve_->Release()) {
     static_cast<void>(install());
+    static_cast<void>(FillReserve(LogAhead()));
   }
 }
 

@@ -182,9 +182,11 @@ class Core : public std::enable_shared_from_this<Core> {
   struct Edit;
   struct Installation;
   struct Merge;
+  class ReserveUse;
   /// The newest version of a key that a reader may see, as it is stored. Its tag may be that of a
   /// range delete that hides all others; 0: there is no version at all.
   using StoredVersion = table::TableRead;
+  static constexpr uint64_t kLogStepMax = uint64_t{4} << 20;
   /// What a key has.
   struct Found {
     base::SequenceNumber sequence = 0;  ///< Of what was written last; 0: nothing.
@@ -240,6 +242,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<LogForm> ToLogForm(std::string_view batch, std::string* buffer) const;
   Status WriteForm(const LogForm& form, size_t count, const Precondition* precondition,
                    Durability durability);
+  Status WriteUnsynced(const LogForm& form, size_t count, const Precondition* precondition,
+                       wal::Lsn* lsn);
   Attempt TryWrite(const LogForm& form, size_t count, const Precondition* precondition,
                    const Entry& entry);
   /// The active memtable, which then stays until Leave.
@@ -253,8 +257,6 @@ class Core : public std::enable_shared_from_this<Core> {
                           base::SequenceNumber expected, const WriteOptions& options);
   /// Seals the full memtable, or waits for the flush that keeps it from being sealed.
   Status MakeRoom(const std::shared_ptr<Generation>& full);
-  /// On a full disk: makes room for deletes. False: there is no reserve.
-  bool UseReserve();
   /// Slows a writer down while compaction lags behind.
   void Pace(uint64_t bytes);
 
@@ -297,6 +299,27 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<Found> FindMerged(const ReadState& state, uint32_t keyspace, std::string_view key,
                            uint64_t hash, ReadPoint point, StoredVersion newest) const;
 
+  // reserve.cc
+  /// The log's files get their space in such steps, and it asks for it two of them ahead at most.
+  uint64_t LogStep() const noexcept { return std::min(memtable_bytes_, kLogStepMax); }
+  uint64_t LogAhead() const noexcept { return 2 * LogStep(); }
+  /// What is to be kept back beside so much log that no table holds.
+  uint64_t ReserveFor(uint64_t log_bytes) const noexcept;
+  /// Whether as much is kept back as `more` bytes of log need. It is owed until then.
+  bool FillReserve(uint64_t more) noexcept;
+  Status NoRoomForReserve() const;
+  Status BeforeLogGrows(uint64_t bytes);
+  /// Sees to the obstacles.
+  Status ClearTheWay(const LogForm& form);
+  bool FlushWithLog();
+  /// False: there is no reserve, or even so no room.
+  bool FlushFromReserve();
+  /// Whether there are tables that the batch deletes as a whole.
+  bool MakesRoom(const LogForm& form) const;
+  /// Writes what the disk has refused.
+  Status WriteToFullDisk(const LogForm& form, size_t count, const Precondition* precondition,
+                         Status refused, wal::Lsn* lsn);
+
   // flush.cc
   std::shared_ptr<Generation> NewGeneration() const;
   /// Whether a memtable that is newer than `than` (null: any) holds merges.
@@ -312,7 +335,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void FlushJob();
   /// Flushes the oldest sealed memtable, if there is one and nobody else does.
   void FlushSealed();
-  /// On a full disk from the reserve, where flushing makes room.
+  /// On a full disk from the reserve.
   Status FlushGeneration(const std::shared_ptr<Generation>& generation);
   Status TryFlush(const std::shared_ptr<Generation>& generation);
   /// Makes the tables, for an edit that adds them.
@@ -383,9 +406,6 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<const Version> Edited(const Version& present, const Keyspaces& keyspaces,
                                         const Edit& edit, base::SequenceNumber flushed_sequence,
                                         TableFiles* removed) const;
-  /// Whether a range delete of a memtable covers whole tables, for every reader: once it is flushed
-  /// they go. O(range deletes * tables).
-  bool WillDropTables(const ReadState& state) const;
   void PublishState(std::shared_ptr<const ReadState> state);
   /// Under mutex_. What it replaces is to be destroyed after the lock is released.
   std::shared_ptr<const ReadState> Replace(std::shared_ptr<const ReadState> state) noexcept;
@@ -446,11 +466,16 @@ class Core : public std::enable_shared_from_this<Core> {
   std::atomic<wal::Lsn> flushed_lsn_{0};
   std::mutex install_mutex_;
   Manifest manifest_;  // as last written, without tables and range deletes
+  std::atomic<uint64_t> manifest_bytes_{0};
   /// The manifest on disk may be that of a change of the keyspaces that failed: no write is
   /// acknowledged until one has been written again.
-  std::atomic<bool> manifest_is_unsure_{false};
-  TableFiles orphans_;  // outputs of installs that failed; the manifest on
-                        // disk may name them
+  static constexpr uint32_t kManifestIsUnsure = 1;
+  /// Less is kept back than the log needs: nothing is put until it is there again.
+  static constexpr uint32_t kReserveIsOwed = 2;
+  std::atomic<uint32_t> obstacles_{0};     ///< Of writes: seldom any.
+  std::atomic<uint32_t> reserve_uses_{0};  ///< Writes that may do without the reserve.
+  TableFiles orphans_;                     // outputs of installs that failed; the manifest on
+                                           // disk may name them
   // What is not above it is in tables or, a range delete, in the version. Raised, under
   // install_mutex_, after that version was published.
   std::atomic<base::SequenceNumber> flushed_sequence_{0};

@@ -102,8 +102,9 @@ void Core::FlushSealed() {
   lock.unlock();
 
   const Status flushed = FlushGeneration(generation);
-  if (flushed.ok() && reserve_->Fill()) disk_is_full_.store(false, std::memory_order_relaxed);
-
+  if (FillReserve(LogAhead()) && flushed.ok()) {
+    disk_is_full_.store(false, std::memory_order_relaxed);
+  }
   if (!flushed.ok()) Notify({.kind = Event::Kind::kBackgroundError, .status = flushed});
   lock.lock();
   flushing_ = false;
@@ -121,9 +122,7 @@ Status Core::FlushGeneration(const std::shared_ptr<Generation>& generation) {
       [&] {
         Status flushed = TryFlush(generation);
         if (flushed.code() != StatusCode::kResourceExhausted) return flushed;
-        const bool is_recovery = queue_ == nullptr;
-        const bool may_use_reserve = is_recovery || WillDropTables(*State());
-        return may_use_reserve && reserve_->Release() ? TryFlush(generation) : flushed;
+        return reserve_->Release() ? TryFlush(generation) : flushed;
       },
       "out of memory while flushing a memtable");
 }

@@ -29,9 +29,7 @@ uint32_t DelayFor(const Version& version) noexcept {
   return static_cast<uint32_t>(kDelayMaxMicros * over / (kSlowestTables - kSlowTables));
 }
 
-/// `range`: of a version or of a memtable.
-template <class Range>
-bool Lies(const TableFile& file, const Range& range) noexcept {
+bool Lies(const TableFile& file, const RangeDelete& range) noexcept {
   const table::TableProperties& properties = file.properties();
   return properties.smallest_key >= range.begin && properties.largest_key < range.end;
 }
@@ -127,28 +125,6 @@ void Core::PublishState(std::shared_ptr<const ReadState> state) {
     old = Replace(std::move(state));
   }
   Retire(std::move(old));
-}
-
-bool Core::WillDropTables(const ReadState& state) const {
-  const base::SequenceNumber oldest_needed = RetainedBoundaries().front();
-  const auto drops_some = [&](const memtable::RangeDelete& range) {
-    const Tree* const tree = state.version->tree(range.keyspace);
-    if (tree == nullptr || range.sequence.load(std::memory_order_relaxed) > oldest_needed) {
-      return false;
-    }
-    return std::ranges::any_of(tree->levels, [&](const TableFiles& level) {
-      return std::ranges::any_of(level, [&](const auto& file) { return Lies(*file, range); });
-    });
-  };
-  const auto any_drops_some = [&](const Generation& generation) {
-    for (const memtable::RangeDelete& range : generation.table->range_deletes()) {
-      if (drops_some(range)) return true;
-    }
-    return false;
-  };
-  return any_drops_some(*state.active) ||
-         std::ranges::any_of(state.sealed,
-                             [&](const auto& sealed) { return any_drops_some(*sealed); });
 }
 
 std::shared_ptr<const Version> Core::Edited(const Version& present, const Keyspaces& keyspaces,
@@ -261,7 +237,8 @@ Status Core::InstallLocked(const Edit& edit) {
     // The manifest on disk may be the new one: what it names has to stay until one is written
     // again.
     for_each_new([&](const std::shared_ptr<TableFile>& file) { orphans_.push_back(file); });
-    if (edit.keyspaces != nullptr) manifest_is_unsure_.store(true, std::memory_order_release);
+    if (edit.keyspaces != nullptr)
+      obstacles_.fetch_or(kManifestIsUnsure, std::memory_order_release);
     return written;
   }
   Publish(edit, std::move(*next));
@@ -327,7 +304,8 @@ Manifest Core::ManifestOf(const ReadState& state, const Edit& edit) const {
 }
 
 void Core::Publish(const Edit& edit, Installation next) noexcept {
-  manifest_is_unsure_.store(false, std::memory_order_release);
+  obstacles_.fetch_and(~kManifestIsUnsure, std::memory_order_release);
+  manifest_bytes_.store(next.manifest_bytes.size(), std::memory_order_relaxed);
   next.manifest.tables.clear();
   next.manifest.range_deletes.clear();
   manifest_ = std::move(next.manifest);

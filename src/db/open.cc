@@ -34,12 +34,8 @@ constexpr uint64_t kTablesOfBase = 4;
 constexpr uint64_t kMetadataEighths = 5;
 /// Up to which part of it point indexes are kept; tables beyond that have filters.
 constexpr uint64_t kPointIndexShare = 4;
-/// What a flush on a full disk may need: both memtables as tables, and a manifest.
-constexpr uint64_t kReservedMemtables = 3;
-constexpr uint64_t kMaxReservedBytes = uint64_t{16} << 20;
 /// No database gets near it, so that the next number is always greater.
 constexpr uint64_t kMaxTableNumber = uint64_t{1} << 62;
-constexpr uint64_t kMaxPreallocateBytes = uint64_t{4} << 20;
 
 uint64_t DerivedBudget(const DBOptions& options) {
   if (options.memory_budget != 0) return options.memory_budget;
@@ -160,10 +156,9 @@ Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& opti
   } else {
     BASALT_RETURN_IF_ERROR(core->LockDirectory());
   }
-  const uint64_t reserved = std::min(kReservedMemtables * core->memtable_bytes_, kMaxReservedBytes);
   core->reserve_ =
       std::make_unique<ReserveFile>(environment.fs, io::JoinPath(core->path_, kReserveName),
-                                    environment.owned_fs == nullptr ? reserved : 0);
+                                    /*is_wanted=*/environment.owned_fs == nullptr);
   if (mode == Mode::kReadOnly) {
     BASALT_RETURN_IF_ERROR(core->LoadForReading());
     return core;
@@ -256,6 +251,7 @@ Status Core::TakeManifest() {
   state->active = NewGeneration();
   state->version = std::move(version);
   state->keyspaces = std::make_shared<const Keyspaces>(manifest_.keyspaces);
+  manifest_bytes_.store(EncodeManifest(manifest_).size(), std::memory_order_relaxed);
   manifest_.tables.clear();
   manifest_.range_deletes.clear();
   PublishState(std::move(state));
@@ -427,9 +423,10 @@ Status Core::ReplayLog() {
 Status Core::StartLog(const wal::RecoveryResult& recovered) {
   queue_ = std::make_unique<CommitQueue>(commit_.last_sequence);
   wal::LogOptions log_options;
-  log_options.preallocate_bytes = std::min(memtable_bytes_, kMaxPreallocateBytes);
+  log_options.preallocate_bytes = LogStep();
   // The log dies with this object and calls back only from its own functions.
   log_options.flush_through = [this](wal::Lsn lsn) { return FlushThrough(lsn); };
+  log_options.before_growth = [this](uint64_t bytes) { return BeforeLogGrows(bytes); };
   BASALT_ASSIGN_OR_RETURN(
       log_, wal::Log::Start(environment_.fs, path_, recovered.start, std::move(log_options)));
   const wal::Lsn flushed = flushed_lsn_.load(std::memory_order_relaxed);
@@ -444,8 +441,7 @@ Status Core::StartLog(const wal::RecoveryResult& recovered) {
     const std::scoped_lock commit(commit_.lock);
     Seal();
   }
-  // A database that has never filled a memtable is too small to keep space back.
-  if (!State()->version->trees().empty()) reserve_->Fill();
+  FillReserve(LogAhead());
   const std::scoped_lock lock(mutex_);
   ScheduleFlush();
   ScheduleCompaction();

@@ -1,5 +1,6 @@
 #include "db/reserve_file.h"
 
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -7,41 +8,44 @@
 
 namespace basalt::db {
 
-ReserveFile::ReserveFile(io::FileSystem* fs, std::string path, uint64_t bytes)
-    : fs_(fs), path_(std::move(path)), bytes_(bytes) {}
+ReserveFile::ReserveFile(io::FileSystem* fs, std::string path, bool is_wanted)
+    : fs_(fs), path_(std::move(path)), is_wanted_(is_wanted) {}
 
-bool ReserveFile::Fill() noexcept {
+bool ReserveFile::Fill(uint64_t bytes) noexcept {
   const std::scoped_lock lock(mutex_);
-  if (is_there_ || bytes_ == 0) return true;
-  const auto made = base::OrOutOfMemory([&]() -> Result<Made> { return Make(); });
-  if (!made) {  // no memory: there is none this time
-    static_cast<void>(Remove());
+  if (!is_wanted_ || bytes <= bytes_) return true;
+  try {  // what else fails says nothing about the disk's room
+    return Grow(bytes).code() != StatusCode::kResourceExhausted;
+  } catch (const std::bad_alloc&) {
     return true;
   }
-  is_there_ = *made == Made::kYes;
-  if (!is_there_) static_cast<void>(Remove());
-  return *made != Made::kNoRoom;
 }
 
-Status ReserveFile::Remove() noexcept {
-  return base::OrOutOfMemory([&] { return fs_->RemoveFile(path_); });
-}
-
-ReserveFile::Made ReserveFile::Make() {
-  if (const auto size = fs_->FileSize(path_); size && *size == bytes_) return Made::kYes;
-  static_cast<void>(fs_->RemoveFile(path_));  // of a run with another budget
-  const auto file = fs_->Open(path_, io::OpenMode::kCreate);
-  // Twice the size at first: what is left of the disk must not be taken away from the log.
-  if (!file || !(*file)->Allocate(2 * bytes_).ok()) return Made::kNoRoom;
-  const auto size = (*file)->Size();
-  if (!size || *size != 2 * bytes_) return Made::kUnsupported;
-  return (*file)->Truncate(bytes_).ok() ? Made::kYes : Made::kNoRoom;
+Status ReserveFile::Grow(uint64_t bytes) {
+  BASALT_ASSIGN_OR_RETURN(const bool exists, fs_->Exists(path_));
+  BASALT_ASSIGN_OR_RETURN(
+      const auto file, fs_->Open(path_, exists ? io::OpenMode::kReadWrite : io::OpenMode::kCreate));
+  BASALT_ASSIGN_OR_RETURN(const uint64_t before, file->Size());
+  if (before > bytes) BASALT_RETURN_IF_ERROR(file->Truncate(bytes));
+  if (Status allocated = file->Allocate(bytes); !allocated.ok()) {
+    // What was allocated all the same must not be taken away from the log.
+    static_cast<void>(before > 0 ? file->Truncate(before) : fs_->RemoveFile(path_));
+    bytes_ = before;
+    return allocated;
+  }
+  BASALT_ASSIGN_OR_RETURN(bytes_, file->Size());
+  // Nothing was allocated, nor can it be: to be asked about no more.
+  if (bytes_ < bytes) {
+    bytes_ = UINT64_MAX;
+    static_cast<void>(fs_->RemoveFile(path_));
+  }
+  return {};
 }
 
 bool ReserveFile::Release() noexcept {
   const std::scoped_lock lock(mutex_);
-  is_there_ = false;
-  return bytes_ != 0 && Remove().ok();
+  bytes_ = 0;
+  return is_wanted_ && base::OrOutOfMemory([&] { return fs_->RemoveFile(path_); }).ok();
 }
 
 }  // namespace basalt::db

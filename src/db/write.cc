@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/option_value.h"
 #include "base/thread_kept.h"
-#include "db/edit.h"
+#include "db/core.h"
 
 // The path of a write, and what is built on it: Update and PutIfAbsent.
 
@@ -140,29 +140,33 @@ void Core::Leave(const Entry& entry) {
 
 Status Core::WriteForm(const LogForm& form, size_t count, const Precondition* precondition,
                        Durability durability) {
-  if (manifest_is_unsure_.load(std::memory_order_acquire)) BASALT_RETURN_IF_ERROR(Install(Edit{}));
-  bool may_use_reserve = form.deletes_only;
+  wal::Lsn lsn = 0;
+  Status written;
+  if (obstacles_.load(std::memory_order_acquire) != 0) written = ClearTheWay(form);
+  if (written.ok()) written = WriteUnsynced(form, count, precondition, &lsn);
+  if (written.code() == StatusCode::kResourceExhausted) {
+    written = WriteToFullDisk(form, count, precondition, std::move(written), &lsn);
+  }
+  return written.ok() && durability == Durability::kPower ? log_->Sync(lsn) : written;
+}
+
+Status Core::WriteUnsynced(const LogForm& form, size_t count, const Precondition* precondition,
+                           wal::Lsn* lsn) {
   while (true) {
     Attempt attempt = TryWrite(form, count, precondition, EnterActive());
     if (attempt.outcome == Attempt::Outcome::kDone && attempt.status.ok()) {
+      *lsn = attempt.lsn;
       Pace(form.bytes.size());
-      return durability == Durability::kPower ? log_->Sync(attempt.lsn) : Status();
+      return {};
     }
     Status refused = std::move(attempt.status);
     if (attempt.full != nullptr) {
       Status made = MakeRoom(attempt.full);
       if (refused.ok()) refused = std::move(made);
     }
-    if (refused.code() == StatusCode::kResourceExhausted && std::exchange(may_use_reserve, false) &&
-        UseReserve()) {
-      continue;
-    }
     if (!refused.ok()) return refused;
   }
 }
-
-// The reserve's space lets the memtables be flushed, and their log be removed.
-bool Core::UseReserve() { return reserve_->Release() && Flush().ok(); }
 
 Core::Attempt Core::TryWrite(const LogForm& form, size_t count, const Precondition* precondition,
                              const Entry& entry) {

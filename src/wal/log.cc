@@ -269,12 +269,26 @@ void Log::CutOff(LogFile& file) noexcept {
   static_cast<void>(base::OrOutOfMemory([&] { return file.handle->Truncate(file.written_end); }));
 }
 
-Status Log::AppendToFile(Group& group, LogFile& file, uint64_t* bytes, uint64_t* running_hash) {
+// A step ahead, so that what is mapped is within the grant: records that are copied there ask no
+// more.
+Status Log::MayGrow(LogFile* file, uint64_t end) const {
+  const uint64_t step = options_.preallocate_bytes;
+  if (!options_.before_growth || end + step <= file->granted_end) return {};
+  const uint64_t granted = step == 0 ? end : (end / step + 2) * step;
+  BASALT_RETURN_IF_ERROR(options_.before_growth(granted - file->written_end));
+  file->granted_end = granted;
+  return {};
+}
+
+Status Log::AppendToFile(Group& group, LogFile& file, uint64_t* bytes,
+                         uint64_t* running_hash) const {
   *running_hash = file.running_hash;
   const std::string_view framed = group.Frame(file.header, file.written_end, running_hash);
   *bytes = framed.size();
-  Status status =
-      base::OrOutOfMemory([&] { return file.handle->WriteAt(file.written_end, framed); });
+  Status status = base::OrOutOfMemory([&]() -> Status {
+    BASALT_RETURN_IF_ERROR(MayGrow(&file, file.written_end + framed.size()));
+    return file.handle->WriteAt(file.written_end, framed);
+  });
   if (!status.ok()) CutOff(file);
   return status;
 }
@@ -292,6 +306,7 @@ Status Log::CreateFileWith(Group& group, LogFile* file, uint64_t* bytes, uint64_
 
 Status Log::TryCreateFileWith(Group& group, LogFile* file, uint64_t* bytes,
                               uint64_t* running_hash) {
+  BASALT_RETURN_IF_ERROR(MayGrow(file, kRecordsOffset + group.size));
   FileHeader& header = file->header;
   file->path = io::JoinPath(directory_, LogFileName(header.file_number));
   header.file_id = base::RandomSeed();

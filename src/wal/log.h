@@ -80,6 +80,10 @@ struct LogOptions {
   /// Makes all LSNs <= the argument durable in tables (flush), or says why it cannot. Called
   /// without locks held, possibly from several threads at once.
   std::function<Status(Lsn)> flush_through;
+  /// Asked before the files grow by so many bytes, the next step of `preallocate_bytes` ahead of
+  /// the records; an error refuses these. Called without locks held, by one thread at a time. Null:
+  /// they may grow.
+  std::function<Status(uint64_t bytes)> before_growth{};
 };
 
 /// Thread-safe, but for destruction. Destruction without Close leaves the log as a killed process
@@ -199,7 +203,8 @@ class Log {
 
   // Without the lock, by whoever writes.
   static void CutOff(LogFile& file) noexcept;
-  static Status AppendToFile(Group& group, LogFile& file, uint64_t* bytes, uint64_t* running_hash);
+  Status MayGrow(LogFile* file, uint64_t end) const;
+  Status AppendToFile(Group& group, LogFile& file, uint64_t* bytes, uint64_t* running_hash) const;
   Status CreateFileWith(Group& group, LogFile* file, uint64_t* bytes, uint64_t* running_hash);
   Status TryCreateFileWith(Group& group, LogFile* file, uint64_t* bytes, uint64_t* running_hash);
 

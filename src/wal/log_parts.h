@@ -88,6 +88,7 @@ struct Log::LogFile {
   uint64_t records_end = 0;      ///< The end of the last batch: a closing record may follow it.
   uint64_t running_hash = 0;     ///< At records_end.
   uint64_t synced_end = 0;
+  uint64_t granted_end = 0;    ///< How far it may grow: beyond what is mapped to be written.
   bool entry_durable = false;  ///< The directory was synced since the file was made.
   /// Never synced again, and written no more; only tables make its LSNs durable.
   bool sync_failed = false;

@@ -286,6 +286,39 @@ TEST(Log, FailedWriteFailsItsGroupAndAllBehindItAndGivesTheirLsnsAgain) {
   }
 }
 
+TEST(Log, AsksBeforeItsFilesGrow) {
+  const auto fs = NewTestFileSystem();
+  constexpr uint64_t kStep = 4096;
+  uint64_t granted = 0;
+  bool may_grow = true;
+  LogOptions options{.preallocate_bytes = kStep, .flush_through = {}};
+  options.before_growth = [&](uint64_t bytes) {
+    if (!may_grow) return Status(StatusCode::kResourceExhausted, "no more");
+    granted = fs->BytesUsed() + bytes;
+    return Status();
+  };
+  const auto log = Log::Start(fs.get(), kTestDirectory, {}, std::move(options)).value();
+  uint64_t written = 0;
+  for (; log->live_bytes() < 5 * kStep; ++written) {
+    ASSERT_TRUE(Append(log.get(), TestPayload(written + 1)).ok());
+    ASSERT_LE(log->live_bytes(), granted);
+  }
+  may_grow = false;
+  Status refused;
+  while (refused.ok() && log->live_bytes() < 10 * kStep) {
+    refused = Append(log.get(), TestPayload(written + 1));
+    written += refused.ok() ? 1 : 0;
+  }
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_LE(log->live_bytes(), granted);
+  EXPECT_EQ(Append(log.get(), TestPayload(written + 1)).code(), StatusCode::kResourceExhausted);
+  may_grow = true;
+  ASSERT_TRUE(Append(log.get(), TestPayload(written + 1)).ok());
+  Recovered recovered = RecoverAll(fs.get());
+  ASSERT_TRUE(recovered.status.ok()) << recovered.status.ToString();
+  EXPECT_EQ(recovered.payloads, TestPayloads(1, written + 1));
+}
+
 // An open file keeps its space when it is removed.
 TEST(Log, AFileThatIsRemovedIsClosed) {
   const std::filesystem::path directory = testing::TempDir() + "basalt_closed_log";

@@ -1,0 +1,127 @@
+#include "base/batch_cursor.h"
+#include "base/check.h"
+#include "base/coding.h"
+#include "db/edit.h"
+
+// What is kept back of the disk, so that whatever was accepted a full disk can be opened, deleted
+// from, and written to again, as long as nobody else takes its room.
+//
+// The log may grow only if the reserve grows with it: it is as large as the log that no table holds
+// yet, since that is what a flush may need, and some more for the manifest and for deletes with
+// their log file. A flush that finds no room takes it, and gives the same back when it removes the
+// log. So does a delete that was refused: it has the log flushed, and is then written into what
+// there is; puts are refused as long as the reserve cannot be made whole again.
+//
+// A database of no table and little log keeps nothing back: it is too small.
+
+namespace basalt::db {
+namespace {
+
+/// In tables a log may be larger than it was, by a little.
+constexpr uint64_t kMarginShare = 8;
+
+}  // namespace
+
+/// While it lives, the log may grow without the reserve.
+class Core::ReserveUse {
+ public:
+  explicit ReserveUse(Core* core) : core_(core) { ++core_->reserve_uses_; }
+  ~ReserveUse() {
+    --core_->reserve_uses_;
+    static_cast<void>(core_->FillReserve(core_->LogAhead()));
+  }
+  ReserveUse(const ReserveUse&) = delete;
+  ReserveUse& operator=(const ReserveUse&) = delete;
+
+ private:
+  Core* const core_;
+};
+
+uint64_t Core::ReserveFor(uint64_t log_bytes) const noexcept {
+  const uint64_t for_deletes = 2 * LogStep();  // what they log, and its flush
+  return base::RoundUp(log_bytes + log_bytes / kMarginShare + for_deletes +
+                           2 * manifest_bytes_.load(std::memory_order_relaxed),
+                       LogStep());
+}
+
+bool Core::FillReserve(uint64_t more) noexcept {
+  const uint64_t log_bytes = log_->live_bytes();
+  const bool is_small = log_bytes <= LogStep() / 4 && more <= LogAhead();
+  const bool keeps_nothing = is_small && State()->version->trees().empty();
+  const bool is_filled = keeps_nothing || reserve_->Fill(ReserveFor(log_bytes + more));
+  if (is_filled) {
+    obstacles_.fetch_and(~kReserveIsOwed, std::memory_order_release);
+  } else {
+    obstacles_.fetch_or(kReserveIsOwed, std::memory_order_release);
+  }
+  return is_filled;
+}
+
+Status Core::NoRoomForReserve() const {
+  return Status(StatusCode::kResourceExhausted,
+                "write to the database " + path_ +
+                    ": what is left of its disk is kept back, so that the log can be flushed and "
+                    "deletes be written; free space, or delete (DB::DeleteRange), then retry");
+}
+
+Status Core::BeforeLogGrows(uint64_t bytes) {
+  if (reserve_uses_.load(std::memory_order_relaxed) > 0 || FillReserve(bytes)) return {};
+  return NoRoomForReserve();
+}
+
+Status Core::ClearTheWay(const LogForm& form) {
+  const uint32_t obstacles = obstacles_.load(std::memory_order_acquire);
+  if ((obstacles & kManifestIsUnsure) != 0) BASALT_RETURN_IF_ERROR(Install(Edit{}));
+  if ((obstacles & kReserveIsOwed) == 0 || form.deletes_only) return {};
+  // The file that a refused record was on its way to may have been flushed meanwhile.
+  static_cast<void>(log_->RemoveObsolete(flushed_lsn_.load(std::memory_order_acquire)));
+  return FillReserve(LogAhead()) ? Status() : NoRoomForReserve();
+}
+
+// Returns only when the log's files are gone, too, which is after the memtable is.
+bool Core::FlushWithLog() {
+  if (!Flush().ok()) return false;
+  std::unique_lock lock(mutex_);
+  WaitUntil(lock, [&] { return !flushing_; });
+  return true;
+}
+
+// The log of what is flushed goes, which gives back at least what that took. Deletes do with less
+// than puts have to leave.
+bool Core::FlushFromReserve() {
+  const bool is_there = reserve_->Fill(ReserveFor(log_->live_bytes())) && reserve_->Release();
+  return is_there && FlushWithLog();
+}
+
+// Without tables all there is to delete is in the log.
+bool Core::MakesRoom(const LogForm& form) const {
+  const std::shared_ptr<const ReadState> state = State();
+  if (form.range_deletes == 0) return false;
+  if (state->version->trees().empty()) return true;
+  for (base::BatchCursor cursor(form.bytes); cursor.Next();) {
+    const Tree* const tree = state->version->tree(cursor.keyspace());
+    if (cursor.kind() != RecordKind::kDeleteRange || tree == nullptr) continue;
+    for (const TableFiles& level : tree->levels) {
+      for (const std::shared_ptr<TableFile>& file : level) {
+        const table::TableProperties& table = file->properties();
+        if (table.smallest_key >= cursor.key() && table.largest_key < cursor.value()) return true;
+      }
+    }
+  }
+  return false;
+}
+
+Status Core::WriteToFullDisk(const LogForm& form, size_t count, const Precondition* precondition,
+                             Status refused, wal::Lsn* lsn) {
+  if (!form.deletes_only) {
+    // A flush may let the log grow again, and is not worth it for a little.
+    const bool may_help = log_->live_bytes() > LogAhead() && FlushWithLog();
+    return may_help ? WriteUnsynced(form, count, precondition, lsn) : refused;
+  }
+  if (!FlushFromReserve() && !MakesRoom(form)) return refused;
+  const ReserveUse use(this);
+  reserve_->Release();  // the flush has filled it again
+  return WriteUnsynced(form, count, precondition, lsn);
+}
+
+}  // namespace basalt::db
