@@ -164,6 +164,30 @@ TEST(FullDiskRecovery, PutsAreRefusedWhileWhatIsKeptBackIsLackingAndTakenWhenThe
   EXPECT_TRUE(*machine.fs().Exists("/db/RESERVE"));
 }
 
+TEST(FullDiskRecovery, WhatIsKeptBackFollowsTheLogUpAndDown) {
+  constexpr uint64_t kMemtableBytes = 64 << 10;
+  Machine machine(NewDisk(0));
+  base::Random random(1);
+  const auto put = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      ASSERT_TRUE(machine.db().Put(KeyOf(i), table::RandomBytes(&random, 1000, 256)).ok());
+    }
+  };
+  const auto kept = [&] { return machine.fs().FileSize("/db/RESERVE").value(); };
+  ASSERT_TRUE(machine.Open(kMemtableBytes).ok());
+  put(200);
+  ASSERT_TRUE(machine.db().Flush().ok());
+  const uint64_t least = kept();
+  put(100);  // fewer than two memtables: nobody waits for a flush, which takes a job
+  EXPECT_GT(kept(), least);
+  ASSERT_TRUE(machine.db().Flush().ok());
+  EXPECT_EQ(kept(), least);
+  put(100);
+  EXPECT_GT(kept(), least);
+  machine.CloseAndForget();
+  EXPECT_LE(kept(), least);
+}
+
 // Whatever was accepted on a disk that nobody else fills.
 
 /// What is written to a full disk until it is refused, beside one put of each round.

@@ -164,6 +164,7 @@ Status Core::CloseOnce() {
   // The next opening's time would else begin where the last manifest was written, each time. Where
   // that fails, what has expired since may come back, as after a kill.
   if (mode_ == Mode::kWrite && time_.IsAhead()) static_cast<void>(Install({}));
+  if (log_ != nullptr) TrimReserve();
   ++reserve_uses_;  // the closing record is written in any case
   Status closed = log_ != nullptr ? log_->Close() : Status();
   lock_.reset();

@@ -242,6 +242,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<LogForm> ToLogForm(std::string_view batch, std::string* buffer) const;
   Status WriteForm(const LogForm& form, size_t count, const Precondition* precondition,
                    Durability durability);
+  Status TryToWrite(const LogForm& form, size_t count, const Precondition* precondition,
+                    wal::Lsn* lsn);
   Status WriteUnsynced(const LogForm& form, size_t count, const Precondition* precondition,
                        wal::Lsn* lsn);
   Attempt TryWrite(const LogForm& form, size_t count, const Precondition* precondition,
@@ -307,6 +309,8 @@ class Core : public std::enable_shared_from_this<Core> {
   uint64_t ReserveFor(uint64_t log_bytes) const noexcept;
   /// Whether as much is kept back as `more` bytes of log need. It is owed until then.
   bool FillReserve(uint64_t more) noexcept;
+  /// Gives back what was kept back for log that is flushed.
+  void TrimReserve() noexcept;
   Status NoRoomForReserve() const;
   Status BeforeLogGrows(uint64_t bytes);
   /// Sees to the obstacles.
@@ -474,6 +478,7 @@ class Core : public std::enable_shared_from_this<Core> {
   static constexpr uint32_t kReserveIsOwed = 2;
   std::atomic<uint32_t> obstacles_{0};     ///< Of writes: seldom any.
   std::atomic<uint32_t> reserve_uses_{0};  ///< Writes that may do without the reserve.
+  std::atomic<uint64_t> log_granted_{0};   ///< How far beyond what it has the log may have to grow.
   TableFiles orphans_;                     // outputs of installs that failed; the manifest on
                                            // disk may name them
   // What is not above it is in tables or, a range delete, in the version. Raised, under

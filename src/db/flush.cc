@@ -105,6 +105,8 @@ void Core::FlushSealed() {
   if (FillReserve(LogAhead()) && flushed.ok()) {
     disk_is_full_.store(false, std::memory_order_relaxed);
   }
+  // Between two flushes of a load it is soon needed again.
+  if (flushed.ok() && log_->live_bytes() <= LogAhead()) TrimReserve();
   if (!flushed.ok()) Notify({.kind = Event::Kind::kBackgroundError, .status = flushed});
   lock.lock();
   flushing_ = false;

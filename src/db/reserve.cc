@@ -57,6 +57,13 @@ bool Core::FillReserve(uint64_t more) noexcept {
   return is_filled;
 }
 
+void Core::TrimReserve() noexcept {
+  reserve_->Trim([this] {
+    const uint64_t granted = log_granted_.load(std::memory_order_seq_cst);
+    return ReserveFor(log_->live_bytes() + std::max(granted, LogAhead()));
+  });
+}
+
 Status Core::NoRoomForReserve() const {
   return Status(StatusCode::kResourceExhausted,
                 "write to the database " + path_ +
@@ -65,6 +72,7 @@ Status Core::NoRoomForReserve() const {
 }
 
 Status Core::BeforeLogGrows(uint64_t bytes) {
+  log_granted_.store(bytes, std::memory_order_seq_cst);
   if (reserve_uses_.load(std::memory_order_relaxed) > 0 || FillReserve(bytes)) return {};
   return NoRoomForReserve();
 }

@@ -42,6 +42,19 @@ Status ReserveFile::Grow(uint64_t bytes) {
   return {};
 }
 
+void ReserveFile::Trim(const std::function<uint64_t()>& needed) noexcept {
+  const std::scoped_lock lock(mutex_);
+  if (bytes_ == 0 || bytes_ == UINT64_MAX) return;
+  const uint64_t bytes = needed();
+  if (bytes >= bytes_) return;
+  const auto cut = [&]() -> Status {
+    BASALT_ASSIGN_OR_RETURN(const auto file, fs_->Open(path_, io::OpenMode::kReadWrite));
+    return file->Truncate(bytes);
+  };
+  // After an error it is looked at anew before it is filled.
+  bytes_ = base::OrOutOfMemory(cut).ok() ? bytes : 0;
+}
+
 bool ReserveFile::Release() noexcept {
   const std::scoped_lock lock(mutex_);
   bytes_ = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -18,6 +19,8 @@ class ReserveFile {
   /// Makes it at least so large. One of an earlier run is used, and cut to this at first. False:
   /// the disk has no room for that; it is then as large as it was.
   bool Fill(uint64_t bytes) noexcept;
+  /// Cuts it to so much, if it is larger. `needed` is asked while nobody fills it.
+  void Trim(const std::function<uint64_t()>& needed) noexcept;
   /// Gives its space back, that of one which an earlier run has left, too. False: there was none.
   bool Release() noexcept;
 
