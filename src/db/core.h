@@ -316,7 +316,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Sees to the obstacles.
   Status ClearTheWay(const LogForm& form);
   bool FlushWithLog();
-  /// False: there is no reserve, or even so no room.
+  /// Whether the reserve is whole once nobody flushes.
+  bool AwaitReserve();
+  /// False: there is no reserve, or no room for one that deletes need.
   bool FlushFromReserve();
   /// Whether there are tables that the batch deletes as a whole.
   bool MakesRoom(const LogForm& form) const;
@@ -444,6 +446,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Cache> cache_;
   std::shared_ptr<table::MetadataBudget> metadata_;
   std::unique_ptr<ReserveFile> reserve_;
+  std::mutex full_disk_mutex_;  // of deletes that the disk has refused: each takes all the reserve
   /// Compaction waits until there is room for the reserve again.
   std::atomic<bool> disk_is_full_{false};
   std::unique_ptr<wal::Log> log_;

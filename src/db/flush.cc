@@ -124,7 +124,8 @@ Status Core::FlushGeneration(const std::shared_ptr<Generation>& generation) {
       [&] {
         Status flushed = TryFlush(generation);
         if (flushed.code() != StatusCode::kResourceExhausted) return flushed;
-        return reserve_->Release() ? TryFlush(generation) : flushed;
+        const ReserveFile::Loan loan(reserve_.get());
+        return TryFlush(generation);
       },
       "out of memory while flushing a memtable");
 }

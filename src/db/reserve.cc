@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+
 #include "base/batch_cursor.h"
 #include "base/check.h"
 #include "base/coding.h"
@@ -22,12 +26,15 @@ constexpr uint64_t kMarginShare = 8;
 
 }  // namespace
 
-/// While it lives, the log may grow without the reserve.
+/// While it lives, the log may grow without the reserve, and into its room.
 class Core::ReserveUse {
  public:
-  explicit ReserveUse(Core* core) : core_(core) { ++core_->reserve_uses_; }
+  explicit ReserveUse(Core* core) : core_(core), loan_(std::in_place, core->reserve_.get()) {
+    ++core_->reserve_uses_;
+  }
   ~ReserveUse() {
     --core_->reserve_uses_;
+    loan_.reset();
     static_cast<void>(core_->FillReserve(core_->LogAhead()));
   }
   ReserveUse(const ReserveUse&) = delete;
@@ -35,6 +42,7 @@ class Core::ReserveUse {
 
  private:
   Core* const core_;
+  std::optional<ReserveFile::Loan> loan_;
 };
 
 uint64_t Core::ReserveFor(uint64_t log_bytes) const noexcept {
@@ -94,11 +102,17 @@ bool Core::FlushWithLog() {
   return true;
 }
 
+// A flush that has the reserve fills it again when it ends, if there is room.
+bool Core::AwaitReserve() {
+  std::unique_lock lock(mutex_);
+  WaitUntil(lock, [&] { return !flushing_; });
+  return (obstacles_.load(std::memory_order_acquire) & kReserveIsOwed) == 0;
+}
+
 // The log of what is flushed goes, which gives back at least what that took. Deletes do with less
 // than puts have to leave.
 bool Core::FlushFromReserve() {
-  const bool is_there = reserve_->Fill(ReserveFor(log_->live_bytes())) && reserve_->Release();
-  return is_there && FlushWithLog();
+  return FlushWithLog() && reserve_->Fill(ReserveFor(log_->live_bytes())) && reserve_->Release();
 }
 
 // Without tables all there is to delete is in the log.
@@ -123,12 +137,15 @@ Status Core::WriteToFullDisk(const LogForm& form, size_t count, const Preconditi
                              Status refused, wal::Lsn* lsn) {
   if (!form.deletes_only) {
     // A flush may let the log grow again, and is not worth it for a little.
-    const bool may_help = log_->live_bytes() > LogAhead() && FlushWithLog();
+    const bool may_help = log_->live_bytes() > LogAhead() ? FlushWithLog() : AwaitReserve();
     return may_help ? WriteUnsynced(form, count, precondition, lsn) : refused;
   }
+  const std::scoped_lock one_at_a_time(full_disk_mutex_);
   if (!FlushFromReserve() && !MakesRoom(form)) return refused;
   const ReserveUse use(this);
-  reserve_->Release();  // the flush has filled it again
+  Status written = WriteUnsynced(form, count, precondition, lsn);
+  // Behind puts that asked for the reserve before this, it was refused with them.
+  if (written.code() != StatusCode::kResourceExhausted) return written;
   return WriteUnsynced(form, count, precondition, lsn);
 }
 

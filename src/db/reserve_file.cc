@@ -11,9 +11,21 @@ namespace basalt::db {
 ReserveFile::ReserveFile(io::FileSystem* fs, std::string path, bool is_wanted)
     : fs_(fs), path_(std::move(path)), is_wanted_(is_wanted) {}
 
+ReserveFile::Loan::Loan(ReserveFile* reserve) noexcept : reserve_(reserve) {
+  const std::scoped_lock lock(reserve_->mutex_);
+  ++reserve_->loans_;
+  reserve_->ReleaseLocked();
+}
+
+ReserveFile::Loan::~Loan() {
+  const std::scoped_lock lock(reserve_->mutex_);
+  --reserve_->loans_;
+}
+
 bool ReserveFile::Fill(uint64_t bytes) noexcept {
   const std::scoped_lock lock(mutex_);
   if (!is_wanted_ || bytes <= bytes_) return true;
+  if (loans_ > 0) return false;
   try {  // what else fails says nothing about the disk's room
     return Grow(bytes).code() != StatusCode::kResourceExhausted;
   } catch (const std::bad_alloc&) {
@@ -57,6 +69,10 @@ void ReserveFile::Trim(const std::function<uint64_t()>& needed) noexcept {
 
 bool ReserveFile::Release() noexcept {
   const std::scoped_lock lock(mutex_);
+  return ReleaseLocked();
+}
+
+bool ReserveFile::ReleaseLocked() noexcept {
   bytes_ = 0;
   return is_wanted_ && base::OrOutOfMemory([&] { return fs_->RemoveFile(path_); }).ok();
 }

@@ -16,8 +16,21 @@ class ReserveFile {
   /// Makes no file yet. Not `is_wanted`: there never is one.
   ReserveFile(io::FileSystem* fs, std::string path, bool is_wanted);
 
+  /// While it lives, the reserve's space is given back and nobody fills it again: what needs the
+  /// space would else have to share it with writers that want the reserve to be whole.
+  class Loan {
+   public:
+    explicit Loan(ReserveFile* reserve) noexcept;
+    ~Loan();
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+
+   private:
+    ReserveFile* const reserve_;
+  };
+
   /// Makes it at least so large. One of an earlier run is used, and cut to this at first. False:
-  /// the disk has no room for that; it is then as large as it was.
+  /// it is lent, or the disk has no room for that; it is then as large as it was.
   bool Fill(uint64_t bytes) noexcept;
   /// Cuts it to so much, if it is larger. `needed` is asked while nobody fills it.
   void Trim(const std::function<uint64_t()>& needed) noexcept;
@@ -26,12 +39,14 @@ class ReserveFile {
 
  private:
   Status Grow(uint64_t bytes);
+  bool ReleaseLocked() noexcept;
 
   io::FileSystem* const fs_;
   const std::string path_;
   const bool is_wanted_;
   std::mutex mutex_;
   uint64_t bytes_ = 0;  // 0: it was not looked at since it was released, or at all
+  uint32_t loans_ = 0;
 };
 
 }  // namespace basalt::db
