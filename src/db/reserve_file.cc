@@ -37,12 +37,17 @@ Status ReserveFile::Grow(uint64_t bytes) {
   BASALT_ASSIGN_OR_RETURN(const bool exists, fs_->Exists(path_));
   BASALT_ASSIGN_OR_RETURN(
       const auto file, fs_->Open(path_, exists ? io::OpenMode::kReadWrite : io::OpenMode::kCreate));
-  BASALT_ASSIGN_OR_RETURN(const uint64_t before, file->Size());
-  if (before > bytes) BASALT_RETURN_IF_ERROR(file->Truncate(bytes));
+  BASALT_ASSIGN_OR_RETURN(uint64_t before, file->Size());
+  if (before > bytes) {
+    BASALT_RETURN_IF_ERROR(file->Truncate(bytes));
+    before = bytes;
+  }
   if (Status allocated = file->Allocate(bytes); !allocated.ok()) {
-    // What was allocated all the same must not be taken away from the log.
-    static_cast<void>(before > 0 ? file->Truncate(before) : fs_->RemoveFile(path_));
-    bytes_ = before;
+    // What was allocated all the same must not be taken away from the log. A file that was copied
+    // may have no space of its own.
+    const bool had_space = before > 0 && file->Truncate(before).ok() && file->Allocate(before).ok();
+    if (!had_space) static_cast<void>(fs_->RemoveFile(path_));
+    bytes_ = had_space ? before : 0;
     return allocated;
   }
   BASALT_ASSIGN_OR_RETURN(bytes_, file->Size());

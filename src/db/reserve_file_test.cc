@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <string_view>
+
 #include "io/sim_file_system.h"
 
 namespace basalt::db {
@@ -33,6 +36,20 @@ TEST(ReserveFile, IsAsLargeAsItWasWhereThereIsNoRoomForMore) {
   EXPECT_FALSE(reserve.Fill(2000));
   EXPECT_EQ(fs.FileSize(kPath).value(), 1000u);
   EXPECT_TRUE(reserve.Fill(1000));
+}
+
+// A copy has holes where the file was never written.
+TEST(ReserveFile, OneThatHasNoSpaceCountsForNothing) {
+  io::SimFileSystem fs;
+  ASSERT_TRUE(fs.Open(kPath, io::OpenMode::kCreate).value()->Truncate(1000).ok());
+  const auto allocates = [](std::string_view operation, std::string_view) {
+    return operation == "allocate";
+  };
+  fs.SetFault({.at_call = 1, .error = ENOSPC, .sticky = true, .matches = allocates});
+  ReserveFile reserve(&fs, kPath, /*is_wanted=*/true);
+  EXPECT_FALSE(reserve.Fill(1000));
+  EXPECT_FALSE(reserve.Fill(1000));
+  EXPECT_FALSE(*fs.Exists(kPath));
 }
 
 }  // namespace
