@@ -421,7 +421,6 @@ Status Core::ReplayLog() {
 }
 
 Status Core::StartLog(const wal::RecoveryResult& recovered) {
-  queue_ = std::make_unique<CommitQueue>(commit_.last_sequence);
   wal::LogOptions log_options;
   log_options.preallocate_bytes = LogStep();
   // The log dies with this object and calls back only from its own functions.
@@ -429,6 +428,8 @@ Status Core::StartLog(const wal::RecoveryResult& recovered) {
   log_options.before_growth = [this](uint64_t bytes) { return BeforeLogGrows(bytes); };
   BASALT_ASSIGN_OR_RETURN(
       log_, wal::Log::Start(environment_.fs, path_, recovered.start, std::move(log_options)));
+  // Not before: while there is none the log is being replayed, which Load may do once more.
+  queue_ = std::make_unique<CommitQueue>(commit_.last_sequence);
   const wal::Lsn flushed = flushed_lsn_.load(std::memory_order_relaxed);
   log_->SetFlushed(flushed);
   // What cannot be removed now is removed after a later flush.
