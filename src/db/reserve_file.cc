@@ -1,6 +1,5 @@
 #include "db/reserve_file.h"
 
-#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -26,14 +25,12 @@ bool ReserveFile::Fill(uint64_t bytes) noexcept {
   const std::scoped_lock lock(mutex_);
   if (!is_wanted_ || bytes <= bytes_) return true;
   if (loans_ > 0) return false;
-  try {  // what else fails says nothing about the disk's room
-    return Grow(bytes).code() != StatusCode::kResourceExhausted;
-  } catch (const std::bad_alloc&) {
-    return true;
-  }
+  const auto grown = base::OrOutOfMemory([&] { return Grow(bytes); });
+  // What else fails, for want of a descriptor say, tells nothing of the disk's room.
+  return !grown || *grown;
 }
 
-Status ReserveFile::Grow(uint64_t bytes) {
+Result<bool> ReserveFile::Grow(uint64_t bytes) {
   BASALT_ASSIGN_OR_RETURN(const bool exists, fs_->Exists(path_));
   BASALT_ASSIGN_OR_RETURN(
       const auto file, fs_->Open(path_, exists ? io::OpenMode::kReadWrite : io::OpenMode::kCreate));
@@ -48,6 +45,7 @@ Status ReserveFile::Grow(uint64_t bytes) {
     const bool had_space = before > 0 && file->Truncate(before).ok() && file->Allocate(before).ok();
     if (!had_space) static_cast<void>(fs_->RemoveFile(path_));
     bytes_ = had_space ? before : 0;
+    if (allocated.code() == StatusCode::kResourceExhausted) return false;
     return allocated;
   }
   BASALT_ASSIGN_OR_RETURN(bytes_, file->Size());
@@ -56,7 +54,7 @@ Status ReserveFile::Grow(uint64_t bytes) {
     bytes_ = UINT64_MAX;
     static_cast<void>(fs_->RemoveFile(path_));
   }
-  return {};
+  return true;
 }
 
 void ReserveFile::Trim(const std::function<uint64_t()>& needed) noexcept {

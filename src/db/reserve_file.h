@@ -38,7 +38,8 @@ class ReserveFile {
   bool Release() noexcept;
 
  private:
-  Status Grow(uint64_t bytes);
+  /// False: there is no room.
+  Result<bool> Grow(uint64_t bytes);
   bool ReleaseLocked() noexcept;
 
   io::FileSystem* const fs_;

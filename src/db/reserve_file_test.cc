@@ -52,5 +52,17 @@ TEST(ReserveFile, OneThatHasNoSpaceCountsForNothing) {
   EXPECT_FALSE(*fs.Exists(kPath));
 }
 
+// Writers would be told to free space.
+TEST(ReserveFile, WantOfADescriptorIsNotTakenForAFullDisk) {
+  io::SimFileSystem fs;
+  ReserveFile reserve(&fs, kPath, /*is_wanted=*/true);
+  ASSERT_TRUE(reserve.Fill(1000));
+  fs.SetFault({.at_call = 1, .error = EMFILE, .sticky = true, .matches = {}});
+  EXPECT_TRUE(reserve.Fill(2000));
+  fs.ClearFault();
+  EXPECT_TRUE(reserve.Fill(2000));
+  EXPECT_EQ(fs.FileSize(kPath).value(), 2000u);
+}
+
 }  // namespace
 }  // namespace basalt::db
