@@ -83,7 +83,8 @@ class File {
   Status Sync();
   Status Truncate(uint64_t size);
   /// Reserves space for [0, size) and extends the file to `size` with zeros; never shrinks it.
-  /// A file system without fallocate answers ok and does nothing.
+  /// A file system without fallocate answers ok and does nothing. More than the process may write
+  /// to a file (`ulimit -f`) is refused without the signal that a write would send.
   Status Allocate(uint64_t size);
   Result<uint64_t> Size() const;
   Result<std::unique_ptr<Mapping>> Map(uint64_t size) const;

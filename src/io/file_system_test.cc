@@ -1,6 +1,7 @@
 #include "io/file_system.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/test_fork.h"
 #include "io/memory_file_system.h"
 #include "io/sim_file_system.h"
 
@@ -481,6 +483,22 @@ TEST_P(FileSystemContract, ASecondLockIsRefusedUntilTheFirstIsGone) {
   EXPECT_TRUE(fs_->Lock(Path("OTHER")).has_value());
   first->reset();
   EXPECT_TRUE(fs_->Lock(Path("LOCK")).has_value());
+}
+
+TEST(PosixFileSystem, AnAllocationBeyondTheLimitOfFilesIsRefusedWithoutASignal) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("basalt-limit-" + std::to_string(getpid()));
+  const int code = base::InChild([&] {
+    rlimit limit{};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = 10'000;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const auto file = FileSystem::Posix()->Open(path.string(), OpenMode::kCreate).value();
+    if (!file->Allocate(10'000).ok()) return 1;
+    return file->Allocate(10'001).code() == StatusCode::kIoError ? 0 : 2;
+  });
+  EXPECT_EQ(code, 0);
+  std::filesystem::remove(path);
 }
 
 TEST(ErrnoStatus, NamesOperationPathCauseAndAdvice) {

@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
@@ -255,6 +256,9 @@ class PosixFile final : public File {
   }
 
   int DoAllocate(uint64_t size) override {
+    // Beyond it the call would end the process by a signal, over what may never be written.
+    rlimit limit{};
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && size > limit.rlim_cur) return EFBIG;
     const int error = ErrorOf(fallocate(descriptor_, 0, 0, static_cast<off_t>(size)));
     return error == EOPNOTSUPP || error == ENOSYS ? 0 : error;
   }
