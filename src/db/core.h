@@ -242,8 +242,10 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<LogForm> ToLogForm(std::string_view batch, std::string* buffer) const;
   Status WriteForm(const LogForm& form, size_t count, const Precondition* precondition,
                    Durability durability);
-  Status TryToWrite(const LogForm& form, size_t count, const Precondition* precondition,
-                    wal::Lsn* lsn);
+  /// Tries until it is written, or refused for another reason than a full memtable.
+  Status WriteUntilRefused(const LogForm& form, size_t count, const Precondition* precondition,
+                           wal::Lsn* lsn);
+  /// The same, not inlined.
   Status WriteUnsynced(const LogForm& form, size_t count, const Precondition* precondition,
                        wal::Lsn* lsn);
   Attempt TryWrite(const LogForm& form, size_t count, const Precondition* precondition,

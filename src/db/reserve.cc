@@ -7,8 +7,8 @@
 #include "base/coding.h"
 #include "db/edit.h"
 
-// What is kept back of the disk, so that whatever was accepted a full disk can be opened, deleted
-// from, and written to again, as long as nobody else takes its room.
+// What is kept back of the disk, so that a database on a full one can be opened, deleted from, and
+// written to again, whatever it has accepted, as long as nobody else takes the room.
 //
 // The log may grow only if the reserve grows with it: it is as large as the log that no table holds
 // yet, since that is what a flush may need, and some more for the manifest and for deletes with

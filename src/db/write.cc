@@ -139,9 +139,9 @@ void Core::Leave(const Entry& entry) {
 }
 
 // Inlined, which spares every write some 50 instructions.
-[[gnu::always_inline]] inline Status Core::TryToWrite(const LogForm& form, size_t count,
-                                                      const Precondition* precondition,
-                                                      wal::Lsn* lsn) {
+[[gnu::always_inline]] inline Status Core::WriteUntilRefused(const LogForm& form, size_t count,
+                                                             const Precondition* precondition,
+                                                             wal::Lsn* lsn) {
   while (true) {
     Attempt attempt = TryWrite(form, count, precondition, EnterActive());
     if (attempt.outcome == Attempt::Outcome::kDone && attempt.status.ok()) {
@@ -163,7 +163,7 @@ Status Core::WriteForm(const LogForm& form, size_t count, const Precondition* pr
   wal::Lsn lsn = 0;
   Status written;
   if (obstacles_.load(std::memory_order_acquire) != 0) written = ClearTheWay(form);
-  if (written.ok()) written = TryToWrite(form, count, precondition, &lsn);
+  if (written.ok()) written = WriteUntilRefused(form, count, precondition, &lsn);
   if (written.code() == StatusCode::kResourceExhausted) {
     written = WriteToFullDisk(form, count, precondition, std::move(written), &lsn);
   }
@@ -173,7 +173,7 @@ Status Core::WriteForm(const LogForm& form, size_t count, const Precondition* pr
 
 Status Core::WriteUnsynced(const LogForm& form, size_t count, const Precondition* precondition,
                            wal::Lsn* lsn) {
-  return TryToWrite(form, count, precondition, lsn);
+  return WriteUntilRefused(form, count, precondition, lsn);
 }
 
 Core::Attempt Core::TryWrite(const LogForm& form, size_t count, const Precondition* precondition,
