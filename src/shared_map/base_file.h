@@ -61,7 +61,7 @@ class BaseFile {
   // The hot path. `hash` is base::Hash(key).
 
   /// The slot at which the key is if it is anywhere: below figures().records, which must not be 0.
-  uint64_t Slot(uint64_t hash, std::string_view key) const noexcept {
+  [[gnu::always_inline]] uint64_t Slot(uint64_t hash, std::string_view key) const noexcept {
     return function_.hash_seed() == 0 ? function_.Index(hash) : function_.Index(key);
   }
   /// The same in two halves, for many keys at once: the first asks for the memory that the second

@@ -25,6 +25,10 @@ std::vector<const BaseFile*> Pointers(const std::vector<std::shared_ptr<const Ba
   return pointers;
 }
 
+bool HasStarts(const std::shared_ptr<const BaseFile>& base) noexcept {
+  return base != nullptr && !base->figures().fixed;
+}
+
 uint64_t FunctionBytes(const std::vector<std::shared_ptr<const BaseFile>>& bases) noexcept {
   uint64_t bytes = 0;
   for (const auto& base : bases) bytes += base != nullptr ? base->figures().function_bytes : 0;
@@ -54,6 +58,7 @@ Generation::Generation(ListFile listed, std::vector<std::shared_ptr<const BaseFi
       shard_shift_(63 - list_.shard_bits),
       bases_(std::move(bases)),
       base_pointers_(Pointers(bases_)),
+      has_starts_(std::ranges::any_of(bases_, HasStarts)),
       waits_for_seeds_(FunctionBytes(bases_) > kSeedsCached),
       change_sets_(std::move(change_sets)),
       newest_index_(&newest().index()),

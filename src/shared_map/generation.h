@@ -79,6 +79,8 @@ class Generation {
     if (maybe.newest) newest_index_->Prefetch(hash);
     if (maybe.folding) folding_index_->Prefetch(hash);
   }
+  /// Some base has the variable layout.
+  bool has_starts() const noexcept { return has_starts_; }
   bool MayHaveChanges() const noexcept {
     return folding_index_ != nullptr || newest_index_->HasChanges();
   }
@@ -109,6 +111,7 @@ class Generation {
   const uint32_t shard_shift_;
   const std::vector<std::shared_ptr<const BaseFile>> bases_;
   const std::vector<const BaseFile*> base_pointers_;
+  const bool has_starts_;
   // The functions are so large that a lookup waits for its seed.
   const bool waits_for_seeds_;
   const std::vector<ChangeSet> change_sets_;

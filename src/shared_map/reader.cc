@@ -10,11 +10,13 @@
 
 // Get and MultiGet. Each key of a batch takes steps, each of which asks for the memory that the
 // next one reads: its hash; its slot, or its words in the indexes of changes; its record, or the
-// change that may stand for it; the answer. Between two steps of a key stand steps of others, so
-// that the processor computes while memory is on its way.
+// change that may stand for it; the answer. Where a slot tells the record's place, the record is
+// asked for in the same step. Between two steps of a key stand steps of others, so that the
+// processor computes while memory is on its way.
 
 namespace basalt {
 
+using shared_map::Detour;
 using shared_map::Found;
 using shared_map::Generation;
 using shared_map::ReaderState;
@@ -60,31 +62,35 @@ static_assert(sizeof(Underway) == 64);
 // indexes and starts a group waits as long as one group takes, for its records as long again.
 constexpr size_t kGroup = 32;
 
-template <bool kChanges>
+template <Detour kDetour>
 [[gnu::always_inline]] inline void SetOut(const Generation& from, std::string_view key,
                                           Underway* underway) {
   underway->hash = base::HashShort(key);
-  if constexpr (kChanges) from.PrefetchFilters(underway->hash);
+  if constexpr (kDetour == Detour::kChanges) from.PrefetchFilters(underway->hash);
   underway->base = from.BaseOf(underway->hash);
   if (underway->base != nullptr) underway->asked = underway->base->AskForSlot(underway->hash);
 }
 
-template <bool kChanges>
+template <Detour kDetour>
 [[gnu::always_inline]] inline void Locate(const Generation& from, std::string_view key,
                                           Underway* underway) {
-  if constexpr (kChanges) {
+  if constexpr (kDetour == Detour::kChanges) {
     underway->maybe = from.MayBeChanged(underway->hash);
     from.PrefetchWords(underway->hash, underway->maybe);
   }
   const BaseFile* const base = underway->base;
   if (base == nullptr) return;
   underway->slot = base->Slot(underway->asked, key);
-  base->PrefetchStart(underway->slot);
+  if constexpr (kDetour == Detour::kNone) {
+    base->PrefetchRecord(underway->slot);
+  } else {
+    base->PrefetchStart(underway->slot);
+  }
 }
 
-template <bool kChanges>
+template <Detour kDetour>
 [[gnu::always_inline]] inline void Fetch(const Generation& from, Underway* underway) {
-  if constexpr (kChanges) {
+  if constexpr (kDetour == Detour::kChanges) {
     ChangeSet::Candidate& candidate = underway->candidate;
     candidate.is_there = false;
     if (underway->maybe.any()) {
@@ -128,23 +134,28 @@ template <bool kChanges>
   }
 }
 
-template <bool kChanges>
+template <Detour kDetour>
 void ReaderState::GetMany(std::span<const std::string_view> keys,
                           std::span<Result<std::optional<SharedMap::View>>> results) {
   const Generation& from = *generation;
-  constexpr size_t kRing = std::bit_ceil(3 * kGroup);
+  constexpr bool kChanges = kDetour == Detour::kChanges;
+  // Groups that wait for their records while another one is located.
+  constexpr size_t kWaiting = kDetour == Detour::kNone ? 1 : 2;
+  constexpr size_t kRing = std::bit_ceil((1 + kWaiting) * kGroup);
   std::array<Underway, kRing> ring;  // NOLINT(cppcoreguidelines-pro-type-member-init)
   const auto end_of = [&](size_t first) { return std::min(first + kGroup, keys.size()); };
-  for (size_t first = 0; first < keys.size() + 2 * kGroup; first += kGroup) {
+  for (size_t first = 0; first < keys.size() + kWaiting * kGroup; first += kGroup) {
     // Before the first key they are, without a sign, behind the last one.
     const size_t fetched = first - kGroup;
-    const size_t answered = first - 2 * kGroup;
+    const size_t answered = first - kWaiting * kGroup;
     Underway* at = &ring[first % kRing];
-    for (size_t i = first; i < end_of(first); ++i) SetOut<kChanges>(from, keys[i], at++);
+    for (size_t i = first; i < end_of(first); ++i) SetOut<kDetour>(from, keys[i], at++);
     at = &ring[first % kRing];
-    for (size_t i = first; i < end_of(first); ++i) Locate<kChanges>(from, keys[i], at++);
-    at = &ring[fetched % kRing];
-    for (size_t i = fetched; i < end_of(fetched); ++i) Fetch<kChanges>(from, at++);
+    for (size_t i = first; i < end_of(first); ++i) Locate<kDetour>(from, keys[i], at++);
+    if constexpr (kDetour != Detour::kNone) {
+      at = &ring[fetched % kRing];
+      for (size_t i = fetched; i < end_of(fetched); ++i) Fetch<kDetour>(from, at++);
+    }
     at = &ring[answered % kRing];
     for (size_t i = answered; i < end_of(answered); ++i, ++at) {
       std::string_view value;
@@ -198,10 +209,13 @@ Status SharedMap::Reader::MultiGet(std::span<const std::string_view> keys,
     }
   }
   BASALT_RETURN_IF_ERROR(state_->Follow());
-  if (state_->generation->MayHaveChanges()) {
-    state_->GetMany<true>(keys, results);
+  const Generation& from = *state_->generation;
+  if (from.MayHaveChanges()) {
+    state_->GetMany<Detour::kChanges>(keys, results);
+  } else if (from.has_starts()) {
+    state_->GetMany<Detour::kStarts>(keys, results);
   } else {
-    state_->GetMany<false>(keys, results);
+    state_->GetMany<Detour::kNone>(keys, results);
   }
   return Status();
 }

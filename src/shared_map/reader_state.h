@@ -11,6 +11,13 @@
 
 namespace basalt::shared_map {
 
+/// What a lookup may have to read between its key's slot and the record.
+enum class Detour : uint8_t {
+  kNone,     ///< Nothing: there are no changes, and all bases have the fixed layout.
+  kStarts,   ///< There are no changes, and some bases have the variable layout.
+  kChanges,  ///< There may be changes, in whatever layout the bases are.
+};
+
 /// What a Reader is, and its Views hold on to: it goes when the last of them does.
 struct ReaderState {
   /// The Reader itself, if it lives, and its Views. Stands first: Views know only this.
@@ -32,8 +39,8 @@ struct ReaderState {
   [[gnu::noinline]] Status FollowNow();
 
   Result<std::optional<SharedMap::View>> Get(std::string_view key);
-  /// `results` are without a value and without an error. `kChanges`: there may be changes.
-  template <bool kChanges>
+  /// `results` are without a value and without an error.
+  template <Detour kDetour>
   void GetMany(std::span<const std::string_view> keys,
                std::span<Result<std::optional<SharedMap::View>>> results);
   /// What was found of a key into its result, which is without a value and without an error.

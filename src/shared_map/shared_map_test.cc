@@ -290,31 +290,35 @@ TEST(SharedMap, SnapshotsStayAndSeeNoPartsOfBatches) {
   ExpectReads(&again, model, {"d", "e"});
 }
 
-TEST(SharedMap, MultiGetAnswersBatchesOfEverySize) {
-  constexpr size_t kSizeMax = 100;
-  TestMachine machine;
-  auto map = machine.Create().value();
-  Model model;
-  std::vector<std::string> names;
-  for (size_t i = 0; i < kSizeMax; ++i) {
-    names.push_back("key:" + std::to_string(i));
-    if (i % 3 != 0) model[names.back()] = std::to_string(i);
-  }
-  ASSERT_TRUE(PutAll(map.get(), model).ok());
-  ASSERT_TRUE(map->Optimize().ok());
-  auto reader = map->NewReader().value();
-  const auto expect_batches = [&] {
-    for (size_t size = 0; size <= kSizeMax; ++size) {
-      SCOPED_TRACE(size);
-      ExpectMultiGet(&reader, model, std::span(names).first(size));
+// Each layout has its own way through a batch, and changes have another.
+TEST(SharedMap, MultiGetAnswersBatchesOfEverySizeInEachLayout) {
+  constexpr size_t kSizeMax = 130;
+  for (const SharedMapLayout layout : {SharedMapLayout::kFixed, SharedMapLayout::kVariable}) {
+    SCOPED_TRACE(static_cast<int>(layout));
+    TestMachine machine;
+    auto map = machine.Create({.layout = layout}).value();
+    Model model;
+    std::vector<std::string> names;
+    for (size_t i = 0; i < kSizeMax; ++i) {
+      names.push_back("key:" + std::to_string(i));
+      if (i % 3 != 0) model[names.back()] = std::string(3 * i, 'v') + std::to_string(i);
     }
-  };
-  expect_batches();
-  for (size_t i = 0; i < kSizeMax; i += 5) {
-    ASSERT_TRUE(map->Put(names[i], "changed").ok());
-    model[names[i]] = "changed";
+    ASSERT_TRUE(PutAll(map.get(), model).ok());
+    ASSERT_TRUE(map->Optimize().ok());
+    auto reader = map->NewReader().value();
+    const auto expect_batches = [&] {
+      for (size_t size = 0; size <= kSizeMax; ++size) {
+        SCOPED_TRACE(size);
+        ExpectMultiGet(&reader, model, std::span(names).first(size));
+      }
+    };
+    expect_batches();
+    for (size_t i = 0; i < kSizeMax; i += 5) {
+      ASSERT_TRUE(map->Put(names[i], "changed").ok());
+      model[names[i]] = "changed";
+    }
+    expect_batches();
   }
-  expect_batches();
 }
 
 TEST(SharedMap, KeysThatTheIndexOfChangesCannotTellApart) {
