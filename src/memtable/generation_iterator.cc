@@ -29,8 +29,9 @@ uint64_t LastBytes(std::string_view key) noexcept {
   return key.empty() ? 0 : last >> 8 * (kBytes - key.size());
 }
 
-// The lines of [begin, end) of a record: as many steps for each, and one more for the line that its
-// last byte may lie in, since nobody can guess where in a line it begins.
+// The lines of [begin, end) of a record: one every 64 bytes, and one more for the line that its
+// last byte may lie in, since nobody can guess where in a line it begins. The first three without a
+// loop.
 // Inlined by force: g++ takes a function that only prefetches for one without effects, and leaves
 // calls of it out.
 [[gnu::always_inline]] inline void Fetch(const Record* record, size_t begin, size_t end) noexcept {
@@ -39,8 +40,14 @@ uint64_t LastBytes(std::string_view key) noexcept {
   const auto fetch = [bytes](size_t at) {
     __builtin_prefetch(bytes + at, /*rw=*/0, /*locality=*/2);
   };
-  for (size_t at = begin; at < end; at += kLineBytes) fetch(at);
-  fetch(end - 1);
+  const size_t last = end - 1;
+  fetch(begin);
+  fetch(std::min(begin + kLineBytes, last));
+  fetch(std::min(begin + 2 * kLineBytes, last));
+  if (last >= begin + 3 * kLineBytes) {
+    for (size_t at = begin + 3 * kLineBytes; at < last; at += kLineBytes) fetch(at);
+  }
+  fetch(last);
 }
 
 }  // namespace
