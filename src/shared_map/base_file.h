@@ -84,9 +84,11 @@ class BaseFile {
   [[gnu::always_inline]] void PrefetchNear(uint64_t hash) const noexcept {
     __builtin_prefetch(data_ + PlaceNear(hash), 0, 0);
   }
-  /// What PrefetchRecord reads.
+  /// The layout. In the fixed one a slot tells a record's place without PrefetchStart.
+  bool is_fixed() const noexcept { return stride_ != 0; }
+  /// Variable layout: what PrefetchRecord reads.
   [[gnu::always_inline]] void PrefetchStart(uint64_t slot) const noexcept {
-    if (stride_ == 0) Prefetch(starts_ + slot);
+    Prefetch(starts_ + slot);
   }
   /// Variable layout: where in the data a record lies if those around it have one size.
   struct Guess {

@@ -10,9 +10,9 @@
 
 // Get and MultiGet. Each key of a batch takes steps, each of which asks for the memory that the
 // next one reads: its hash; its slot, or its words in the indexes of changes; its record, or the
-// change that may stand for it; the answer. Where a slot tells the record's place, the record is
-// asked for in the same step. Between two steps of a key stand steps of others, so that the
-// processor computes while memory is on its way.
+// change that may stand for it; the answer. In the fixed layout the slot tells the record's place,
+// so that it is asked for in the same step, also where a change may stand for it. Between two steps
+// of a key stand steps of others, so that the processor computes while memory is on its way.
 
 namespace basalt {
 
@@ -81,7 +81,7 @@ template <Detour kDetour>
   const BaseFile* const base = underway->base;
   if (base == nullptr) return;
   underway->slot = base->Slot(underway->asked, key);
-  if constexpr (kDetour == Detour::kNone) {
+  if (kDetour == Detour::kNone || base->is_fixed()) {
     base->PrefetchRecord(underway->slot);
   } else {
     base->PrefetchStart(underway->slot);
@@ -99,7 +99,8 @@ template <Detour kDetour>
       if (candidate.is_there) return;
     }
   }
-  if (underway->base != nullptr) underway->base->PrefetchRecord(underway->slot);
+  const BaseFile* const base = underway->base;
+  if (base != nullptr && !base->is_fixed()) base->PrefetchRecord(underway->slot);
 }
 
 [[gnu::always_inline]] inline Found AnswerOfBase(const Underway& underway, std::string_view key,
