@@ -7,7 +7,6 @@
 #include <limits>
 #include <memory>
 #include <new>
-#include <type_traits>
 #include <utility>
 
 #include "base/asymmetric_fence.h"
@@ -22,7 +21,10 @@
 //                 safe below .. what the last scan gave
 //                 first block . 64 slots; more blocks hang off it as threads come
 //                 orphans ..... what destroyed retire lists had left over
-//   Slot          entered ..... 0, or the epoch at which its thread entered; a cache line a slot
+//   Slot          entered ..... the epoch at which its thread last entered, and whether it has left
+//                               since (the lowest bit: epochs are even); a cache line a slot
+//                 parked ...... 0; 1: the thread makes a full fence when it enters next; or the
+//                               epoch of the scan that asks for that, which has it do so, too
 //                 taken ....... whether a thread has it
 //                 depth ....... entries that have not left; only the slot's thread touches it
 //   RetireList    retired ..... a stack of {object, deleter, bytes, epoch}; pushed by any thread,
@@ -32,13 +34,16 @@
 //
 //   Enter    loads `now`, stores it into the thread's own slot, and a light fence. Nested entries
 //            only count.
-//   Leave    stores 0 there.
+//   Leave    marks it as left there.
 //   Retire   called after the unlinking; notes `now` with the object (a read-modify-write that
 //            leaves it as it is) and pushes both.
 //   Collect  advances `now`, a heavy fence, scans all slots for the oldest entry, frees what was
 //            retired before both of these epochs. (Before the new `now` too: what is retired during
 //            the scan may be in the hands of a reader that the scan has passed already.) What one
 //            scan found holds for all: many that share a domain need few scans.
+//   ScanFor  the same without the heavy fence, if all threads that are awake have entered since the
+//            epoch was noted and advanced (NoteAndAdvance). With it, otherwise: and those that have
+//            not entered are parked, so that they are not waited for again while they are idle.
 //
 // Light and heavy fences are a pair (base/asymmetric_fence.h): of what stands on both sides of the
 // light one in one thread, and of the heavy one in another, one order holds, as if each were a full
@@ -55,6 +60,17 @@
 // it loads pointers after the unlinking, and cannot get this one. Leaving is a release store and
 // the scan acquires it, so all that a reader did happens before the freeing.
 //
+// Without the heavy fence. A slot that shows an epoch e above r, left or not: its thread acquired e
+// before it loads anything in this stay and the next ones, so it sees the unlinking; the stays
+// before are over, as the slot says. A slot that shows a smaller one and that it was left: perhaps
+// its thread has just entered, and its store is not to be seen yet. Unless it is parked: a scan
+// asks for that, makes its heavy fence, and parks the slot only if it says left after that. (Only
+// what that scan has asked for: of others it does not know whether they did before the fence.) Who
+// enters stores the epoch, and looks at `parked` behind the light fence: either the store came
+// before the heavy one, and the slot is not parked; or the thread sees what was asked for, and
+// makes a full fence before it loads pointers. A scan looks at `entered` first: a thread that wakes
+// clears `parked` before it leaves, so one that is seen to have left since is not taken for parked.
+//
 // Rules for users: no I/O, no waiting for a lock and no user code between entering and leaving;
 // what outlives that takes a reference of its own. Pointers are unlinked by a release store (or a
 // stronger one) and loaded with acquire.
@@ -62,17 +78,34 @@
 // Cost. Enter and leave: two stores to the thread's own line (a ns), `now` from a line that is
 // shared and seldom written. Retire: an allocation of 40 bytes and one compare-exchange on the
 // list. Collect: the heavy fence, a line for each slot (64 up to 64 threads) and for each retired
-// item.
+// item. ScanFor: a line for each slot; the heavy fence, which costs a virtual machine more than ten
+// microseconds, once each time that a thread falls idle.
 
 namespace basalt::base {
 
 template <template <class> class Atomic>
 class BasicRetireList;
 
+/// The fences of a domain. Atomics of a test's own have none, or bring a pair.
+template <template <class> class Atomic>
+struct EpochFences {
+  static constexpr bool IsLight() noexcept { return false; }
+  static void Prepare() noexcept {}
+  static void Light() noexcept {}
+  static void Heavy() noexcept {}
+};
+template <>
+struct EpochFences<std::atomic> : AsymmetricFence {};
+
 /// The epochs of one set of readers. The process has one (ProcessEpochs); others are for tests.
 /// `Atomic` is std::atomic, or a stand-in that lets a test decide how threads interleave.
 template <template <class> class Atomic = std::atomic>
 class BasicEpochDomain {
+  using Fences = EpochFences<Atomic>;
+  static constexpr uint64_t kLeft = 1;
+  static constexpr uint64_t kStep = 2;
+  static constexpr uint64_t kParked = 1;
+
  public:
   /// A thread's place. Taken, entered, left and returned by one thread at a time.
   class alignas(64) Slot {
@@ -82,7 +115,8 @@ class BasicEpochDomain {
 
    private:
     friend class BasicEpochDomain;
-    Atomic<uint64_t> entered_epoch_{0};
+    Atomic<uint64_t> entered_{kLeft};
+    Atomic<uint64_t> parked_{kParked};
     Atomic<bool> taken_{false};
     uint32_t depth_ = 0;
     uint32_t number_ = 0;
@@ -104,18 +138,16 @@ class BasicEpochDomain {
 
   void Enter(Slot* slot) noexcept {
     if (slot->depth_++ != 0) return;
-    const uint64_t now = now_.load(std::memory_order_acquire);
-    if (kOwnFences && AsymmetricFence::IsLight()) {
-      slot->entered_epoch_.store(now, std::memory_order_release);
-      AsymmetricFence::Light();
+    if (Fences::IsLight()) {
+      EnterLightly(slot);
     } else {
-      slot->entered_epoch_.exchange(now, std::memory_order_seq_cst);
+      slot->entered_.exchange(now_.load(std::memory_order_acquire), std::memory_order_seq_cst);
     }
   }
   /// True when this was the outermost entry.
   bool Leave(Slot* slot) noexcept {
     if (--slot->depth_ != 0) return false;
-    slot->entered_epoch_.store(0, std::memory_order_release);
+    LeaveQuickly(slot);
     return true;
   }
 
@@ -123,12 +155,12 @@ class BasicEpochDomain {
   /// fence is there: they do not count. False: the thread is inside already.
   bool EnterQuickly(Slot* slot) noexcept {
     if (slot->depth_ != 0) return false;
-    slot->entered_epoch_.store(now_.load(std::memory_order_acquire), std::memory_order_release);
-    AsymmetricFence::Light();
+    EnterLightly(slot);
     return true;
   }
   void LeaveQuickly(Slot* slot) noexcept {
-    slot->entered_epoch_.store(0, std::memory_order_release);
+    slot->entered_.store(slot->entered_.load(std::memory_order_relaxed) | kLeft,
+                         std::memory_order_release);
   }
 
   // What retire lists are made of (see the operations above).
@@ -138,13 +170,17 @@ class BasicEpochDomain {
   /// No reader can see what was noted with an epoch below the result. Of the last scan, free.
   uint64_t SafeBelow() const noexcept { return safe_below_.load(std::memory_order_acquire); }
   /// The same as of now: advances the epoch and scans.
-  uint64_t AdvanceAndScan() noexcept;
+  uint64_t AdvanceAndScan() noexcept { return AdvanceAndScan(0); }
+  /// Note, and a new epoch: what ScanFor takes.
+  uint64_t NoteAndAdvance() noexcept { return now_.fetch_add(kStep, std::memory_order_seq_cst); }
+  /// SafeBelow as of now, as far as needed to know whether `noted` is below it. Costs little if all
+  /// threads that use the domain have entered since NoteAndAdvance gave that.
+  uint64_t ScanFor(uint64_t noted) noexcept;
 
  private:
   friend class BasicRetireList<Atomic>;
 
   static constexpr size_t kSlotsPerBlock = 64;
-  static constexpr bool kOwnFences = std::is_same_v<Atomic<uint64_t>, std::atomic<uint64_t>>;
 
   struct Block {
     Slot slots[kSlotsPerBlock];
@@ -161,11 +197,26 @@ class BasicEpochDomain {
   };
   using Stack = Atomic<Retired*>;
 
+  void EnterLightly(Slot* slot) noexcept {
+    const uint64_t now = now_.load(std::memory_order_acquire);
+    slot->entered_.store(now, std::memory_order_release);
+    Fences::Light();
+    if (slot->parked_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      Wake(slot, now);
+  }
+  void Wake(Slot* slot, uint64_t now) noexcept;
+  /// Parks who has left and has not entered in a later epoch than `idle_since`, if that is not 0.
+  uint64_t AdvanceAndScan(uint64_t idle_since) noexcept;
+  template <class Visit>
+  void ForEachSlot(const Visit& visit) noexcept;
+  /// A scan's result becomes known to all.
+  uint64_t Learn(uint64_t safe_below) noexcept;
+
   static void Push(Stack* stack, Retired* first, Retired* last) noexcept;
   /// Frees what was retired in an epoch below `bound`, puts the rest back; gives the bytes freed.
   static size_t Sweep(Stack* stack, uint64_t bound) noexcept;
 
-  alignas(64) Atomic<uint64_t> now_{1};
+  alignas(64) Atomic<uint64_t> now_{kStep};
   alignas(64) Atomic<uint64_t> safe_below_{0};
   alignas(64) Block first_block_;
   Stack orphans_{nullptr};
@@ -225,7 +276,7 @@ BasicEpochDomain<Atomic>::~BasicEpochDomain() {
 
 template <template <class> class Atomic>
 auto BasicEpochDomain<Atomic>::TakeSlot() -> Slot* {
-  if constexpr (kOwnFences) AsymmetricFence::Prepare();
+  Fences::Prepare();
   uint32_t number = 0;
   for (Block* block = &first_block_;;) {
     for (Slot& slot : block->slots) {
@@ -256,28 +307,74 @@ void BasicEpochDomain<Atomic>::ReturnSlotsOfOthers(const Slot* own) noexcept {
     for (Slot& slot : block->slots) {
       if (&slot == own) continue;
       slot.depth_ = 0;
-      slot.entered_epoch_.store(0, std::memory_order_relaxed);
+      slot.entered_.store(kLeft, std::memory_order_relaxed);
       slot.taken_.store(false, std::memory_order_relaxed);
     }
   }
 }
 
+// The exchange is the full fence. (Not a fence by itself, of which ThreadSanitizer knows nothing.)
 template <template <class> class Atomic>
-uint64_t BasicEpochDomain<Atomic>::AdvanceAndScan() noexcept {
-  uint64_t oldest = now_.fetch_add(1, std::memory_order_seq_cst) + 1;
-  if constexpr (kOwnFences) AsymmetricFence::Heavy();
-  for (const Block* block = &first_block_; block != nullptr;
+[[gnu::noinline]] void BasicEpochDomain<Atomic>::Wake(Slot* slot, uint64_t now) noexcept {
+  slot->entered_.exchange(now, std::memory_order_seq_cst);
+  slot->parked_.store(0, std::memory_order_release);
+}
+
+template <template <class> class Atomic>
+template <class Visit>
+void BasicEpochDomain<Atomic>::ForEachSlot(const Visit& visit) noexcept {
+  for (Block* block = &first_block_; block != nullptr;
        block = block->next.load(std::memory_order_seq_cst)) {
-    for (const Slot& slot : block->slots) {
-      const uint64_t epoch = slot.entered_epoch_.load(std::memory_order_seq_cst);
-      if (epoch != 0 && epoch < oldest) oldest = epoch;
-    }
+    for (Slot& slot : block->slots) visit(slot);
   }
+}
+
+template <template <class> class Atomic>
+uint64_t BasicEpochDomain<Atomic>::Learn(uint64_t safe_below) noexcept {
   uint64_t known = safe_below_.load(std::memory_order_acquire);
-  while (known < oldest &&
-         !safe_below_.compare_exchange_weak(known, oldest, std::memory_order_acq_rel)) {
+  while (known < safe_below &&
+         !safe_below_.compare_exchange_weak(known, safe_below, std::memory_order_acq_rel)) {
   }
-  return std::max(known, oldest);
+  return std::max(known, safe_below);
+}
+
+template <template <class> class Atomic>
+uint64_t BasicEpochDomain<Atomic>::AdvanceAndScan(uint64_t idle_since) noexcept {
+  const uint64_t now = now_.fetch_add(kStep, std::memory_order_seq_cst) + kStep;
+  const bool parks = idle_since != 0;
+  if (parks) {
+    ForEachSlot([&](Slot& slot) {
+      const uint64_t entered = slot.entered_.load(std::memory_order_relaxed);
+      uint64_t parked = 0;
+      if ((entered & kLeft) == 0 || entered > (idle_since | kLeft)) return;
+      slot.parked_.compare_exchange_strong(parked, now, std::memory_order_acq_rel);
+    });
+  }
+  Fences::Prepare();
+  if (Fences::IsLight()) Fences::Heavy();
+  uint64_t oldest = now;
+  ForEachSlot([&](Slot& slot) {
+    const uint64_t entered = slot.entered_.load(std::memory_order_seq_cst);
+    if ((entered & kLeft) == 0) {
+      oldest = std::min(oldest, entered);
+    } else if (parks && slot.parked_.load(std::memory_order_relaxed) == now) {
+      uint64_t parked = now;
+      slot.parked_.compare_exchange_strong(parked, kParked, std::memory_order_acq_rel);
+    }
+  });
+  return Learn(oldest);
+}
+
+template <template <class> class Atomic>
+uint64_t BasicEpochDomain<Atomic>::ScanFor(uint64_t noted) noexcept {
+  if (!Fences::IsLight()) return AdvanceAndScan();
+  uint64_t oldest = now_.load(std::memory_order_seq_cst);
+  ForEachSlot([&](const Slot& slot) {
+    const uint64_t entered = slot.entered_.load(std::memory_order_seq_cst);
+    const bool is_parked = slot.parked_.load(std::memory_order_acquire) == kParked;
+    if ((entered & kLeft) == 0 || !is_parked) oldest = std::min(oldest, entered & ~kLeft);
+  });
+  return oldest > noted ? Learn(oldest) : AdvanceAndScan(noted);
 }
 
 template <template <class> class Atomic>

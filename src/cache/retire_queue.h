@@ -57,7 +57,7 @@ class BasicRetireQueue {
   /// Retired since the last time that something aged.
   size_t young_count() const noexcept { return young_count_; }
   /// Whether CollectSome is worth its price: something is ready, or is known to be unread, or
-  /// enough was retired since the last time that it tried. To look at all readers costs some
+  /// enough was retired since the last time that it tried. To look at all readers may cost some
   /// microseconds.
   bool is_due() const noexcept {
     return ready_ != nullptr || young_count_ >= due_at_ ||
@@ -78,7 +78,7 @@ class BasicRetireQueue {
     if (old_ == nullptr) Age();
     if (old_ == nullptr) return false;
     if (PromoteKnown()) return true;
-    if (epochs_->AdvanceAndScan() > old_epoch_) return PromoteKnown();
+    if (epochs_->ScanFor(old_epoch_) > old_epoch_) return PromoteKnown();
     due_at_ = young_count_ + kDueAt;
     return false;
   }
@@ -93,7 +93,7 @@ class BasicRetireQueue {
     young_ = nullptr;
     young_count_ = 0;
     due_at_ = kDueAt;
-    old_epoch_ = epochs_->Note();
+    old_epoch_ = epochs_->NoteAndAdvance();
   }
 
   static constexpr size_t kDueAt = 64;
