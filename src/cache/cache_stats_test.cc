@@ -11,6 +11,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "basalt/cache.h"
@@ -317,6 +318,26 @@ TEST(CacheOnRemove, MayUseTheCache) {
   }
   EXPECT_TRUE(cache->Peek("last evicted"));
   EXPECT_GT(calls, 10'000u);
+}
+
+TEST(CacheOnRemove, MayComputeAnewWhatHasExpired) {
+  Cache* cache_in_callback = nullptr;
+  CacheOptions options;
+  options.on_remove = [&](std::string_view key, std::string_view, Removal reason) {
+    EXPECT_EQ(reason, Removal::kExpired);
+    const auto renew = [] { return std::string("renewed"); };
+    const Result<Value> renewed = cache_in_callback->GetOrCompute(key, renew);
+    ASSERT_TRUE(renewed) << renewed.error().ToString();
+    EXPECT_EQ(renewed->view(), "renewed");
+  };
+  const auto cache = NewCache(options);
+  cache_in_callback = cache.get();
+  ASSERT_TRUE(cache->Put("key", "old", {.ttl = std::chrono::milliseconds(1)}).ok());
+  while (cache->Peek("key")) std::this_thread::yield();
+  const auto value = cache->GetOrCompute("key", [] { return std::string("unasked"); });
+  ASSERT_TRUE(value) << value.error().ToString();
+  EXPECT_EQ(value->view(), "renewed");
+  EXPECT_EQ(cache->GetStats().computed, 1u);
 }
 
 TEST(CacheOnRemove, ThatPutsForWhatWasEvictedIsNotCalledInsideItself) {

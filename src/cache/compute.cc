@@ -98,6 +98,8 @@ Result<EntryRef> CacheCore::GetOrCompute(std::string_view key, Ttl ttl,
       auto fresh = std::make_shared<Flight>(hash, std::string(key), &shard);
       ShardGuard guard(&shard);
       if (EntryRef ref = FindPinnedLocked(shard, hash, key, guard.after())) return ref;
+      // It has expired. Who is told may ask for the key, too, so nobody computes it until then.
+      if (guard.after()->removed_count != 0) continue;
       for (const std::shared_ptr<Flight>& listed : shard.flights()) {
         if (listed->hash == hash && listed->key == key) flight = listed;
       }
