@@ -340,6 +340,28 @@ TEST(CacheOnRemove, MayComputeAnewWhatHasExpired) {
   EXPECT_EQ(cache->GetStats().computed, 1u);
 }
 
+TEST(CacheOnRemove, ThatPutsBackWhatAClearErasesDoesNotKeepItFromItsEnd) {
+  constexpr uint64_t kKeys = 5000;
+  constexpr uint64_t kCallsMax = 20 * kKeys;
+  Cache* cache_in_callback = nullptr;
+  uint64_t calls = 0;
+  CacheOptions options{.capacity_bytes = 4 << 20, .shards = 1};
+  options.on_remove = [&](std::string_view key, std::string_view value, Removal) {
+    if (++calls == kCallsMax) cache_in_callback = nullptr;
+    if (cache_in_callback == nullptr) return;
+    EXPECT_TRUE(cache_in_callback->Put(key, value).ok());
+  };
+  const auto cache = NewCache(options);
+  cache_in_callback = cache.get();
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    ASSERT_TRUE(cache->Put("key" + std::to_string(i), "value").ok());
+  }
+  cache->Clear();
+  EXPECT_GE(calls, kKeys);
+  EXPECT_LT(calls, 3 * kKeys);
+  EXPECT_EQ(cache->GetStats().entries, kKeys);
+}
+
 TEST(CacheOnRemove, ThatPutsForWhatWasEvictedIsNotCalledInsideItself) {
   for (const size_t size : {100, 3000}) {
     std::unique_ptr<Cache> cache;

@@ -495,10 +495,10 @@ void CacheCore::Clear() {
       const std::lock_guard guard(shard.lock());
       shard.BeatFlights();
     }
-    Index::Cursor cursor;
+    Shard::Clearing clearing;
     for (bool more = true; more;) {
       ShardGuard guard(&shard);
-      more = shard.UnlinkFrom(&cursor, Removal::kErased, guard.after());
+      more = shard.UnlinkNext(&clearing, Removal::kErased, guard.after());
     }
   }
 }

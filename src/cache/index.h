@@ -246,6 +246,12 @@ class BasicIndex {
   Bucket* At(const Cursor& cursor) const noexcept {
     return &SegmentOf(cursor.hash)->buckets[cursor.bucket];
   }
+  /// So many first bits the hashes of its segment's keys share: more after a split, fewer after a
+  /// join.
+  int DepthAt(const Cursor& cursor) const noexcept {
+    return static_cast<int>(DirectoryWord(cursor.hash).load(std::memory_order_acquire) &
+                            kLocalDepthMask);
+  }
   /// Goes to the next bucket; false: it began again at the first.
   bool Advance(Cursor* cursor) const noexcept;
   /// Goes to the first bucket of the next segment; false: it began again at the first.

@@ -499,20 +499,24 @@ bool Shard::ShrinkIndex() noexcept {
   return joins != 0;
 }
 
-bool Shard::UnlinkFrom(Index::Cursor* cursor, Removal reason, Aftermath* after) noexcept {
-  // From the segment's first bucket: since the last time it may have been joined with another one.
-  cursor->bucket = 0;
+bool Shard::UnlinkNext(Clearing* clearing, Removal reason, Aftermath* after) noexcept {
+  Index::Cursor& cursor = clearing->cursor;
+  // Since the last time another segment may have been joined with this one, and keys may have gone
+  // to the other bucket of their pair. What was put into buckets that are behind stays: an
+  // on_remove that puts what it hears of would else have it erased again and again.
+  cursor.bucket = index_.DepthAt(cursor) < clearing->depth ? 0 : cursor.bucket & ~1U;
   do {
-    for (Index::AtomicWord& slot : index_.At(*cursor)->slots) {
+    for (Index::AtomicWord& slot : index_.At(cursor)->slots) {
       const uint64_t word = slot.load(std::memory_order_relaxed);
       if (Word::IsLive(word)) Unlink({&slot, word}, reason, after);
     }
-    if (!index_.Advance(cursor)) {
+    if (!index_.Advance(&cursor)) {
       ResetIndexIfEmpty();
       Collect(after);
       return false;
     }
-  } while (!after->is_full() && (cursor->bucket != 0 || retired_.young_count() < kRetiredAtOnce));
+  } while (!after->is_full() && (cursor.bucket != 0 || retired_.young_count() < kRetiredAtOnce));
+  clearing->depth = index_.DepthAt(cursor);
   Collect(after);
   return true;
 }

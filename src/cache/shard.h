@@ -136,8 +136,13 @@ class Shard {
   /// Unlink for a user who wants its memory back: frees some of what he removed before.
   void Erase(const Index::Found& found, Aftermath* after) noexcept;
   void SetDeadline(const Index::Found& found, uint64_t hash, uint64_t deadline_ms) noexcept;
-  /// Removes entries until the aftermath is full; false: it has removed all from `cursor` on.
-  bool UnlinkFrom(Index::Cursor* cursor, Removal reason, Aftermath* after) noexcept;
+  /// How far a removal of all entries has come.
+  struct Clearing {
+    Index::Cursor cursor;
+    int depth = 0;  ///< Of the cursor's segment, when it came there.
+  };
+  /// Removes entries until the aftermath is full; false: it has come to the end.
+  bool UnlinkNext(Clearing* clearing, Removal reason, Aftermath* after) noexcept;
   /// At the cache's end, when nobody reads any more: frees all that is not pinned.
   void Drain(Aftermath* after) noexcept;
   bool HasExpired(const Index::Found& found, uint64_t coarse_ms) const noexcept {
