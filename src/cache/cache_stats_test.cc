@@ -253,6 +253,20 @@ TEST(CacheOnRemove, HearsOfTheValueWhoseReplacementFoundNoRoom) {
   EXPECT_EQ(heard, (std::vector<Heard>{{"key", "old", Removal::kErased}}));
 }
 
+TEST(CacheOnRemove, HearsOfAValueThatAsManyHandlesHoldAsCan) {
+  std::vector<Heard> heard;
+  const auto cache = NewCache(Listening(&heard));
+  const std::string value(200, 'v');
+  ASSERT_TRUE(cache->Put("key", value).ok());
+  std::vector<MaybeValue> held;
+  for (int i = 0; i < 31'744; ++i) held.push_back(cache->Get("key"));
+  ASSERT_EQ(cache->GetStats().pinned_entries, held.size());
+  EXPECT_TRUE(cache->Erase("key"));
+  EXPECT_EQ(heard, (std::vector<Heard>{{"key", value, Removal::kErased}}));
+  held.clear();
+  EXPECT_EQ(cache->GetStats().pinned_entries, 0u);
+}
+
 TEST(CacheOnRemove, IsSilentAtTheEnd) {
   std::vector<Heard> heard;
   auto cache = NewCache(Listening(&heard));

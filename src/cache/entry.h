@@ -49,6 +49,8 @@ class BasicEntryState {
     word_.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
+  /// The same beyond kPinsMax: for one pin of an entry, by who has just unlinked it.
+  void Pin() noexcept { word_.fetch_add(1, std::memory_order_relaxed); }
   /// One less. True: it was an orphan's last one, the caller frees.
   bool Unpin() noexcept {
     const uint64_t before = word_.fetch_sub(1, std::memory_order_acq_rel);

@@ -173,6 +173,13 @@ void Shard::Finish(Aftermath* after) {
   }
 }
 
+void Shard::KeepToTell(Entry* entry, Removal reason, Aftermath* after) noexcept {
+  if (!common_.notifies || after->removed_count == Aftermath::kRemovedMax) return;
+  entry->state.Pin();
+  pins_.fetch_add(1, std::memory_order_relaxed);
+  after->removed[after->removed_count++] = {entry, reason};
+}
+
 void Shard::TellRemovals(const Aftermath& after) {
   const auto tell = [](Shard* shard, Entry* entry, Removal reason) {
     shard->common_.core->Notify(*entry, reason);
@@ -305,9 +312,7 @@ void Shard::Unlink(const Index::Found& found, Removal reason, Aftermath* after) 
   if ((entry->marks & Entry::kFiled) != 0) --filed_;
   if ((entry->marks & Entry::kInQueue) != 0) Dequeue(entry);
   if (entries_ == 0) queue_.Clear();
-  if (common_.notifies && after->removed_count < Aftermath::kRemovedMax && TryPin(entry)) {
-    after->removed[after->removed_count++] = {entry, reason};
-  }
+  KeepToTell(entry, reason, after);
   Retire(entry);
 }
 
@@ -359,10 +364,7 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
     found.entry()->marks = 0;
     index_.Replace(found, entry, deadline_ms != 0);
     ++counts_.removals[static_cast<size_t>(Removal::kReplaced)];
-    if (common_.notifies && after->removed_count < Aftermath::kRemovedMax &&
-        TryPin(found.entry())) {
-      after->removed[after->removed_count++] = {found.entry(), Removal::kReplaced};
-    }
+    KeepToTell(found.entry(), Removal::kReplaced, after);
     Retire(found.entry());
   } else {
     const Index::Room room = RoomFor(hash, after);

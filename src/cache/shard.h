@@ -192,6 +192,8 @@ class Shard {
   }
 
  private:
+  /// For on_remove, if there is one.
+  void KeepToTell(Entry* entry, Removal reason, Aftermath* after) noexcept;
   void TellRemovals(const Aftermath& after);
   Index::Found Find(uint64_t hash, std::string_view key, Moment* now, Aftermath* after) noexcept;
   void Retire(Entry* entry) noexcept;
