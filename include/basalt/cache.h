@@ -120,7 +120,7 @@ class CacheReservation {
 
 /// Room for one value that the caller fills in place (by a read from a file, say) and then
 /// publishes. Without Publish nothing has happened. Move-only; one thread at a time; not after the
-/// cache's destruction.
+/// cache's destruction. After fork() the child may only destroy it.
 class CacheAllocation {
  public:
   CacheAllocation(CacheAllocation&& other) noexcept;

@@ -35,7 +35,8 @@ CacheAllocation& CacheAllocation::operator=(CacheAllocation&& other) noexcept {
   return *this;
 }
 CacheAllocation::~CacheAllocation() {
-  if (entry_ != nullptr) const cache::NewEntry drop(shard_, entry_, hash_);
+  if (entry_ == nullptr || shard_->common().IsInherited()) return;
+  const cache::NewEntry drop(shard_, entry_, hash_);
 }
 
 std::span<char> CacheAllocation::bytes() noexcept { return {entry_->value(), entry_->value_bytes}; }

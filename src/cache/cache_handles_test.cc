@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "basalt/cache.h"
+#include "base/test_fork.h"
 #include "cache/test_cache.h"
 
 // What a cache hands out and what is charged to it: values, allocations, reservations.
@@ -219,6 +221,20 @@ TEST(CacheAllocation, ThePublishedValueExpires) {
   while (cache->Get("key")) {
   }
   EXPECT_TRUE(value.view() == std::string(200, 'v'));
+}
+
+TEST(CacheAllocation, EndsInAForkedChildWhateverAThreadOfTheParentHadLocked) {
+  const auto cache = NewCache({.shards = 1});
+  Result<CacheAllocation> room = cache->Allocate("key", 10);
+  ASSERT_TRUE(room);
+  const Result<NewEntry> other = CoreOf(*cache).Allocate("other", 10, {});
+  ASSERT_TRUE(other);
+  const std::lock_guard guard(other->shard()->lock());
+  EXPECT_TRUE(base::TrueInChild([&] {
+    alarm(5);
+    const CacheAllocation gone = std::move(*room);
+    return true;
+  }));
 }
 
 // ---- Capacity and reservations ----
