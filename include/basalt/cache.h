@@ -351,7 +351,10 @@ class TypedCache : private cache::ObjectCache {
     Result<std::shared_ptr<cache::CacheCore>> core = CreateCore(
         std::move(options), [](void* object) noexcept { static_cast<V*>(object)->~V(); });
     if (!core) return core.error();
-    return std::unique_ptr<TypedCache>(new TypedCache(std::move(*core), std::move(weight)));
+    std::unique_ptr<TypedCache> made(new (std::nothrow)
+                                         TypedCache(std::move(*core), std::move(weight)));
+    if (made != nullptr) return made;
+    return Status(StatusCode::kResourceExhausted, "create a cache: the system has no memory left");
   }
   ~TypedCache() = default;
 

@@ -22,6 +22,16 @@ inline bool IsOutOfMemory(const Status& status) noexcept {
          (status.message().empty() || status.message().starts_with(kOutOfMemory));
 }
 
+/// An error with the message that `describe()` makes; without one where there is no memory for it.
+template <class Describe>
+Status ErrorThatSays(StatusCode code, const Describe& describe) noexcept {
+  try {
+    return Status(code, describe());
+  } catch (const std::bad_alloc&) {
+    return Status(code, {});
+  }
+}
+
 /// What `call` answers, a Status or a Result; OutOfMemory where it throws std::bad_alloc.
 template <class Call, class... Message>
 auto OrOutOfMemory(const Call& call, const Message&... message)

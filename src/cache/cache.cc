@@ -1,6 +1,8 @@
 #include "basalt/cache.h"
 
 #include <functional>
+#include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -55,7 +57,9 @@ Cache::~Cache() { core_->Close(); }
 Result<std::unique_ptr<Cache>> Cache::Create(CacheOptions options) {
   BASALT_ASSIGN_OR_RETURN(std::shared_ptr<cache::CacheCore> core,
                           cache::CacheCore::Create(std::move(options)));
-  return std::unique_ptr<Cache>(new Cache(std::move(core)));
+  std::unique_ptr<Cache> cache(new (std::nothrow) Cache(std::move(core)));
+  if (cache == nullptr) return cache::NoMemory();
+  return cache;
 }
 
 Status Cache::Put(std::string_view key, std::string_view value, const CachePutOptions& options) {

@@ -13,9 +13,11 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -77,6 +79,62 @@ TEST(CacheMemory, AComputationThatFindsNoMemoryLeavesItsKeyComputable) {
     EXPECT_EQ(answer.get(), "computed");
     EXPECT_EQ(cache->GetStats().pinned_entries, 0u);
     ASSERT_LT(n, 100);
+  }
+}
+
+template <class SomeCache>
+void ExpectNothingIsThrown(SomeCache* cache) {
+  const std::string long_key(70'000, 'k');
+  const CachePutOptions negative{.ttl = std::chrono::milliseconds(-1'000'000)};
+  const std::function<Result<std::string>()> compute = [] { return std::string("computed"); };
+  const std::vector<std::pair<const char*, std::function<Status()>>> calls = {
+      {"create", [] { return SomeCache::Create().status(); }},
+      {"create too small", [] { return SomeCache::Create({.capacity_bytes = 1}).status(); }},
+      {"create in parts", [] { return SomeCache::Create({.shards = 3}).status(); }},
+      {"create in too many parts",
+       [] { return SomeCache::Create({.capacity_bytes = 65'536, .shards = 128}).status(); }},
+      {"create with a ttl",
+       [] { return SomeCache::Create({.default_ttl = std::chrono::milliseconds(-1)}).status(); }},
+      {"create with no eviction",
+       [] { return SomeCache::Create({.eviction = Eviction{7}}).status(); }},
+      {"put", [&] { return cache->Put(long_key, "value"); }},
+      {"put with a ttl", [&] { return cache->Put("key", "value", negative); }},
+      {"put if absent", [&] { return cache->PutIfAbsent(long_key, "value").status(); }},
+      {"replace", [&] { return cache->Replace(long_key, "value").status(); }},
+      {"touch", [&] { return cache->Touch("key", *negative.ttl) ? Status() : NoMemory(); }},
+      {"get or compute", [&] { return cache->GetOrCompute(long_key, compute).status(); }},
+      {"get or compute with a ttl",
+       [&] { return cache->GetOrCompute("key", compute, negative).status(); }},
+      {"set capacity", [&] { return cache->SetCapacity(1); }},
+  };
+  for (const auto& [name, call] : calls) {
+    bool has_failed = true;
+    for (int n = 0; has_failed; ++n) {
+      EXPECT_NO_THROW(has_failed = RunWithFailure(n, [&] { static_cast<void>(call()); }))
+          << name << ", allocation " << n;
+      until_failure = kNeverFails;
+      ASSERT_LT(n, 1000);
+    }
+  }
+}
+
+TEST(CacheMemory, WhatRefusesAnArgumentDoesNotThrowWhereThereIsNone) {
+  const auto cache = NewCache({.capacity_bytes = 1 << 20});
+  ExpectNothingIsThrown(cache.get());
+  const auto typed = TypedCache<std::string, std::string>::Create({.capacity_bytes = 1 << 20});
+  ASSERT_TRUE(typed);
+  ExpectNothingIsThrown(typed->get());
+
+  const std::string long_key(70'000, 'k');
+  const std::string large(2 << 20, 'v');
+  const auto update = [](auto) { return std::optional<std::string>("value"); };
+  MaybeValue value;
+  for (int n = 0; n < 10; ++n) {
+    EXPECT_NO_THROW(RunWithFailure(n, [&] { EXPECT_FALSE(cache->Put("key", large).ok()); }));
+    EXPECT_NO_THROW(RunWithFailure(n, [&] { EXPECT_FALSE(cache->Allocate(long_key, 10)); }));
+    EXPECT_NO_THROW(RunWithFailure(n, [&] { EXPECT_FALSE(cache->Update(long_key, update).ok()); }));
+    EXPECT_NO_THROW(
+        RunWithFailure(n, [&] { EXPECT_FALSE(cache->MultiGet({}, {&value, 1}).ok()); }));
   }
 }
 

@@ -10,18 +10,14 @@
 
 #include "base/check.h"
 #include "base/option_value.h"
+#include "base/out_of_memory.h"
 #include "base/random.h"
 
 namespace basalt::cache {
 
-const Status& NoMemory() {
-  // Never destroyed: static objects may still use a cache.
-  static const auto* const kStatus =
-      new Status(StatusCode::kResourceExhausted, "use a cache: the system has no memory left");
-  return *kStatus;
-}
-
 namespace {
+
+using base::ErrorThatSays;
 
 constexpr uint64_t kCapacityMin = uint64_t{64} << 10;
 constexpr uint32_t kShardsMax = uint32_t{1} << Index::kShardBitsMax;
@@ -36,32 +32,55 @@ uint32_t DerivedShards(uint64_t capacity_bytes) noexcept {
   return static_cast<uint32_t>(std::bit_floor(wanted));
 }
 
+Status InvalidOption(const std::string& what) {
+  return Status(StatusCode::kInvalidArgument, "create a cache: " + what);
+}
+
+Status CheckOptions(const CacheOptions& options) {
+  if (options.capacity_bytes < kCapacityMin) {
+    return InvalidOption("capacity_bytes is " + std::to_string(options.capacity_bytes) +
+                         ", and must be at least 65536");
+  }
+  if (options.shards > kShardsMax || (options.shards & (options.shards - 1)) != 0) {
+    return InvalidOption("shards is " + std::to_string(options.shards) +
+                         ", and must be a power of two up to 128, or 0 to derive it");
+  }
+  if (options.default_ttl.count() < 0) return InvalidOption("default_ttl is negative");
+  if (options.eviction > Eviction::kS3Fifo) {
+    return base::NoSuchValue("create a cache: eviction", options.eviction, "kClock or kS3Fifo");
+  }
+  return {};
+}
+
 Status CheckSizes(std::string_view key, size_t value_bytes) {
   if (key.size() > kKeyBytesMax) {
-    return Status(StatusCode::kInvalidArgument, "put into a cache: a key of " +
-                                                    std::to_string(key.size()) +
-                                                    " bytes; keys have at most 65535");
+    return ErrorThatSays(StatusCode::kInvalidArgument, [&] {
+      return "put into a cache: a key of " + std::to_string(key.size()) +
+             " bytes; keys have at most 65535";
+    });
   }
   if (value_bytes > UINT32_MAX) {
-    return Status(StatusCode::kInvalidArgument, "put into a cache: a value of " +
-                                                    std::to_string(value_bytes) +
-                                                    " bytes; values have at most 4294967295");
+    return ErrorThatSays(StatusCode::kInvalidArgument, [&] {
+      return "put into a cache: a value of " + std::to_string(value_bytes) +
+             " bytes; values have at most 4294967295";
+    });
   }
   return {};
 }
 
 Status NoRoom(std::string_view what, uint64_t bytes, const MemoryBudget& budget) noexcept {
-  try {
-    return Status(StatusCode::kResourceExhausted,
-                  std::string(what) + ": no room for " + std::to_string(bytes) +
-                      " bytes in a cache of " + std::to_string(budget.capacity_bytes()) +
-                      " bytes; release values that are held, or raise capacity_bytes");
-  } catch (const std::bad_alloc&) {
-    return NoMemory();
-  }
+  return ErrorThatSays(StatusCode::kResourceExhausted, [&] {
+    return std::string(what) + ": no room for " + std::to_string(bytes) + " bytes in a cache of " +
+           std::to_string(budget.capacity_bytes()) +
+           " bytes; release values that are held, or raise capacity_bytes";
+  });
 }
 
 }  // namespace
+
+Status NoMemory() noexcept {
+  return Status(StatusCode::kResourceExhausted, "use a cache: the system has no memory left");
+}
 
 // ---- Handles ----
 
@@ -111,25 +130,10 @@ void FreeShards::operator()(Shard* shards) const noexcept {
 Result<std::shared_ptr<CacheCore>> CacheCore::Create(CacheOptions options,
                                                      void (*destroy)(void*) noexcept,
                                                      io::Clock* clock) {
-  const auto invalid = [](const std::string& what) {
-    return Status(StatusCode::kInvalidArgument, "create a cache: " + what);
-  };
-  if (options.capacity_bytes < kCapacityMin) {
-    return invalid("capacity_bytes is " + std::to_string(options.capacity_bytes) +
-                   ", and must be at least 65536");
-  }
-  if (options.shards > kShardsMax || (options.shards & (options.shards - 1)) != 0) {
-    return invalid("shards is " + std::to_string(options.shards) +
-                   ", and must be a power of two up to 128, or 0 to derive it");
-  }
-  if (options.default_ttl.count() < 0) return invalid("default_ttl is negative");
-  if (options.eviction > Eviction::kS3Fifo) {
-    return base::NoSuchValue("create a cache: eviction", options.eviction, "kClock or kS3Fifo");
-  }
-  const uint32_t shards =
-      options.shards != 0 ? options.shards : DerivedShards(options.capacity_bytes);
   try {
-    NoMemory();
+    BASALT_RETURN_IF_ERROR(CheckOptions(options));
+    const uint32_t shards =
+        options.shards != 0 ? options.shards : DerivedShards(options.capacity_bytes);
     std::shared_ptr<CacheCore> core(new CacheCore(std::move(options), destroy, clock, shards),
                                     [](CacheCore* core) { core->DropReference(); });
     core->shards_ = {std::allocator<Shard>().allocate(shards), {.count = 0, .capacity = shards}};
@@ -140,7 +144,7 @@ Result<std::shared_ptr<CacheCore>> CacheCore::Create(CacheOptions options,
       throw std::bad_alloc();
     }
     if (core->budget_.IsWithin(0)) {
-      return invalid("capacity_bytes is too small for " + std::to_string(shards) + " shards");
+      return InvalidOption("capacity_bytes is too small for " + std::to_string(shards) + " shards");
     }
     return core;
   } catch (const std::bad_alloc&) {
@@ -170,9 +174,10 @@ void CacheCore::DropReference() noexcept {
 Result<uint64_t> CacheCore::MillisOf(Ttl ttl) const {
   const int64_t ms = ttl.value_or(options_.default_ttl).count();
   if (ms < 0) {
-    return Status(StatusCode::kInvalidArgument,
-                  "put into a cache: the ttl is " + std::to_string(ms) +
-                      " ms, and must not be negative; zero means that it does not expire");
+    return ErrorThatSays(StatusCode::kInvalidArgument, [&] {
+      return "put into a cache: the ttl is " + std::to_string(ms) +
+             " ms, and must not be negative; zero means that it does not expire";
+    });
   }
   return std::min(static_cast<uint64_t>(ms), decltype(Entry::state)::kDeadlineMax);
 }
@@ -505,16 +510,18 @@ void CacheCore::Clear() {
 
 Status CacheCore::SetCapacity(uint64_t capacity_bytes) {
   if (capacity_bytes < kCapacityMin) {
-    return Status(StatusCode::kInvalidArgument,
-                  "set a cache's capacity: " + std::to_string(capacity_bytes) +
-                      " bytes, and it must be at least 65536");
+    return ErrorThatSays(StatusCode::kInvalidArgument, [&] {
+      return "set a cache's capacity: " + std::to_string(capacity_bytes) +
+             " bytes, and it must be at least 65536";
+    });
   }
   budget_.set_capacity_bytes(capacity_bytes);
   if (ShrinkToCapacity()) return {};
-  return Status(StatusCode::kResourceExhausted,
-                "set a cache's capacity to " + std::to_string(capacity_bytes) +
-                    " bytes: what is held takes " + std::to_string(budget_.used_bytes()) +
-                    "; it shrinks when that is released");
+  return ErrorThatSays(StatusCode::kResourceExhausted, [&] {
+    return "set a cache's capacity to " + std::to_string(capacity_bytes) +
+           " bytes: what is held takes " + std::to_string(budget_.used_bytes()) +
+           "; it shrinks when that is released";
+  });
 }
 
 Status CacheCore::Reserve(uint64_t bytes) {

@@ -120,8 +120,8 @@ struct ValueOf {
   }
 };
 
-/// Of everything that finds no memory. Made ahead, because then there may be none for it.
-const Status& NoMemory();
+/// Of everything that finds no memory.
+Status NoMemory() noexcept;
 
 /// What Cache and TypedCache stand on: entries with keys of bytes, and values of bytes or objects.
 ///

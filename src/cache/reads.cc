@@ -4,6 +4,7 @@
 #include <new>
 #include <string>
 
+#include "base/out_of_memory.h"
 #include "cache/core.h"
 
 // Lookups: what of them is not inline in core.h.
@@ -123,9 +124,10 @@ Entry* CacheCore::FindCounted(uint64_t hash, std::string_view key, uint32_t thre
 
 Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<MaybeValue> values) {
   if (keys.size() != values.size()) {
-    return Status(StatusCode::kInvalidArgument,
-                  "multi-get from a cache: " + std::to_string(keys.size()) +
-                      " keys, but room for " + std::to_string(values.size()) + " values");
+    return base::ErrorThatSays(StatusCode::kInvalidArgument, [&] {
+      return "multi-get from a cache: " + std::to_string(keys.size()) + " keys, but room for " +
+             std::to_string(values.size()) + " values";
+    });
   }
   constexpr size_t kGroup = 32;
   std::array<uint64_t, kGroup> hashes;
