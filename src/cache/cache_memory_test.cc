@@ -15,6 +15,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -136,6 +137,24 @@ TEST(CacheMemory, WhatRefusesAnArgumentDoesNotThrowWhereThereIsNone) {
     EXPECT_NO_THROW(
         RunWithFailure(n, [&] { EXPECT_FALSE(cache->MultiGet({}, {&value, 1}).ok()); }));
   }
+}
+
+TEST(CacheMemory, AMultiGetMissesWhatItCannotCopy) {
+  const auto cache = NewCache();
+  const std::string large(200, 'v');
+  ASSERT_TRUE(cache->Put("large", large).ok());
+  ASSERT_TRUE(cache->Put("small", "value").ok());
+  std::vector<MaybeValue> held;
+  for (int i = 0; i < 31'744; ++i) held.push_back(cache->Get("large"));
+  // One more handle would be a copy.
+  const std::vector<std::string_view> keys = {"small", "large", "small"};
+  std::vector<MaybeValue> values(keys.size());
+  Status status;
+  ASSERT_TRUE(RunWithFailure(0, [&] { status = cache->MultiGet(keys, values); }));
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(TextOf(values[0]), "value");
+  EXPECT_FALSE(values[1]);
+  EXPECT_EQ(TextOf(values[2]), "value");
 }
 
 }  // namespace

@@ -241,7 +241,7 @@ class CacheCore {
     return deadline_ms == 0 || !clock_.HasCome(deadline_ms, now->CoarseMillis());
   }
   /// MultiGet of one of them, where a glance does not do. Inside an epoch.
-  bool FindValue(std::string_view key, uint64_t hash, MaybeValue* value);
+  bool FindValue(std::string_view key, uint64_t hash, MaybeValue* value) noexcept;
   // Inside the epoch of a guard, whose thread_number this is.
   void Count(uint32_t thread, uint64_t hits, uint64_t misses) noexcept;
   /// Null: the thread has come late and has none for itself.

@@ -113,13 +113,17 @@ Entry* CacheCore::FindCounted(uint64_t hash, std::string_view key, uint32_t thre
 }
 
 [[gnu::noinline]] bool CacheCore::FindValue(std::string_view key, uint64_t hash,
-                                            MaybeValue* value) {
+                                            MaybeValue* value) noexcept {
   Shard& shard = ShardOf(hash);
   value->reset();
-  if (const Index::Found found = FindAlive(shard, hash, key, true)) {
+  const Index::Found found = FindAlive(shard, hash, key, true);
+  if (!found) return false;
+  try {
     value->emplace(ValueOf{shard, found.entry()});
+  } catch (const std::bad_alloc&) {
+    return false;  // As for Get.
   }
-  return value->has_value();
+  return true;
 }
 
 Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<MaybeValue> values) {
@@ -175,7 +179,7 @@ Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<May
       }
       Count(guard.thread_number(), hits, count - hits);
     } catch (const std::bad_alloc&) {
-      return NoMemory();
+      for (MaybeValue& value : values.subspan(first, count)) value.reset();  // As for Get.
     }
   }
   return {};
