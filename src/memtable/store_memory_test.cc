@@ -80,6 +80,20 @@ TEST(MemTableMemory, NoFunctionThrowsWhereThereIsNone) {
   EXPECT_EQ(Scan(*table).size(), table->Get(second).value() ? 1'000u : 999u);
 }
 
+TEST(MemTableMemory, SpansThatDifferInLengthAreRefusedWithoutAny) {
+  const auto table = NewTable();
+  std::vector<Result<MaybeValue>> results(1);
+  for (int64_t allowed_ones = 0; allowed_ones < 3; ++allowed_ones) {
+    std::optional<Status> status;
+    EXPECT_NO_THROW({
+      const MemoryThatFails none(allowed_ones);
+      status = table->MultiGet({}, results);
+    });
+    ASSERT_TRUE(status) << allowed_ones;
+    EXPECT_EQ(status->code(), StatusCode::kInvalidArgument);
+  }
+}
+
 TEST(MemTableMemory, AWriteThatIsRefusedHasChangedNothing) {
   for (const size_t records : {size_t{64}, size_t{2'000}}) {
     for (int64_t allowed_ones = 0;; ++allowed_ones) {
