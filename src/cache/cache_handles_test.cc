@@ -374,6 +374,12 @@ TEST(CacheReservation, ThatCannotBeMetIsRefused) {
   EXPECT_LT(stats.bytes, 1u << 20);
 }
 
+TEST(CacheReservation, OfMoreThanIsLeftOfTheLargestCapacityIsRefused) {
+  const auto cache = NewCache({.capacity_bytes = UINT64_MAX});
+  EXPECT_FALSE(cache->Reserve(UINT64_MAX));
+  EXPECT_EQ(cache->GetStats().reserved_bytes, 0u);
+}
+
 TEST(CacheReservation, OfEverythingRefusesPutsUntilItIsGone) {
   const auto cache = NewCache({.capacity_bytes = 1 << 20, .shards = 1});
   std::optional<CacheReservation> all;

@@ -16,7 +16,8 @@ class MemoryBudget {
   bool TryCharge(uint64_t bytes) noexcept {
     uint64_t before = used_bytes();
     do {
-      if (before + bytes > capacity_bytes()) return false;
+      const uint64_t capacity = capacity_bytes();
+      if (before > capacity || bytes > capacity - before) return false;
     } while (!used_bytes_.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed));
     return true;
   }
