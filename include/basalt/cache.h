@@ -76,7 +76,7 @@ struct CacheStats {
   uint64_t expired = 0;
   uint64_t replaced = 0;
   uint64_t erased = 0;
-  uint64_t refused = 0;   ///< Values that found no room.
+  uint64_t refused = 0;   ///< Puts, also conditional ones, that found no room.
   uint64_t computed = 0;  ///< Calls that GetOrCompute made.
   uint64_t entries = 0;
   uint64_t capacity_bytes = 0;

@@ -158,7 +158,7 @@ std::string CacheStats::ToPrometheus(std::string_view prefix) const {
   sample(removals, "{reason=\"expired\"}", expired);
   sample(removals, "{reason=\"replaced\"}", replaced);
   sample(removals, "{reason=\"erased\"}", erased);
-  sample(family("refused_total", "counter", "Values that found no room."), "", refused);
+  sample(family("refused_total", "counter", "Puts that found no room."), "", refused);
   sample(family("computed_total", "counter", "Values that GetOrCompute computed."), "", computed);
   sample(family("entries", "gauge", "Entries."), "", entries);
   sample(family("capacity_bytes", "gauge", "The limit of all bytes."), "", capacity_bytes);
