@@ -479,11 +479,13 @@ StoreCore::Inserted StoreCore::Insert(Generation& active, const WriteBatch& batc
 
 Status StoreCore::Update(std::string_view key, const UpdateFunction& fn, uint32_t keyspace) {
   const uint64_t hash = base::HashShort(key);
+  MaybeValue before;
+  std::optional<Result<std::optional<std::string>>> changed;  // What `fn` makes of it.
   for (;;) {
     std::shared_ptr<Generation> active;
     const RangeDelete* ranges = nullptr;
     base::Tag newest_here = 0;
-    MaybeValue before;
+    MaybeValue present;
     {
       const base::EpochGuard inside;
       const State* const seen = state();
@@ -499,16 +501,21 @@ Status StoreCore::Update(std::string_view key, const UpdateFunction& fn, uint32_
         sequencer_.Settle();
       }
       const Found found = Find(*seen, keyspace, key, hash, base::kMaxSequence);
-      if (found) before.emplace(found);
+      if (found) present.emplace(found);
     }
-    std::optional<std::string_view> current;
-    if (before) current = before->view();
-    Result<std::optional<std::string>> changed = fn(current);
-    if (!changed) return changed.error();
-    RecordSource source{.kind = *changed ? RecordKind::kPut : RecordKind::kDelete,
+    // Not for a generation that was sealed meanwhile: where others write much, one is all the time.
+    if (!changed || present != before) {
+      before = std::move(present);
+      std::optional<std::string_view> current;
+      if (before) current = before->view();
+      changed.emplace(fn(current));
+    }
+    if (!*changed) return changed->error();
+    const std::optional<std::string>& after = **changed;
+    RecordSource source{.kind = after ? RecordKind::kPut : RecordKind::kDelete,
                         .keyspace = keyspace,
                         .key = key,
-                        .value = *changed ? std::string_view(**changed) : std::string_view(),
+                        .value = after ? std::string_view(*after) : std::string_view(),
                         .time_ms = 0,
                         .is_of_several = false};
     BASALT_RETURN_IF_ERROR(CheckSizes(source));

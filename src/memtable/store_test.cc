@@ -630,6 +630,27 @@ TEST(MemTable, UpdateAsksAgainWhenTheKeyHasChanged) {
   }
 }
 
+TEST(MemTable, UpdateAsksOnceWhereOnlyOtherKeysChangeHoweverManyGenerationsTheyFill) {
+  for (const bool is_there : {true, false}) {
+    const auto table = NewTable();
+    if (is_there) {
+      ASSERT_TRUE(IsOk(table->Put("key", "value")));
+    }
+    int calls = 0;
+    ASSERT_TRUE(
+        IsOk(table->Update("key", [&](std::optional<std::string_view> before) -> UpdateResult {
+          if (++calls == 100) return Status(StatusCode::kAborted, "it is asked again and again");
+          for (uint64_t i = 0; i < 3; ++i) {
+            EXPECT_TRUE(IsOk(table->Put(Numbered("other", i), "value")));
+            EXPECT_TRUE(IsOk(table->Seal()));
+          }
+          return std::string(before.value_or("no value")) + ", changed";
+        })));
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(GetFrom(*table, "key"), is_there ? "value, changed" : "no value, changed");
+  }
+}
+
 TEST(MemTable, AnUpdatesFunctionMayUseTheTable) {
   const auto table = NewTable();
   ASSERT_TRUE(IsOk(table->Put("other", "value")));
