@@ -206,7 +206,8 @@ class Cache {
   /// or a Clear meanwhile wins: the result still goes to those who wait, but it is not kept. An
   /// error reaches all of them and is not kept. A result that finds no room is given all the same,
   /// beyond the capacity while it is held, and not kept. FailedPrecondition: `fn` asks for the same
-  /// key again. InvalidArgument: a key or TTL out of range, of which `fn` is not called, or a
+  /// key again. ResourceExhausted: no memory, or 31,744 handles hold the value already.
+  /// InvalidArgument: a key or TTL out of range, of which `fn` is not called, or a
   /// result that is too large. (Two functions that wait for each other's keys wait forever.)
   Result<Value> GetOrCompute(std::string_view key, const std::function<Result<std::string>()>& fn,
                              const CachePutOptions& options = {});
@@ -331,7 +332,8 @@ class Pinned : public cache::ObjectPin {
 /// padding). V moves and is destroyed without throwing, and is aligned to 8 bytes at most.
 ///
 /// An entry is charged its own memory and, with `weight`, what an object owns besides. A value can
-/// be held by 31,744 handles at a time; beyond that a lookup misses. All else is as for Cache.
+/// be held by 31,744 handles at a time; beyond that a lookup misses, and GetOrCompute
+/// is ResourceExhausted. All else is as for Cache.
 template <class K, class V>
 class TypedCache : private cache::ObjectCache {
   static_assert(std::is_nothrow_move_constructible_v<V> && std::is_nothrow_destructible_v<V>,

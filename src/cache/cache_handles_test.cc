@@ -135,6 +135,9 @@ TEST(CacheValues, MoreHandlesThanAnEntryCountsAreCopies) {
   EXPECT_EQ(TextOf(values[0]), text);
   const auto update = [](auto) -> Result<std::optional<std::string>> { return "updated"; };
   EXPECT_EQ(cache->Update("key", update).code(), StatusCode::kResourceExhausted);
+  const Result<Value> computed = cache->GetOrCompute("key", [] { return std::string("other"); });
+  EXPECT_EQ(computed.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(TextOf(cache->Get("key")), text) << "it was there: nothing was to be computed";
   ASSERT_TRUE(cache->Put("key", "new").ok());
   EXPECT_EQ(TextOf(cache->Get("key")), "new");
   EXPECT_TRUE(cache->Update("key", update).ok());

@@ -16,10 +16,20 @@ Flight::~Flight() {
   if (entry != nullptr) shard->Unpin(entry);
 }
 
-EntryRef CacheCore::FindPinnedLocked(Shard& shard, uint64_t hash, std::string_view key,
-                                     Aftermath* after) {
+namespace {
+
+Status TooManyHandles() noexcept {
+  return Status(StatusCode::kResourceExhausted,
+                "get or compute: too many handles hold the value already");
+}
+
+}  // namespace
+
+Result<EntryRef> CacheCore::FindPinnedLocked(Shard& shard, uint64_t hash, std::string_view key,
+                                             Aftermath* after) {
   const Index::Found found = shard.Find(hash, key, after);
-  if (!found || !shard.TryPin(found.entry())) return {};
+  if (!found) return EntryRef();
+  if (!shard.TryPin(found.entry())) return TooManyHandles();
   Index::RaiseFrequency(found);
   return EntryRef(&shard, found.entry());
 }
@@ -30,8 +40,7 @@ Result<EntryRef> CacheCore::Await(Flight* flight) {
   if (flight->state == Flight::State::kThrew) return EntryRef();
   if (!flight->error.ok()) return flight->error;
   if (!flight->shard->TryPin(flight->entry)) {
-    return Status(StatusCode::kResourceExhausted,
-                  "get or compute: too many handles hold the value already");
+    return TooManyHandles();
   }
   return EntryRef(flight->shard, flight->entry);
 }
@@ -97,7 +106,8 @@ Result<EntryRef> CacheCore::GetOrCompute(std::string_view key, Ttl ttl,
       // Made before the lock: under it nothing is allocated but the list's growth.
       auto fresh = std::make_shared<Flight>(hash, std::string(key), &shard);
       ShardGuard guard(&shard);
-      if (EntryRef ref = FindPinnedLocked(shard, hash, key, guard.after())) return ref;
+      Result<EntryRef> present = FindPinnedLocked(shard, hash, key, guard.after());
+      if (!present || *present) return present;
       // It has expired. Who is told may ask for the key, too, so nobody computes it until then.
       if (guard.after()->removed_count != 0) continue;
       for (const std::shared_ptr<Flight>& listed : shard.flights()) {

@@ -277,7 +277,9 @@ class CacheCore {
   };
   /// False: it leads nowhere.
   bool AskNext(Asking* asking);
-  EntryRef FindPinnedLocked(Shard& shard, uint64_t hash, std::string_view key, Aftermath* after);
+  /// Null: there is none.
+  Result<EntryRef> FindPinnedLocked(Shard& shard, uint64_t hash, std::string_view key,
+                                    Aftermath* after);
   static Result<EntryRef> Await(Flight* flight);
   Result<EntryRef> Compute(const std::shared_ptr<Flight>& flight,
                            const std::function<Result<NewEntry>()>& compute);
