@@ -88,11 +88,15 @@ Result<std::shared_ptr<StoreCore>> StoreCore::Create(const basalt::MemTableOptio
     return invalid("shards is " + std::to_string(options.shards) +
                    ", and must be a power of two up to 256, or 0 to derive it");
   }
-  if (checked.generation_bytes == 0) {
-    checked.generation_bytes =
-        std::max({options.memory_budget / 8, kGenerationMin, options.shards * kShardBytesMin});
-  }
   const uint64_t least = std::max(kGenerationMin, options.shards * kShardBytesMin);
+  if (least > options.memory_budget / 2) {
+    return invalid("shards is " + std::to_string(options.shards) +
+                   ", and needs a memory_budget of at least " + std::to_string(2 * least) +
+                   "; that is " + std::to_string(options.memory_budget));
+  }
+  if (checked.generation_bytes == 0) {
+    checked.generation_bytes = std::max(options.memory_budget / 8, least);
+  }
   if (checked.generation_bytes < least || checked.generation_bytes > options.memory_budget / 2) {
     return invalid("generation_bytes is " + std::to_string(checked.generation_bytes) +
                    ", and must be from " + std::to_string(least) + " (with " +

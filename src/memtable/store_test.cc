@@ -26,6 +26,8 @@ TEST(MemTable, EachInvalidOptionIsNamed) {
   const std::vector<std::pair<std::string, MemTableOptions>> cases = {
       {"memory_budget", {.memory_budget = 0}},
       {"memory_budget", {.memory_budget = 256 * kKiB - 1}},
+      {"shards is 256, and needs a memory_budget of at least 6291456",
+       {.memory_budget = 4 * kMiB, .shards = 256}},
       {"generation_bytes", {.memory_budget = 8 * kMiB, .generation_bytes = 1}},
       {"generation_bytes", {.memory_budget = 8 * kMiB, .generation_bytes = 64 * kKiB - 1}},
       {"generation_bytes", {.memory_budget = 8 * kMiB, .generation_bytes = 4 * kMiB + 1}},
