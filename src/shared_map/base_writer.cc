@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/out_of_memory.h"
 #include "base/random.h"
 #include "phash/threads.h"
 #include "shared_map/base_format.h"
@@ -106,10 +107,8 @@ class NewFile {
   NewFile& operator=(NewFile&&) = delete;
   ~NewFile() {
     if (file_ == nullptr) return;
-    const std::string path = file_->path();
-    file_.reset();
     // What went wrong first is what the caller hears of.
-    static_cast<void>(fs_->RemoveFile(path));
+    static_cast<void>(base::OrOutOfMemory([this] { return fs_->RemoveFile(file_->path()); }));
   }
 
   io::File* operator->() const noexcept { return file_.get(); }

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/fork_generation.h"
 #include "base/option_value.h"
+#include "base/out_of_memory.h"
 #include "shared_map/base_writer.h"
 #include "shared_map/file_names.h"
 #include "shared_map/new_files.h"
@@ -130,13 +131,17 @@ SpooledBuild::~SpooledBuild() {
   }
   spool_.reset();
   if (core_ == nullptr || lock_ == nullptr) return;
+  static_cast<void>(base::OrOutOfMemory([this] { return GiveUpPlace(); }));
+}
+
+Status SpooledBuild::GiveUpPlace() {
   io::FileSystem* const fs = core_->environment().fs;
-  const auto names = fs->List(core_->directory());
-  if (!names || *names != std::vector{std::string(kLockName)}) return;
+  BASALT_ASSIGN_OR_RETURN(const auto names, fs->List(core_->directory()));
+  if (names != std::vector{std::string(kLockName)}) return Status();
   // Nobody has seen the directory as a map.
-  static_cast<void>(fs->RemoveFile(core_->PathOf(std::string(kLockName))));
+  BASALT_RETURN_IF_ERROR(fs->RemoveFile(core_->PathOf(std::string(kLockName))));
   lock_.reset();
-  if (made_directory_) static_cast<void>(fs->RemoveDirectory(core_->directory()));
+  return made_directory_ ? fs->RemoveDirectory(core_->directory()) : Status();
 }
 
 Status SpooledBuild::Refusal() const {

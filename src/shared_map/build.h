@@ -30,6 +30,8 @@ class SpooledBuild {
  private:
   SpooledBuild(const SharedMapOptions& options, Duplicates duplicates);
 
+  /// Removes what Create has made, if there is nothing else.
+  Status GiveUpPlace();
   /// FailedPrecondition: it has been finished, or belongs to the parent of this process.
   Status Refusal() const;
   Result<std::vector<ShardEntry>> WriteShards(const SharedMapProgressFunction& on_progress,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/out_of_memory.h"
 #include "shared_map/build.h"
 #include "shared_map/control_page.h"
 #include "shared_map/environment.h"
@@ -145,17 +146,21 @@ class Inspection {
 Result<SharedMapReport> CheckMap(std::string_view path,
                                  const SharedMapProgressFunction& on_progress,
                                  const Environment& environment) {
-  BASALT_ASSIGN_OR_RETURN(std::string directory, environment.fs->Resolve(path));
-  Inspection inspection(std::move(directory), on_progress, environment);
-  constexpr int kAttemptsMax = 1000;
-  int attempt = 0;
-  do {
-    BASALT_RETURN_IF_ERROR(inspection.Begin());
-  } while (!inspection.ok() && ++attempt < kAttemptsMax && inspection.IsReplaced());
-  return inspection.Finish();
+  return base::OrOutOfMemory([&]() -> Result<SharedMapReport> {
+    BASALT_ASSIGN_OR_RETURN(std::string directory, environment.fs->Resolve(path));
+    Inspection inspection(std::move(directory), on_progress, environment);
+    constexpr int kAttemptsMax = 1000;
+    int attempt = 0;
+    do {
+      BASALT_RETURN_IF_ERROR(inspection.Begin());
+    } while (!inspection.ok() && ++attempt < kAttemptsMax && inspection.IsReplaced());
+    return inspection.Finish();
+  });
 }
 
-Status DestroyMap(std::string_view path, const Environment& environment) {
+namespace {
+
+Status DestroyIn(std::string_view path, const Environment& environment) {
   io::FileSystem* const fs = environment.fs;
   BASALT_ASSIGN_OR_RETURN(const std::string directory, fs->Resolve(path));
   BASALT_RETURN_IF_ERROR(NewestGenerationNumber(fs, directory).status());
@@ -177,6 +182,12 @@ Status DestroyMap(std::string_view path, const Environment& environment) {
   }
   BASALT_ASSIGN_OR_RETURN(const auto left, fs->List(directory));
   return left.empty() ? fs->RemoveDirectory(directory) : Status();
+}
+
+}  // namespace
+
+Status DestroyMap(std::string_view path, const Environment& environment) {
+  return base::OrOutOfMemory([&] { return DestroyIn(path, environment); });
 }
 
 }  // namespace basalt::shared_map

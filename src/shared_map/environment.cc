@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/out_of_memory.h"
 #include "base/thread_pool.h"
 #include "io/memory_file_system.h"
 
@@ -39,20 +40,24 @@ Result<uint64_t> ReadBootId(io::FileSystem* fs) {
 }
 
 Result<Environment> Environment::System() {
-  Environment environment;
-  environment.fs = io::FileSystem::Posix();
-  BASALT_ASSIGN_OR_RETURN(environment.executor, SharedExecutor());
-  BASALT_ASSIGN_OR_RETURN(environment.boot_id, ReadBootId(environment.fs));
-  return environment;
+  return base::OrOutOfMemory([]() -> Result<Environment> {
+    Environment environment;
+    environment.fs = io::FileSystem::Posix();
+    BASALT_ASSIGN_OR_RETURN(environment.executor, SharedExecutor());
+    BASALT_ASSIGN_OR_RETURN(environment.boot_id, ReadBootId(environment.fs));
+    return environment;
+  });
 }
 
 Result<Environment> Environment::Memory() {
-  Environment environment;
-  environment.owned_fs = io::NewMemoryFileSystem();
-  environment.fs = environment.owned_fs.get();
-  BASALT_ASSIGN_OR_RETURN(environment.executor, SharedExecutor());
-  environment.boot_id = 1;
-  return environment;
+  return base::OrOutOfMemory([]() -> Result<Environment> {
+    Environment environment;
+    environment.owned_fs = io::NewMemoryFileSystem();
+    environment.fs = environment.owned_fs.get();
+    BASALT_ASSIGN_OR_RETURN(environment.executor, SharedExecutor());
+    environment.boot_id = 1;
+    return environment;
+  });
 }
 
 }  // namespace basalt::shared_map

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <bit>
-#include <new>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/out_of_memory.h"
 #include "shared_map/base_writer.h"
 #include "shared_map/new_files.h"
 #include "shared_map/record_spool.h"
@@ -192,7 +192,10 @@ Status Writer::FoldShards(const SharedMapProgressFunction& on_progress) {
     BASALT_ASSIGN_OR_RETURN(const std::vector<const char*> records, work.Collect(shard));
     FoldedShard folded{.shard = shard, .base_file = 0};
     if (!records.empty()) {
-      folded.base_file = NewFileNumber();
+      {
+        const std::lock_guard guard(mutex_);
+        folded.base_file = NewFileNumber();
+      }
       const BaseWriteOptions options{
           .layout = options_.layout, .threads = options_.threads, .go_on = go_on};
       BASALT_RETURN_IF_ERROR(WriteBaseFile(fs_,
@@ -221,7 +224,7 @@ Status Writer::Fold(const SharedMapProgressFunction& on_progress) {
     BASALT_RETURN_IF_ERROR(FoldShards(on_progress));
     const std::lock_guard guard(mutex_);
     ++folds_;
-    fold_error_.clear();
+    fold_error_ = Status();
   }
   return Status();
 }
@@ -240,10 +243,14 @@ bool Writer::FoldIsDue() const {
   return list_.folding() || keys_ >= fold_keys_ || uint64_t{end_.end} * kLogUnit >= fold_bytes_;
 }
 
-void Writer::ScheduleFold() {
-  fold_scheduled_ = true;
-  core_->environment().executor->Schedule(
-      [core = core_->shared_from_this()] { core->writer()->FoldInBackground(); });
+void Writer::ScheduleFold() noexcept {
+  // Where there is no memory for it, the next write tries again.
+  const Status scheduled = base::OrOutOfMemory([this] {
+    core_->environment().executor->Schedule(
+        [core = core_->shared_from_this()] { core->writer()->FoldInBackground(); });
+    return Status();
+  });
+  fold_scheduled_ = scheduled.ok();
 }
 
 bool Writer::MustWaitForFold() const {
@@ -263,18 +270,14 @@ void Writer::WaitForFold(std::unique_lock<std::mutex>* lock) {
 }
 
 void Writer::FoldInBackground() {
-  Status status;
-  try {
-    status = Fold(nullptr);
-  } catch (const std::bad_alloc&) {
-    status = Status(StatusCode::kResourceExhausted, "out of memory while folding");
-  }
+  const Status status =
+      base::OrOutOfMemory([this] { return Fold(nullptr); }, "out of memory while folding");
   const std::lock_guard guard(mutex_);
   fold_scheduled_ = false;
   fold_moved_.notify_all();
   fold_changes_min_ = 0;
   if (status.ok() || closed_ || status.code() == StatusCode::kCancelled) return;
-  fold_error_ = status.ToString();
+  fold_error_ = status;
   fold_changes_min_ = changes_ + changes_ / 4 + 1000;
 }
 

@@ -190,17 +190,17 @@ Result<ListFile> ListFile::Open(io::FileSystem* fs, std::string_view directory, 
   return listed;
 }
 
-Status ListFile::Write(io::FileSystem* fs, const std::string& directory, const GenerationList& list,
-                       Status* undo) {
+Status ListFile::Write(io::FileSystem* fs, const std::string& directory,
+                       const GenerationList& list) {
   const std::string path = io::JoinPath(directory, NameOf(FileKind::kGeneration, list.number));
-  const Status written = io::ReplaceFile(fs, path, list.Encode());
-  if (written.ok()) return written;
-  // It may be there under its name and be lost or kept by a power cut: neither may happen.
-  const Result<bool> present = fs->Exists(path);
-  *undo = present.status();
-  if (present && *present) *undo = fs->RemoveFile(path);
-  if (undo->ok()) *undo = fs->SyncDirectory(directory);
-  return written;
+  return io::ReplaceFile(fs, path, list.Encode());
+}
+
+Status ListFile::Remove(io::FileSystem* fs, const std::string& directory, uint64_t number) {
+  const std::string path = io::JoinPath(directory, NameOf(FileKind::kGeneration, number));
+  BASALT_ASSIGN_OR_RETURN(const bool present, fs->Exists(path));
+  if (present) BASALT_RETURN_IF_ERROR(fs->RemoveFile(path));
+  return fs->SyncDirectory(directory);
 }
 
 }  // namespace basalt::shared_map

@@ -91,10 +91,10 @@ struct ListFile {
   static Result<ListFile> Open(io::FileSystem* fs, std::string_view directory, uint64_t number,
                                std::optional<uint64_t> map_id);
   /// Writes the file under its name: what it names must be synced. Afterwards it survives a power
-  /// cut. On an error there is no such file, or the Status `*undo` says that it could not be
-  /// removed.
-  static Status Write(io::FileSystem* fs, const std::string& directory, const GenerationList& list,
-                      Status* undo);
+  /// cut. After an error it may be there, and be lost or kept by one.
+  static Status Write(io::FileSystem* fs, const std::string& directory, const GenerationList& list);
+  /// Removes it, if it is there, for good.
+  static Status Remove(io::FileSystem* fs, const std::string& directory, uint64_t number);
 };
 
 }  // namespace basalt::shared_map

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/out_of_memory.h"
 #include "shared_map/core.h"
 #include "shared_map/file_names.h"
 
@@ -18,7 +19,8 @@ class NewFiles {
   ~NewFiles() {
     // What cannot be removed is when the map is opened to write next.
     for (const std::string& path : paths_) {
-      static_cast<void>(core_->environment().fs->RemoveFile(path));
+      static_cast<void>(
+          base::OrOutOfMemory([&] { return core_->environment().fs->RemoveFile(path); }));
     }
   }
   NewFiles(const NewFiles&) = delete;

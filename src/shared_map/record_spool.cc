@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/coding.h"
 #include "base/hash.h"
+#include "base/out_of_memory.h"
 #include "base/printable_key.h"
 #include "base/random.h"
 #include "shared_map/base_format.h"
@@ -133,7 +134,7 @@ RecordSpool::~RecordSpool() {
   if (file_ == nullptr) return;
   file_.reset();
   // There is nobody to hear of it, and a file that stays is replaced by the next build.
-  static_cast<void>(fs_->RemoveFile(path_));
+  static_cast<void>(base::OrOutOfMemory([this] { return fs_->RemoveFile(path_); }));
 }
 
 uint32_t RecordSpool::ShardBits(uint64_t records, uint64_t bytes) noexcept {

@@ -2,9 +2,11 @@
 #include <atomic>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/out_of_memory.h"
 #include "shared_map/reader_state.h"
 
 // A scan goes over pieces of the bases, and then over pieces of the change indexes. Each record is
@@ -45,8 +47,8 @@ std::vector<Piece> PiecesOf(const Generation& generation) {
 
 class Scan {
  public:
-  Scan(const Generation& generation, uint64_t limit, const Visit& visit)
-      : generation_(generation), limit_(limit), visit_(visit), pieces_(PiecesOf(generation)) {}
+  Scan(const Generation& generation, uint64_t limit, const Visit& visit, std::vector<Piece> pieces)
+      : generation_(generation), limit_(limit), visit_(visit), pieces_(std::move(pieces)) {}
 
   /// Takes pieces until none is left or somebody met an error.
   void Work() {
@@ -140,7 +142,11 @@ class Scan {
 Status ScanGeneration(const Generation& generation, uint64_t limit, uint32_t threads,
                       const Visit& visit) {
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
-  Scan scan(generation, limit, visit);
+  // What `visit` throws reaches the caller as it is.
+  BASALT_ASSIGN_OR_RETURN(auto pieces, base::OrOutOfMemory([&]() -> Result<std::vector<Piece>> {
+                            return PiecesOf(generation);
+                          }));
+  Scan scan(generation, limit, visit, std::move(pieces));
   std::vector<std::thread> others;
   size_t wanted = std::min<size_t>(threads, scan.pieces());
   while (others.size() + 1 < wanted) {

@@ -1,11 +1,11 @@
 #include "basalt/shared_map.h"
 
 #include <functional>
-#include <new>
-#include <type_traits>
 #include <utility>
 
 #include "base/check.h"
+#include "base/out_of_memory.h"
+#include "base/update_function.h"
 #include "shared_map/build.h"
 #include "shared_map/core.h"
 #include "shared_map/environment.h"
@@ -17,16 +17,6 @@ namespace shared_map {
 namespace {
 
 constexpr std::string_view kMemoryPath = ":memory:";
-
-/// Turns exhausted memory into a Status.
-template <class Call>
-auto Guard(const Call& call) -> std::invoke_result_t<Call> {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return Status(StatusCode::kResourceExhausted, "out of memory");
-  }
-}
 
 Status RefusePath(std::string_view path) {
   if (!path.empty()) return Status();
@@ -73,7 +63,7 @@ Status ReadOnly(const Core& core) {
 
 Result<std::unique_ptr<SharedMap>> CreateMap(std::string_view path, const SharedMapOptions& options,
                                              const Environment& environment) {
-  return Guard([&]() -> Result<std::unique_ptr<SharedMap>> {
+  return base::OrOutOfMemory([&]() -> Result<std::unique_ptr<SharedMap>> {
     BASALT_RETURN_IF_ERROR(CheckMapOptions(options));
     BASALT_ASSIGN_OR_RETURN(NewPlace place, TakePlace(std::string(path), options, environment));
     auto core = std::make_shared<Core>(std::move(place.directory), environment);
@@ -85,7 +75,7 @@ Result<std::unique_ptr<SharedMap>> CreateMap(std::string_view path, const Shared
 
 Result<std::unique_ptr<SharedMap>> OpenMap(std::string_view path, const SharedMapOptions& options,
                                            const Environment& environment) {
-  return Guard([&]() -> Result<std::unique_ptr<SharedMap>> {
+  return base::OrOutOfMemory([&]() -> Result<std::unique_ptr<SharedMap>> {
     BASALT_RETURN_IF_ERROR(CheckMapOptions(options));
     BASALT_ASSIGN_OR_RETURN(const std::string directory, environment.fs->Resolve(path));
     // Before a lock file is made in somebody's directory.
@@ -99,7 +89,7 @@ Result<std::unique_ptr<SharedMap>> OpenMap(std::string_view path, const SharedMa
 
 Result<std::unique_ptr<SharedMap>> AttachMap(std::string_view path,
                                              const Environment& environment) {
-  return Guard([&]() -> Result<std::unique_ptr<SharedMap>> {
+  return base::OrOutOfMemory([&]() -> Result<std::unique_ptr<SharedMap>> {
     BASALT_ASSIGN_OR_RETURN(auto core, Core::Attach(path, environment));
     return Core::Handle(std::move(core));
   });
@@ -109,7 +99,7 @@ Result<std::unique_ptr<SharedMapBuilder>> CreateMapBuilder(std::string_view path
                                                            const SharedMapOptions& options,
                                                            Duplicates duplicates,
                                                            const Environment& environment) {
-  return Guard([&]() -> Result<std::unique_ptr<SharedMapBuilder>> {
+  return base::OrOutOfMemory([&]() -> Result<std::unique_ptr<SharedMapBuilder>> {
     BASALT_ASSIGN_OR_RETURN(auto build,
                             SpooledBuild::Create(path, options, duplicates, environment));
     return SpooledBuild::Handle(std::move(build));
@@ -156,7 +146,7 @@ SharedMap::~SharedMap() { static_cast<void>(Close()); }
 
 Status SharedMap::Put(std::string_view key, std::string_view value, const WriteOptions& options) {
   if (core_->writer() == nullptr) return shared_map::ReadOnly(*core_);
-  return shared_map::Guard([&]() -> Status {
+  return base::OrOutOfMemory([&]() -> Status {
     BASALT_RETURN_IF_ERROR(shared_map::CheckRecord(key, value));
     const shared_map::Writer::Operation put{.kind = RecordKind::kPut, .key = key, .value = value};
     return core_->writer()->Write(std::span(&put, 1), options);
@@ -165,7 +155,7 @@ Status SharedMap::Put(std::string_view key, std::string_view value, const WriteO
 
 Status SharedMap::Erase(std::string_view key, const WriteOptions& options) {
   if (core_->writer() == nullptr) return shared_map::ReadOnly(*core_);
-  return shared_map::Guard([&]() -> Status {
+  return base::OrOutOfMemory([&]() -> Status {
     BASALT_RETURN_IF_ERROR(shared_map::CheckRecord(key, {}));
     const shared_map::Writer::Operation erase{.kind = RecordKind::kDelete, .key = key, .value = {}};
     return core_->writer()->Write(std::span(&erase, 1), options);
@@ -176,13 +166,14 @@ Status SharedMap::Update(std::string_view key, const UpdateFunction& fn,
                          const WriteOptions& options) {
   if (core_->writer() == nullptr) return shared_map::ReadOnly(*core_);
   BASALT_RETURN_IF_ERROR(shared_map::CheckRecord(key, {}));
-  // What fn throws reaches the caller as it is, a bad_alloc included.
-  return core_->writer()->Update(key, fn, options);
+  return base::UpdateThatMayThrow(fn, [&](const UpdateFunction& guarded) {
+    return base::OrOutOfMemory([&] { return core_->writer()->Update(key, guarded, options); });
+  });
 }
 
 Status SharedMap::Write(const WriteBatch& batch, const WriteOptions& options) {
   if (core_->writer() == nullptr) return shared_map::ReadOnly(*core_);
-  return shared_map::Guard([&]() -> Status {
+  return base::OrOutOfMemory([&]() -> Status {
     std::vector<shared_map::Writer::Operation> operations;
     BASALT_RETURN_IF_ERROR(shared_map::CollectOperations(batch, &operations));
     return core_->writer()->Write(operations, options);
@@ -191,21 +182,21 @@ Status SharedMap::Write(const WriteBatch& batch, const WriteOptions& options) {
 
 Status SharedMap::Sync() {
   if (core_->writer() == nullptr) return shared_map::ReadOnly(*core_);
-  return core_->writer()->Sync();
+  return base::OrOutOfMemory([&] { return core_->writer()->Sync(); });
 }
 
 Status SharedMap::Optimize(const SharedMapProgressFunction& on_progress) {
   if (core_->writer() == nullptr) return shared_map::ReadOnly(*core_);
-  return shared_map::Guard([&] { return core_->writer()->Fold(on_progress); });
+  return base::OrOutOfMemory([&] { return core_->writer()->Fold(on_progress); });
 }
 
 Status SharedMap::Close() {
   if (core_->writer() == nullptr) return Status();
-  return shared_map::Guard([&] { return core_->writer()->Close(); });
+  return base::OrOutOfMemory([&] { return core_->writer()->Close(); });
 }
 
 Result<SharedMap::Reader> SharedMap::NewReader() const {
-  return shared_map::Guard([&]() -> Result<Reader> {
+  return base::OrOutOfMemory([&]() -> Result<Reader> {
     auto state = std::make_unique<shared_map::ReaderState>();
     state->core = core_;
     state->control = &core_->control();
@@ -215,7 +206,7 @@ Result<SharedMap::Reader> SharedMap::NewReader() const {
 }
 
 Result<SharedMapStats> SharedMap::GetStats() const {
-  return shared_map::Guard([&]() -> Result<SharedMapStats> {
+  return base::OrOutOfMemory([&]() -> Result<SharedMapStats> {
     uint64_t word = 0;
     BASALT_ASSIGN_OR_RETURN(const auto generation, core_->Newest(&word));
     SharedMapStats stats = generation->GetStats();
@@ -253,14 +244,14 @@ Result<std::unique_ptr<SharedMapBuilder>> SharedMapBuilder::Create(std::string_v
 }
 
 Status SharedMapBuilder::Add(std::string_view key, std::string_view value) {
-  return shared_map::Guard([&] { return build_->Add(key, value); });
+  return base::OrOutOfMemory([&] { return build_->Add(key, value); });
 }
 
 uint64_t SharedMapBuilder::added() const noexcept { return build_->added(); }
 
 Result<std::unique_ptr<SharedMap>> SharedMapBuilder::Finish(
     const SharedMapProgressFunction& on_progress) {
-  return shared_map::Guard([&]() -> Result<std::unique_ptr<SharedMap>> {
+  return base::OrOutOfMemory([&]() -> Result<std::unique_ptr<SharedMap>> {
     BASALT_ASSIGN_OR_RETURN(auto core, build_->Finish(on_progress));
     return shared_map::Core::Handle(std::move(core));
   });

@@ -245,6 +245,29 @@ TEST(SharedMapFaults, CreateOpenAndBuildSurviveAnyFailedCall) {
   }
 }
 
+TEST(SharedMapFaults, AListThatCannotBeRemovedKeepsItsFiles) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  ASSERT_TRUE(map->Put("a", "1", {.durability = Durability::kPower}).ok());
+  const auto fails = [](std::string_view operation, std::string_view path) {
+    return operation == "syncdir" ||
+           (operation == "remove" && path.starts_with("/map/gen-") && !path.ends_with(".tmp"));
+  };
+  machine.fs().SetFault({.kind = io::Fault::Kind::kError,
+                         .at_call = 1,
+                         .error = EIO,
+                         .sticky = true,
+                         .matches = fails});
+  // Wants a log of its own, and so a new list.
+  EXPECT_EQ(map->Put("b", std::string(100'000, 'b')).code(), StatusCode::kIoError);
+  machine.fs().ClearFault();
+  machine.Restart(1, io::CrashMode::kAll);
+  map.reset();
+  auto opened = machine.Open();
+  ASSERT_TRUE(opened) << opened.error().ToString();
+  ExpectHolds(**opened, {{"a", "1"}});
+}
+
 TEST(SharedMapFullDisk, AWriteThatFindsNoRoomFailsAndLaterOnesGoOn) {
   TestMachine machine;
   auto map = machine.Create().value();

@@ -9,6 +9,7 @@
 #include "base/fork_generation.h"
 #include "base/hash.h"
 #include "base/option_value.h"
+#include "base/out_of_memory.h"
 #include "base/random.h"
 #include "shared_map/file_names.h"
 #include "shared_map/new_files.h"
@@ -229,11 +230,6 @@ Status Writer::RemoveOrphans(const GenerationList& list) {
 
 // Generations -------------------------------------------------------------------------------------
 
-uint64_t Writer::NewFileNumber() {
-  const std::lock_guard guard(mutex_);
-  return list_.next_file++;
-}
-
 Result<std::shared_ptr<ChangeIndex>> Writer::NewIndex(uint64_t file, uint64_t capacity,
                                                       NewFiles* files) {
   BASALT_ASSIGN_OR_RETURN(auto index, ChangeIndex::Create(fs_, files->Add(FileKind::kIndex, file),
@@ -265,7 +261,7 @@ Status Writer::AddSegment(GenerationList* next, uint64_t bytes, NewFiles* files)
         core_->directory() + ": the log of changes cannot grow beyond 32 GiB; Optimize folds it");
   }
   SegmentEntry& segment = segments.emplace_back();
-  segment.file = next->next_file++;
+  segment.file = NewFileNumber();
   segment.capacity_bytes = capacity;
   segment.first = static_cast<Location>(first);
   return LogSegment::Create(fs_, files->Add(FileKind::kLog, segment.file), segment.first, capacity);
@@ -274,7 +270,7 @@ Status Writer::AddSegment(GenerationList* next, uint64_t bytes, NewFiles* files)
 Status Writer::AddChangeSet(GenerationList* next, NewFiles* files) {
   next->change_sets.insert(next->change_sets.begin(), ChangeSetEntry{});
   BASALT_RETURN_IF_ERROR(AddSegment(next, 0, files));
-  const uint64_t file = next->next_file++;
+  const uint64_t file = NewFileNumber();
   BASALT_ASSIGN_OR_RETURN(const auto index, NewIndex(file, ChangeIndex::kCapacityMin, files));
   next->change_sets.front().index_file = file;
   next->entries = entries_;
@@ -309,30 +305,37 @@ Status Writer::Publish(GenerationList next, NewFiles* files) {
   // Numbers that were given out meanwhile are in use.
   next.next_file = std::max(next.next_file, list_.next_file);
   list_.next_file = next.next_file;
-  Status undo;
-  if (Status status = ListFile::Write(fs_, core_->directory(), next, &undo); !status.ok()) {
-    if (!undo.ok()) failed_ = undo;
-    return status;
-  }
-  auto opened = ListFile::Open(fs_, core_->directory(), next.number, next.map_id);
-  auto generation =
-      opened ? core_->opener().Open(std::move(*opened), GenerationOpener::Trust::kPublished)
-             : Result<std::shared_ptr<const Generation>>(opened.error());
+  auto generation = base::OrOutOfMemory([&] { return WriteList(next); });
   if (!generation) {
-    // Nobody knows of it yet.
-    const std::string path = core_->PathOf(NameOf(FileKind::kGeneration, next.number));
-    undo = fs_->RemoveFile(path);
-    if (undo.ok()) undo = fs_->SyncDirectory(core_->directory());
-    if (!undo.ok()) failed_ = undo;
+    // Nobody knows of it yet, but after a restart of the machine it would be the newest. So it goes
+    // before the files that it names, or these stay.
+    const Status undone =
+        base::OrOutOfMemory([&] { return ListFile::Remove(fs_, core_->directory(), next.number); });
+    if (!undone.ok()) {
+      failed_ = undone;
+      files->Keep();
+    }
     return generation.error();
   }
+  // From here on nothing may fail.
   files->Keep();
   generation_ = *generation;
   SetFoldThresholds();
   core_->Publish(std::move(*generation));
   const GenerationList before = std::exchange(list_, std::move(next));
-  RemoveObsolete(before, list_);
+  // A file that stays is removed when the map is opened to write next.
+  static_cast<void>(base::OrOutOfMemory([&] {
+    RemoveObsolete(before, list_);
+    return Status();
+  }));
   return Status();
+}
+
+Result<std::shared_ptr<const Generation>> Writer::WriteList(const GenerationList& list) {
+  BASALT_RETURN_IF_ERROR(ListFile::Write(fs_, core_->directory(), list));
+  BASALT_ASSIGN_OR_RETURN(ListFile listed,
+                          ListFile::Open(fs_, core_->directory(), list.number, list.map_id));
+  return core_->opener().Open(std::move(listed), GenerationOpener::Trust::kPublished);
 }
 
 void Writer::RemoveObsolete(const GenerationList& before, const GenerationList& after) {
@@ -346,7 +349,6 @@ void Writer::RemoveObsolete(const GenerationList& before, const GenerationList& 
   const std::vector<std::string> kept = after.FileNames();
   for (const std::string& name : before.FileNames()) {
     if (std::binary_search(kept.begin(), kept.end(), name)) continue;
-    // A file that stays is removed when the map is opened to write next.
     static_cast<void>(fs_->RemoveFile(core_->PathOf(name)));
   }
 }
@@ -366,7 +368,7 @@ Status Writer::MakeRoom(uint64_t bytes, uint64_t keys) {
     BASALT_RETURN_IF_ERROR(AddSegment(&next, bytes, &files));
   }
   // Also for a log alone: the old index must not lead readers of the old list to a new segment.
-  const uint64_t file = next.next_file++;
+  const uint64_t file = NewFileNumber();
   const uint64_t capacity =
       index_is_full ? ChangeIndex::CapacityFor(2 * (keys_ + keys)) : index.capacity();
   BASALT_ASSIGN_OR_RETURN(const auto grown, NewIndex(file, capacity, &files));
@@ -435,7 +437,7 @@ Status Writer::CheckOptions(const WriteOptions& options) const {
 }
 
 Status Writer::SyncLog() {
-  if (Status status = log_->Sync(); !status.ok()) {
+  if (Status status = base::OrOutOfMemory([this] { return log_->Sync(); }); !status.ok()) {
     failed_ = status;
     return status;
   }
@@ -616,21 +618,24 @@ Status Writer::Close() {
   const std::lock_guard fold_guard(fold_mutex_);
   std::unique_lock guard(mutex_);
   if (closed_) return Status();
-  Status status = failed_;
-  if (status.ok()) status = SyncLog();
-  if (status.ok()) {
-    // From now on any missing or damaged change is noticed, also the last one.
-    NewFiles files(core_);
-    GenerationList next = list_;
-    SealLog(&next);
-    next.entries = entries_;
-    next.counted = end_.end;
-    status = Publish(std::move(next), &files);
-    MarkChanged();
-  }
+  const Status status = base::OrOutOfMemory([this] { return PublishClosed(); });
   closed_ = true;
   log_.reset();
   lock_.reset();
+  return status;
+}
+
+Status Writer::PublishClosed() {
+  BASALT_RETURN_IF_ERROR(failed_);
+  BASALT_RETURN_IF_ERROR(SyncLog());
+  // From now on any missing or damaged change is noticed, also the last one.
+  NewFiles files(core_);
+  GenerationList next = list_;
+  SealLog(&next);
+  next.entries = entries_;
+  next.counted = end_.end;
+  const Status status = Publish(std::move(next), &files);
+  MarkChanged();
   return status;
 }
 
@@ -649,7 +654,7 @@ void Writer::MarkChanged() {
 void Writer::AddStats(SharedMapStats* stats) {
   const std::lock_guard guard(mutex_);
   stats->optimizations = folds_;
-  stats->optimize_error = fold_error_;
+  if (!fold_error_.ok()) stats->optimize_error = fold_error_.ToString();
   stats->optimize_waits = fold_waits_;
   // A list that nobody holds now is never held again: it has no name.
   std::erase_if(held_lists_, [](const std::unique_ptr<io::File>& file) {

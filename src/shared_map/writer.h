@@ -87,12 +87,16 @@ class Writer {
   Status AddSegment(GenerationList* next, uint64_t bytes, NewFiles* files);
   /// Gives `next` a fresh newest change set; the log before is sealed.
   Status AddChangeSet(GenerationList* next, NewFiles* files);
-  /// The number of a file that does not exist yet.
-  uint64_t NewFileNumber();
+  /// The number of a file that does not exist yet. It is not given out again, whatever becomes of
+  /// the file: one that is not published might not go.
+  uint64_t NewFileNumber() { return list_.next_file++; }
   void SealLog(GenerationList* list) const;
   /// Publishes a list whose last log segment is a new one, and turns to that.
   Status PublishWithFreshLog(GenerationList next, NewFiles* files);
   Status Publish(GenerationList next, NewFiles* files);
+  Status PublishClosed();
+  /// Writes a list, and opens what it names.
+  Result<std::shared_ptr<const Generation>> WriteList(const GenerationList& list);
   Status UseLog(const GenerationList& list);
   /// Of the files that are written through mappings.
   void MarkChanged();
@@ -122,7 +126,7 @@ class Writer {
   Status InstallShards(std::span<const FoldedShard> folded);
   void SetFoldThresholds();
   bool FoldIsDue() const;
-  void ScheduleFold();
+  void ScheduleFold() noexcept;
   bool MustWaitForFold() const;
   /// Waits while folds do not keep up, so that changes cannot pile up without bound.
   void WaitForFold(std::unique_lock<std::mutex>* lock);
@@ -150,7 +154,7 @@ class Writer {
   std::unordered_map<std::string_view, Planned> in_batch_;
   std::vector<std::unique_ptr<io::File>> held_lists_;  // Older generations that readers may hold.
   uint64_t folds_ = 0;
-  std::string fold_error_;
+  Status fold_error_;
   bool fold_scheduled_ = false;
   std::condition_variable fold_moved_;  // It has begun, or ended.
   uint64_t fold_waits_ = 0;
