@@ -69,9 +69,10 @@ class File {
   /// fail, and waits for nothing.
   void WillRead(uint64_t offset, uint64_t size) const noexcept { DoWillRead(offset, size); }
   /// From now on WriteAt may copy small writes into memory that is mapped over the file, instead of
-  /// calling the system, where the file system can promise the space: the file is then extended by
-  /// `chunk_bytes` of zeros at a time. What is written survives the death of the process either
-  /// way. One writer at a time, which writes upwards; nobody else may cut the file off.
+  /// calling the system, where the file system can promise the space: where the file has no room
+  /// for a write it is then extended by `chunk_bytes` of zeros at a time. What is written survives
+  /// the death of the process either way. One writer at a time, which writes upwards; nobody else
+  /// may cut the file off.
   void WriteThroughMemory(uint64_t chunk_bytes) noexcept { DoWriteThroughMemory(chunk_bytes); }
   /// Whether WriteAt of `bytes` at `offset` would be a copy into such memory as it is mapped now:
   /// some tens of nanoseconds. Asked by the one writer.

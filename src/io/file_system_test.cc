@@ -205,6 +205,16 @@ TEST_P(FileSystemContract, WritesThroughMemoryLeaveWhatLiesBeforeThem) {
             before + "b" + std::string(100'000, 'c') + "d");
 }
 
+TEST_P(FileSystemContract, WritesThroughMemoryExtendNoFileThatHasRoom) {
+  const auto file = Create("a");
+  ASSERT_TRUE(file->Allocate(128 << 10).ok());
+  file->WriteThroughMemory(128 << 10);
+  // The first one is too large for memory.
+  ASSERT_TRUE(file->WriteAt(0, std::string(100'000, 'a')).ok());
+  ASSERT_TRUE(file->WriteAt(100'000, std::string((128 << 10) - 100'000, 'b')).ok());
+  EXPECT_EQ(file->Size().value(), 128u << 10);
+}
+
 // Of pages that are made ahead in large pieces, a sync would write the whole piece each time.
 TEST_P(FileSystemContract, ASyncedWriteThroughMemoryWritesFewPages) {
   const auto bytes_written = [] {

@@ -109,12 +109,17 @@ class WriteWindow {
   void CountSync() noexcept { syncs_.fetch_add(1, std::memory_order_relaxed); }
 
   /// Moves to a stretch that begins with the page of `offset`, holds `bytes` from there, and is
-  /// `chunk_bytes` long if possible. False: the space cannot be had; nothing is mapped then.
+  /// `chunk_bytes` long, or ends with the file if that has room. False: the space cannot be had;
+  /// nothing is mapped then.
   bool MoveTo(int descriptor, uint64_t offset, size_t bytes, uint64_t chunk_bytes) noexcept {
     Unmap();
     const uint64_t begin = offset / kPageBytes * kPageBytes;
-    const uint64_t wanted = std::max<uint64_t>(chunk_bytes, offset - begin + bytes);
-    const uint64_t size = (wanted + kPageBytes - 1) / kPageBytes * kPageBytes;
+    struct stat attributes{};
+    if (fstat(descriptor, &attributes) != 0) return false;
+    const auto file_end = static_cast<uint64_t>(attributes.st_size);
+    uint64_t end = std::max(begin + chunk_bytes, offset + bytes);
+    if (offset + bytes <= file_end) end = std::min(end, file_end);
+    const uint64_t size = (end - begin + kPageBytes - 1) / kPageBytes * kPageBytes;
     if (fallocate(descriptor, 0, static_cast<off_t>(begin), static_cast<off_t>(size)) != 0) {
       return false;
     }
