@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -602,6 +603,20 @@ TEST_F(SharedMapProcesses, LogsKeepTheSizeThatTheirListsName) {
     if (entry.path().filename().string().starts_with("log-")) bytes += entry.file_size();
   }
   EXPECT_EQ(bytes, map->GetStats()->log_capacity_bytes);
+}
+
+TEST_F(SharedMapProcesses, AWriterKeepsNoListOpenThatNobodyReads) {
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator open("/proc/self/fd");
+    return std::distance(begin(open), end(open));
+  };
+  const auto map = SharedMap::Open(path(), {.optimize_in_background = false}).value();
+  const auto before = descriptors();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(map->Put("key:1", std::to_string(i)).ok());
+    ASSERT_TRUE(map->Optimize().ok());
+  }
+  EXPECT_LE(descriptors(), before + 2);
 }
 
 TEST_F(SharedMapProcesses, ASecondWriterIsRefusedWithThePidOfTheFirst) {

@@ -339,6 +339,7 @@ Result<std::shared_ptr<const Generation>> Writer::WriteList(const GenerationList
 }
 
 void Writer::RemoveObsolete(const GenerationList& before, const GenerationList& after) {
+  ForgetFreeLists();
   // Through this the stats see whether a reader still holds it.
   auto held =
       fs_->Open(core_->PathOf(NameOf(FileKind::kGeneration, before.number)), io::OpenMode::kRead);
@@ -656,12 +657,16 @@ void Writer::AddStats(SharedMapStats* stats) {
   stats->optimizations = folds_;
   if (!fold_error_.ok()) stats->optimize_error = fold_error_.ToString();
   stats->optimize_waits = fold_waits_;
+  ForgetFreeLists();
+  stats->generations_held = held_lists_.size();
+}
+
+void Writer::ForgetFreeLists() {
   // A list that nobody holds now is never held again: it has no name.
   std::erase_if(held_lists_, [](const std::unique_ptr<io::File>& file) {
     const Result<bool> in_use = file->IsInUse();
     return in_use && !*in_use;
   });
-  stats->generations_held = held_lists_.size();
 }
 
 }  // namespace basalt::shared_map

@@ -100,6 +100,8 @@ class Writer {
   Status UseLog(const GenerationList& list);
   /// Of the files that are written through mappings.
   void MarkChanged();
+  /// Closes those of held_lists_ that no reader holds any more.
+  void ForgetFreeLists();
   void RemoveObsolete(const GenerationList& before, const GenerationList& after);
   /// What a log says.
   struct Rebuilt {
