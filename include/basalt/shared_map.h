@@ -164,8 +164,8 @@ class SharedMap {
 
   Result<SharedMapStats> GetStats() const;
 
-  /// Lets go of the files, durably closed. Idempotent; ~SharedMap does the same and drops the
-  /// error. Later writes are FailedPrecondition; readers go on.
+  /// Lets go of the files, durably closed. Later calls give the first one's answer; ~SharedMap does
+  /// the same and drops the error. Later writes are FailedPrecondition; readers go on.
   Status Close();
 
   /// Reads every byte of a map and verifies it. The Result's error is only for what kept it from

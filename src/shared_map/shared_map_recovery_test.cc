@@ -277,6 +277,17 @@ TEST(SharedMapFaults, CreateOpenAndBuildSurviveAnyFailedCall) {
   }
 }
 
+TEST(SharedMapFaults, ACloseThatFailedIsNoOtherOnesSuccess) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  ASSERT_TRUE(map->Put("a", "1").ok());
+  machine.fs().SetFault({.kind = io::Fault::Kind::kError, .at_call = 1, .error = EIO});
+  EXPECT_EQ(map->Close().code(), StatusCode::kIoError);
+  machine.fs().ClearFault();
+  EXPECT_EQ(map->Close().code(), StatusCode::kIoError);
+  ExpectHolds(*machine.Open().value(), {{"a", "1"}});
+}
+
 TEST(SharedMapFaults, AListThatCannotBeRemovedKeepsItsFiles) {
   TestMachine machine;
   auto map = machine.Create().value();

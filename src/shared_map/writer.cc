@@ -618,12 +618,12 @@ Status Writer::Close() {
   cancel_folds_.store(true);
   const std::lock_guard fold_guard(fold_mutex_);
   std::unique_lock guard(mutex_);
-  if (closed_) return Status();
-  const Status status = base::OrOutOfMemory([this] { return PublishClosed(); });
+  if (closed_) return close_status_;
+  close_status_ = base::OrOutOfMemory([this] { return PublishClosed(); });
   closed_ = true;
   log_.reset();
   lock_.reset();
-  return status;
+  return close_status_;
 }
 
 Status Writer::PublishClosed() {

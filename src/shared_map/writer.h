@@ -150,6 +150,7 @@ class Writer {
   uint64_t changes_ = 0;  // Of the newest change set,
   uint64_t keys_ = 0;     // and keys in its index.
   bool closed_ = false;
+  Status close_status_;
   Status failed_;  // Why nothing can be written any more.
   std::string buffer_;
   std::vector<Planned> plans_;
