@@ -38,14 +38,15 @@ Status CheckMapOptions(const SharedMapOptions& options) {
 Result<std::unique_ptr<io::FileLock>> LockMap(const std::string& path,
                                               const SharedMapOptions& options,
                                               const Environment& environment) {
-  constexpr auto kPause = std::chrono::milliseconds(5);
-  const auto deadline = std::chrono::steady_clock::now() + options.lock_timeout;
+  using std::chrono::milliseconds;
+  constexpr milliseconds kPause(5);
+  const auto begin = std::chrono::steady_clock::now();
   for (;;) {
     auto lock = environment.fs->Lock(io::JoinPath(path, kLockName));
-    if (lock || lock.error().code() != StatusCode::kBusy ||
-        std::chrono::steady_clock::now() >= deadline) {
-      return lock;
-    }
+    if (lock || lock.error().code() != StatusCode::kBusy) return lock;
+    // The greatest timeouts go beyond what the clock counts.
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (std::chrono::duration_cast<milliseconds>(waited) >= options.lock_timeout) return lock;
     std::this_thread::sleep_for(kPause);
   }
 }

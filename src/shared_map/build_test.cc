@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -43,6 +45,18 @@ TEST(SharedMapBuild, AMapThatWasFinishedWhileAnotherWaitedForTheLockIsKept) {
 std::vector<std::string> NamesIn(io::FileSystem* fs, std::string_view path) {
   auto names = fs->List(path);
   return names ? std::move(*names) : std::vector<std::string>();
+}
+
+TEST(SharedMapLock, IsWaitedForAsLongAsAnyTimeoutSays) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  std::thread holder([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    map.reset();
+  });
+  const auto opened = machine.Open({.lock_timeout = std::chrono::milliseconds::max()});
+  holder.join();
+  ASSERT_TRUE(opened) << opened.error().ToString();
 }
 
 TEST(SharedMapBuild, OneThatIsRefusedLeavesNoFilesOfEarlierShards) {
