@@ -35,6 +35,13 @@ uint64_t FunctionBytes(const std::vector<std::shared_ptr<const BaseFile>>& bases
   return bytes;
 }
 
+template <class T>
+void Keep(std::map<uint64_t, std::weak_ptr<T>>* files, uint64_t number,
+          const std::shared_ptr<T>& file) {
+  std::erase_if(*files, [](const auto& kept) { return kept.second.expired(); });
+  (*files)[number] = file;
+}
+
 /// What `files` has under `number`, opened by `open` if it has nothing.
 template <class T, class Open>
 Result<std::shared_ptr<T>> Remembered(std::map<uint64_t, std::weak_ptr<T>>* files, uint64_t number,
@@ -43,9 +50,7 @@ Result<std::shared_ptr<T>> Remembered(std::map<uint64_t, std::weak_ptr<T>>* file
     if (std::shared_ptr<T> present = at->second.lock()) return present;
   }
   Result<std::shared_ptr<T>> opened = open();
-  if (!opened) return opened;
-  std::erase_if(*files, [](const auto& file) { return file.second.expired(); });
-  (*files)[number] = *opened;
+  if (opened) Keep(files, number, *opened);
   return opened;
 }
 
@@ -145,7 +150,7 @@ Result<std::vector<std::shared_ptr<const LogSegment>>> GenerationOpener::OpenSeg
 
 void GenerationOpener::Remember(uint64_t number, const std::shared_ptr<ChangeIndex>& index) {
   const std::lock_guard guard(mutex_);
-  indexes_[number] = index;
+  Keep(&indexes_, number, index);
 }
 
 Result<ChangeSet> GenerationOpener::BuildPrivate(

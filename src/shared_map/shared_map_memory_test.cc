@@ -4,6 +4,7 @@
 // name.
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -201,6 +202,20 @@ TEST(SharedMapMemory, FoldsLoseNothing) {
   };
   Sweep({"a write that schedules one", PutNew, break_off, {{"new", "value"}}});
   Sweep({"one in the background", run, schedule});
+}
+
+TEST(SharedMapMemory, FoldsLeaveNoneBehind) {
+  TestMachine machine(std::make_unique<io::SimFileSystem>(io::SimFileSystem::Durability::kIgnored));
+  auto map = machine.Create().value();
+  const auto after_folds = [&] {
+    for (int i = 0; i < 500; ++i) {
+      EXPECT_TRUE(map->Put("key", std::to_string(i)).ok());
+      EXPECT_TRUE(map->Optimize().ok());
+    }
+    return mallinfo2().uordblks;
+  };
+  const size_t before = after_folds();
+  EXPECT_LT(after_folds(), before + (8 << 10));
 }
 
 TEST(SharedMapMemory, OpeningAndClosing) {
