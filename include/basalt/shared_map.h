@@ -59,7 +59,7 @@ struct SharedMapProgress {
   uint64_t total_records = 0;
 };
 /// Called now and then on the thread that waits; return false to cancel. Must not write to the map,
-/// since writes may wait for what it tells of.
+/// optimize or close it: these may wait for what it tells of, for ever.
 using SharedMapProgressFunction = std::function<bool(const SharedMapProgress&)>;
 
 /// A map's figures at one moment.
