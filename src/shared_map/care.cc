@@ -31,6 +31,7 @@ class Inspection {
   /// mapped stays. Until then one that is gone is a problem, unless another generation is newest.
   Status Begin() {
     report_ = {};
+    lacking_ = Status();
     BASALT_ASSIGN_OR_RETURN(uint64_t number, NewestGenerationNumber(environment_.fs, directory_));
     const auto control = OpenControl();
     Note(control.status());
@@ -59,7 +60,7 @@ class Inspection {
     return control && (*control)->word() != word_;
   }
 
-  /// Cancelled, or the report.
+  /// Cancelled, what kept it from looking, or the report.
   Result<SharedMapReport> Finish() {
     uint64_t total = 0;
     uint64_t done = 0;
@@ -77,6 +78,7 @@ class Inspection {
     report_.records += done;
     // What a reader would meet: indexes, where they are in use.
     if (report_.ok()) Note(AttachMap(directory_, environment_).status());
+    BASALT_RETURN_IF_ERROR(lacking_);
     return std::move(report_);
   }
 
@@ -128,7 +130,10 @@ class Inspection {
   }
 
   void Note(const Status& status) {
-    if (!status.ok()) report_.problems.push_back(status.ToString());
+    if (status.ok()) return;
+    // Of descriptors or memory, say: nothing is wrong with the map.
+    if (status.code() == StatusCode::kResourceExhausted) lacking_ = status;
+    report_.problems.push_back(status.ToString());
   }
 
   const std::string directory_;
@@ -139,6 +144,7 @@ class Inspection {
   std::vector<std::shared_ptr<const BaseFile>> bases_;
   uint64_t word_ = 0;  // Of the control page.
   SharedMapReport report_;
+  Status lacking_;  // What kept it from looking.
 };
 
 }  // namespace

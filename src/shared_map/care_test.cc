@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 #include <string_view>
 
@@ -41,6 +42,27 @@ TEST(SharedMapCheck, FoldsThatEndMeanwhileAreNoDamage) {
   EXPECT_GT(calls, 0);
   ExpectNoProblems(report);
   EXPECT_EQ(report->records, 10'000u);
+}
+
+TEST(SharedMapCheck, WhatIsLackingToLookIsNoDamage) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  ASSERT_TRUE(map->Put("folded", "value").ok());
+  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Put("changed", "value").ok());
+  bool has_failed = true;
+  for (uint64_t at_call = 1; has_failed; ++at_call) {
+    SCOPED_TRACE(at_call);
+    machine.fs().SetFault({.kind = io::Fault::Kind::kError, .at_call = at_call, .error = EMFILE});
+    const auto report = CheckMap(TestMachine::kPath, nullptr, machine.environment());
+    has_failed = machine.fs().FaultHappened();
+    // It may have tried again.
+    if (!has_failed || report) {
+      ExpectNoProblems(report);
+    } else {
+      EXPECT_EQ(report.error().code(), StatusCode::kResourceExhausted);
+    }
+  }
 }
 
 // What Check meets that comes to the end of the log, and looks on after two more writes: the first
