@@ -4,7 +4,10 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <semaphore>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,6 +21,8 @@ namespace basalt::base {
 
 static uint64_t heavy_fences = 0;
 static bool heavy_fence_works = true;
+/// Called before and after what it does, if set.
+static std::function<void(bool is_done)> at_heavy_fence;
 
 /// What membarrier does: the buffers of all threads are empty at some moment of the call.
 template <>
@@ -28,7 +33,9 @@ struct EpochFences<BufferedAtomic> {
   static void Heavy() noexcept {
     ++heavy_fences;
     DeterministicScheduler::Point();
+    if (at_heavy_fence) at_heavy_fence(false);
     if (heavy_fence_works) StoreBuffers::DrainAll();
+    if (at_heavy_fence) at_heavy_fence(true);
     DeterministicScheduler::Point();
   }
 };
@@ -237,6 +244,55 @@ TEST_F(EpochWithBuffers, AReaderEntersAtAnyMomentOfAWritersTurns) {
       ASSERT_FALSE(was_met && node->is_freed) << "at " << first << ", variant " << variant;
     }
   }
+}
+
+// One scan has made its fence when a reader enters and another scan asks to park that reader; the
+// first goes on before the other has made its own.
+TEST_F(EpochWithBuffers, AScanParksOnlyWhatItHasAskedForItself) {
+  StoreBuffers::Begin(World::kThreads);
+  World world;
+  const auto enter = [&] {
+    StoreBuffers::Be(0);
+    EXPECT_TRUE(world.domain.EnterQuickly(world.slots[0]));
+    return world.places[0].load(std::memory_order_acquire);
+  };
+  enter();
+  world.domain.LeaveQuickly(world.slots[0]);
+  StoreBuffers::DrainOwn();
+
+  std::binary_semaphore first_has_fenced{0};
+  std::binary_semaphore other_has_asked{0};
+  std::binary_semaphore first_has_ended{0};
+  const auto first_id = std::make_shared<std::thread::id>();
+  at_heavy_fence = [&, first_id, calls = 0](bool is_done) mutable {
+    const bool is_first = std::this_thread::get_id() == *first_id;
+    if (is_first && is_done && calls++ == 0) {
+      first_has_fenced.release();
+      other_has_asked.acquire();
+    } else if (!is_first && !is_done) {
+      other_has_asked.release();
+      first_has_ended.acquire();
+    }
+  };
+  std::thread first([&] {
+    *first_id = std::this_thread::get_id();
+    StoreBuffers::Be(2);
+    // Older than the reader's stay, which it does not ask about.
+    static_cast<void>(world.domain.AdvanceAndScan());
+    for (int i = 0; i < 3; ++i) world.TakeTurn(0);
+    first_has_ended.release();
+  });
+  first_has_fenced.acquire();
+  const Node* const node = enter();
+  std::thread other([&] {
+    StoreBuffers::Be(3);
+    static_cast<void>(world.domain.ScanFor(world.domain.NoteAndAdvance()));
+  });
+  other.join();
+  first.join();
+  at_heavy_fence = nullptr;
+  StoreBuffers::DrainAll();
+  EXPECT_FALSE(node->is_freed);
 }
 
 TEST_F(EpochWithBuffers, OfThreadsThatEnterOnlyTheFirstScanNeedsAHeavyFence) {
