@@ -88,6 +88,13 @@ struct World {
     }
     StoreBuffers::DrainOwn();
   }
+  /// As reader 0: what it gets.
+  const Node* EnterAsFirst() {
+    StoreBuffers::Be(0);
+    EXPECT_TRUE(domain.EnterQuickly(slots[0]));
+    return places[0].load(std::memory_order_acquire);
+  }
+  void LeaveAsFirst() { domain.LeaveQuickly(slots[0]); }
   void Look(const Node* node) { met_a_freed_node |= node->is_freed; }
 
   void Write(size_t writer) {
@@ -174,12 +181,10 @@ TEST_F(EpochWithBuffers, AWriterTakesTurnsAtAnyTwoMomentsOfAStay) {
         StoreBuffers::Begin(World::kThreads);
         World world;
         const auto stay = [&] {
-          StoreBuffers::Be(0);
-          ASSERT_TRUE(world.domain.EnterQuickly(world.slots[0]));
-          const Node* const node = world.places[0].load(std::memory_order_acquire);
+          const Node* const node = world.EnterAsFirst();
           StoreBuffers::Step();
           world.Look(node);
-          world.domain.LeaveQuickly(world.slots[0]);
+          world.LeaveAsFirst();
         };
         stay();  // Wakes.
         for (int i = 0; i < 2; ++i) world.TakeTurn(0);
@@ -214,26 +219,20 @@ TEST_F(EpochWithBuffers, AReaderEntersAtAnyMomentOfAWritersTurns) {
     for (size_t variant = 0; variant < 4 * kDrainedMax; ++variant) {
       StoreBuffers::Begin(World::kThreads);
       World world;
-      const auto enter = [&] {
-        StoreBuffers::Be(0);
-        EXPECT_TRUE(world.domain.EnterQuickly(world.slots[0]));
-        return world.places[0].load(std::memory_order_acquire);
-      };
-      const auto leave = [&] { world.domain.LeaveQuickly(world.slots[0]); };
       // Awake, or parked.
       if (variant % 2 == 0) {
-        enter();
-        leave();
+        world.EnterAsFirst();
+        world.LeaveAsFirst();
       }
       StoreBuffers::DrainAll();
       const Node* node = nullptr;
       int moment = 0;
       StoreBuffers::at_step = [&] {
         if (moment++ != first) return;
-        node = enter();
+        node = world.EnterAsFirst();
         if (variant / 2 % 2 != 0) {
-          leave();
-          node = enter();
+          world.LeaveAsFirst();
+          node = world.EnterAsFirst();
         }
         StoreBuffers::DrainOwn(variant / 4);
       };
@@ -251,13 +250,8 @@ TEST_F(EpochWithBuffers, AReaderEntersAtAnyMomentOfAWritersTurns) {
 TEST_F(EpochWithBuffers, AScanParksOnlyWhatItHasAskedForItself) {
   StoreBuffers::Begin(World::kThreads);
   World world;
-  const auto enter = [&] {
-    StoreBuffers::Be(0);
-    EXPECT_TRUE(world.domain.EnterQuickly(world.slots[0]));
-    return world.places[0].load(std::memory_order_acquire);
-  };
-  enter();
-  world.domain.LeaveQuickly(world.slots[0]);
+  world.EnterAsFirst();
+  world.LeaveAsFirst();
   StoreBuffers::DrainOwn();
 
   std::binary_semaphore first_has_fenced{0};
@@ -283,7 +277,7 @@ TEST_F(EpochWithBuffers, AScanParksOnlyWhatItHasAskedForItself) {
     first_has_ended.release();
   });
   first_has_fenced.acquire();
-  const Node* const node = enter();
+  const Node* const node = world.EnterAsFirst();
   std::thread other([&] {
     StoreBuffers::Be(3);
     static_cast<void>(world.domain.ScanFor(world.domain.NoteAndAdvance()));
