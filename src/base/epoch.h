@@ -350,8 +350,7 @@ uint64_t BasicEpochDomain<Atomic>::AdvanceAndScan(uint64_t idle_since) noexcept 
       slot.parked_.compare_exchange_strong(parked, now, std::memory_order_acq_rel);
     });
   }
-  Fences::Prepare();
-  if (Fences::IsLight()) Fences::Heavy();
+  Fences::Heavy();
   uint64_t oldest = now;
   ForEachSlot([&](Slot& slot) {
     const uint64_t entered = slot.entered_.load(std::memory_order_seq_cst);

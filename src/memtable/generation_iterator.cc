@@ -44,9 +44,7 @@ uint64_t LastBytes(std::string_view key) noexcept {
   fetch(begin);
   fetch(std::min(begin + kLineBytes, last));
   fetch(std::min(begin + 2 * kLineBytes, last));
-  if (last >= begin + 3 * kLineBytes) {
-    for (size_t at = begin + 3 * kLineBytes; at < last; at += kLineBytes) fetch(at);
-  }
+  for (size_t at = begin + 3 * kLineBytes; at < last; at += kLineBytes) fetch(at);
   fetch(last);
 }
 
