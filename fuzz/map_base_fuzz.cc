@@ -47,7 +47,9 @@ void CheckKey(const BaseFile& base, std::string_view key) {
   if (found == Found::kPresent) ReadAll(value);
   if (found == Found::kCorrupt) CheckError(base.Damage(base.Slot(hash, key)));
   if (base.figures().records == 0) return;
+  base.PrefetchNear(hash);
   BASALT_CHECK(base.Slot(hash, key) < base.figures().records);
+  BASALT_CHECK(base.Slot(base.AskForSlot(hash), key) == base.Slot(hash, key));
 }
 
 void CheckFile(const std::string& bytes) {
@@ -63,8 +65,9 @@ void CheckFile(const std::string& bytes) {
   CheckKey(base, std::string(70'000, 'k'));
   bool whole = true;
   for (uint64_t slot = 0; slot < base.figures().records; ++slot) {
-    base.PrefetchStart(slot);
+    if (!base.is_fixed()) base.PrefetchStart(slot);
     base.PrefetchRecord(slot);
+    base.PrefetchLastLine(slot);
     std::string_view value;
     static_cast<void>(base.FindAt(slot, "key1", &value));
     ReadAll(value);
