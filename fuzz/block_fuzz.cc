@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/internal_key.h"
 #include "table/block.h"
+#include "table/block_portion.h"
 
 // Any bytes: either Parse refuses them as Corruption or Unsupported, or they are a block: its
 // records are in order both ways, and a search for each of them finds it.
@@ -48,11 +49,31 @@ void CheckRecords(const Block& block) {
   BASALT_CHECK(count == 0);
 }
 
+// What is given at once is what a cursor shows.
+void CheckPortions(const Block& block) {
+  basalt::table::BlockPortion portion;
+  BlockCursor cursor;
+  cursor.Reset(block);
+  for (uint32_t first = 1; first < block.count();) {
+    const auto puts = portion.Take(block, first, basalt::table::BlockPortion::kRecordsMax,
+                                   basalt::base::kNewestTag);
+    for (const basalt::base::PlainPut& put : puts) {
+      cursor.MoveTo(first++);
+      BASALT_CHECK(put.key() == cursor.key() && put.value() == cursor.value());
+      BASALT_CHECK(!block.KeyEquals(first - 2, put.key()));
+    }
+    if (puts.empty()) ++first;
+  }
+}
+
 void CheckBytes(std::string_view bytes, Block::Content content) {
   BlockBuffer buffer = BlockBuffer::Allocate(bytes.size());
   if (!bytes.empty()) std::memcpy(buffer.bytes.get(), bytes.data(), bytes.size());
   const auto block = Block::Parse(std::move(buffer), content);
-  if (block) return CheckRecords(**block);
+  if (block) {
+    CheckRecords(**block);
+    return CheckPortions(**block);
+  }
   const StatusCode code = block.error().code();
   BASALT_CHECK(code == StatusCode::kCorruption || code == StatusCode::kUnsupported);
   BASALT_CHECK(!block.error().message().empty());

@@ -14,7 +14,8 @@ namespace basalt {
 ///     if (!it->status().ok()) Report(it->status());
 ///
 /// One thread at a time. It keeps its store's core alive: destroying the store's handle first is
-/// safe. Closing a database makes its iterators answer FailedPrecondition in `status()`.
+/// safe. Closing a database makes its iterators answer FailedPrecondition in `status()`, at the
+/// next move or, going forward, some dozen records later.
 class Iterator {
  public:
   virtual ~Iterator() = default;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -78,6 +79,19 @@ class MergingIterator final : public base::RecordIterator {
     child.SkipVersions();
     Advanced(child);
   }
+  /// The winner's, up to its best rival.
+  std::span<const PlainPut> PlainAhead(size_t passed, SequenceNumber at) noexcept override {
+    if (!forward_ || !status_.ok() || wins_ < kManyWins) return {};
+    RecordIterator& child = Winner();
+    const std::span<const PlainPut> ahead = child.PlainAhead(passed, at);
+    if (passed != 0) ShowAs(child);
+    // Between two keys that begin with shared_ all do.
+    const auto is_before_rivals = [this](const PlainPut& put) {
+      return HasShared(put.key()) && KeyPrefix(put.key(), shared_.size()) < runner_up_;
+    };
+    if (ahead.empty() || is_before_rivals(ahead.back())) return ahead;
+    return {ahead.begin(), std::ranges::partition_point(ahead, is_before_rivals)};
+  }
 
  private:
   struct Entry {
@@ -88,6 +102,9 @@ class MergingIterator final : public base::RecordIterator {
   static constexpr uint64_t kLast = UINT64_MAX;
   /// Of so many records that their numbers could not tell apart, the shared bytes are found anew.
   static constexpr uint32_t kUndecidedMax = 64;
+
+  /// Who has won so often in a row is asked what comes next. Asking costs as much as some steps.
+  static constexpr uint32_t kManyWins = 4;
 
   base::RecordIterator& Winner() const noexcept { return *children_[tree_[0].place]; }
 
@@ -150,6 +167,7 @@ class MergingIterator final : public base::RecordIterator {
     const uint64_t prefix = PrefixOf(child);
     if (prefix < runner_up_) {
       tree_[0].prefix = prefix;
+      ++wins_;
     } else {
       Replay(prefix);
     }
@@ -158,6 +176,7 @@ class MergingIterator final : public base::RecordIterator {
 
   /// `prefix`: the winner's new one.
   void Replay(uint64_t prefix) {
+    wins_ = 0;
     const uint32_t before = tree_[0].place;
     const size_t leaf = before + tree_.size();
     Entry winner{.prefix = prefix, .place = before};
@@ -214,6 +233,7 @@ class MergingIterator final : public base::RecordIterator {
     for (Entry& entry : tree_) entry.place = kNobody;
     shared_ = Shared();
     runner_up_ = 0;
+    wins_ = 0;
     undecided_ = 0;
     for (uint32_t place = 0; place < children_.size(); ++place) {
       Entry winner{.prefix = PrefixOf(*children_[place]), .place = place};
@@ -252,6 +272,7 @@ class MergingIterator final : public base::RecordIterator {
   void SetShared(std::string_view shared) noexcept {
     undecided_ = 0;
     runner_up_ = 0;
+    wins_ = 0;
     try {
       shared_.assign(shared);
     } catch (const std::bad_alloc&) {
@@ -268,6 +289,7 @@ class MergingIterator final : public base::RecordIterator {
   std::vector<Entry> tree_;
   uint64_t runner_up_ = 0;  // no rival of the winner has a smaller number; 0: nothing is known
   std::string shared_;      // every present key begins with it
+  uint32_t wins_ = 0;       // steps of the winner that left it the winner, without a replay
   uint32_t undecided_ = 0;  // matches of different keys with one number, since shared_ was found
   bool forward_ = true;
   std::string target_;  // of a seek: a copy, for it may be this iterator's own key

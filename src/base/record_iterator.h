@@ -13,12 +13,13 @@ namespace basalt::base {
 
 /// A put without expiry, of another key than the record before it.
 struct PlainPut {
-  const char* bytes;  ///< Key and value.
+  const char* key_bytes;
+  const char* value_bytes;
   uint32_t key_size;
   uint32_t value_size;
 
-  std::string_view key() const noexcept { return {bytes, key_size}; }
-  std::string_view value() const noexcept { return {bytes + key_size, value_size}; }
+  std::string_view key() const noexcept { return {key_bytes, key_size}; }
+  std::string_view value() const noexcept { return {value_bytes, value_size}; }
 };
 
 /// Walks versions in internal order: what memtables, tables and their mergers give, below the

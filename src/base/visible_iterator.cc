@@ -13,7 +13,8 @@
 #include "base/printable_key.h"
 
 // Forward, the source stands at the present record, or some plain puts before it, which it has
-// given at once; key_ and value_ look into the record. Where that is a merge, the source has passed
+// given at once; key_ and value_ look into the record. The store is asked whether it is usable once
+// for all of these. Where the present record is a merge, the source has passed
 // what it builds on, and both are copies. Backward, the source meets a key's versions oldest first,
 // so that it has to pass all of them to know the newest: it stands before the present key, whose
 // record is copied, unless records stay where they are anyway.
@@ -35,8 +36,7 @@ class VisibleIterator final : public Iterator {
   VisibleIterator(View&& view, const ScanOptions& options)
       : view_(std::move(view)),
         keys_only_(options.keys_only),
-        may_step_plainly_(view_.records_stay && view_.check_usable == nullptr &&
-                          view_.ranges == nullptr && !keys_only_) {
+        may_look_ahead_(view_.ranges == nullptr && !keys_only_) {
     if (options.lower) lower_.emplace(*options.lower);
     if (options.upper) upper_.emplace(*options.upper);
     if (options.prefix) {
@@ -85,8 +85,8 @@ class VisibleIterator final : public Iterator {
 
   void Next() override {
     if (ahead_ != ahead_end_) return ShowAhead();
-    if (steps_plainly_) return NextPlainly();
-    NextOfAny(/*has_stepped=*/false);
+    if (looks_ahead_) return NextAhead();
+    NextOfAny();
   }
 
   void Prev() override {
@@ -101,15 +101,16 @@ class VisibleIterator final : public Iterator {
  private:
   template <class Step>
   void Move(Step step) {
-    LeaveAhead();
-    steps_plainly_ = false;
+    OrWithoutMemory([&] {
+      LeaveAhead();
+      looks_ahead_ = false;
+      steps_to_look_ = 0;
+      if (IsUsable()) step();
+    });
+  }
+  template <class Step>
+  void OrWithoutMemory(Step step) {
     try {
-      if (view_.check_usable) {
-        status_ = view_.check_usable();
-        if (!status_.ok()) return Invalidate();
-      } else if (!status_.ok()) {
-        status_ = Status();
-      }
       step();
     } catch (const std::bad_alloc&) {
       status_ = Status(StatusCode::kResourceExhausted, "out of memory while iterating");
@@ -117,10 +118,24 @@ class VisibleIterator final : public Iterator {
     }
   }
 
+  /// False: the iteration has ended with what is wrong with the store.
+  bool IsUsable() {
+    if (view_.check_usable) {
+      status_ = view_.check_usable();
+      if (!status_.ok()) [[unlikely]]
+        Invalidate();
+    } else if (!status_.ok()) {
+      status_ = Status();
+    }
+    return status_.ok();
+  }
+
   void Invalidate() {
     valid_ = false;
     key_ = {};
     value_ = {};
+    looks_ahead_ = false;
+    ahead_begin_ = ahead_ = ahead_end_ = nullptr;
   }
 
   /// Ends the iteration: at a bound or the source's end, or at its error.
@@ -131,6 +146,8 @@ class VisibleIterator final : public Iterator {
 
   /// A seek costs about as much as so many steps to records that no cache holds.
   static constexpr uint64_t kManyVersions = 16;
+  /// A source that gave nothing is asked again behind so many steps.
+  static constexpr uint32_t kStepsBetweenLooks = 4;
 
   /// The next of the plain puts that the source has given.
   [[gnu::always_inline]] void ShowAhead() {
@@ -141,7 +158,7 @@ class VisibleIterator final : public Iterator {
   /// Gives how many of them have been shown, which the source is still to pass.
   size_t LeaveAhead() {
     const auto shown = static_cast<size_t>(ahead_ - ahead_begin_);
-    if (shown != 0) found_key_ = key_;
+    if (shown != 0) Remember(key_);
     ahead_begin_ = ahead_ = ahead_end_ = nullptr;
     return shown;
   }
@@ -156,14 +173,21 @@ class VisibleIterator final : public Iterator {
                                       [&](const PlainPut& put) { return put.key() < *upper_; });
   }
 
-  [[gnu::noinline]] void NextPlainly() {
-    LookAhead();
-    if (ahead_ != ahead_end_) return ShowAhead();
-    if (!StepPlainly()) [[unlikely]]
-      NextOfAny(/*has_stepped=*/true);
+  [[gnu::noinline]] void NextAhead() {
+    OrWithoutMemory([&] {
+      if (!IsUsable()) return;
+      if (steps_to_look_ == 0) {
+        LookAhead();
+        if (ahead_ != ahead_end_) return ShowAhead();
+        steps_to_look_ = kStepsBetweenLooks;
+      }
+      --steps_to_look_;
+      if (StepPlainly()) return;
+      looks_ahead_ = false;
+      FindForward(/*skip=*/true);
+    });
   }
-  /// `has_stepped`: the source has left the present record.
-  void NextOfAny(bool has_stepped) {
+  void NextOfAny() {
     if (!valid_) return;
     Move([&] {
       if (backward_) {
@@ -171,7 +195,7 @@ class VisibleIterator final : public Iterator {
         FindForward(/*skip=*/false);
         return;
       }
-      if (!has_stepped && !is_merged_) source()->Next();
+      if (!is_merged_) source()->Next();
       FindForward(/*skip=*/true);
     });
   }
@@ -187,7 +211,7 @@ class VisibleIterator final : public Iterator {
         source.time_ms() != 0 || MayBeFound(key) || (upper_ && key >= *upper_)) {
       return false;
     }
-    found_key_ = key;
+    Remember(key);
     key_ = key;
     value_ = source.value();
     return true;
@@ -219,7 +243,7 @@ class VisibleIterator final : public Iterator {
         key_ = key;
         value_ = keys_only_ ? std::string_view() : source()->value();
         valid_ = true;
-        steps_plainly_ = may_step_plainly_;
+        looks_ahead_ = may_look_ahead_;
         return;
       }
     }
@@ -395,8 +419,9 @@ class VisibleIterator final : public Iterator {
   const View view_;
   RangeCoverCursor covered_{view_.ranges.get()};
   const bool keys_only_;
-  const bool may_step_plainly_;  ///< Nothing is to be asked about the store, ranges or a value.
-  bool steps_plainly_ = false;   ///< Forward, not at a merge; and may.
+  const bool may_look_ahead_;  ///< Nothing is to be asked about ranges, nothing to be left out.
+  bool looks_ahead_ = false;   ///< Forward, not at a merge; and may.
+  uint32_t steps_to_look_ = 0;
   // What the source has given at once: those before ahead_ have been shown, the last of them at
   // present, though the source still stands before all of them.
   const PlainPut* ahead_begin_ = nullptr;

@@ -313,6 +313,9 @@ template <GenerationIterator::Direction direction>
   time_ms_ = record.time_ms();
 }
 
+static_assert(sizeof(GenerationIterator) <= 1024,
+              "larger blocks cost malloc some hundred instructions");
+
 std::span<const base::PlainPut> GenerationIterator::PlainAhead(size_t passed,
                                                                base::SequenceNumber at) noexcept {
   if (direction_ != Direction::kForward) return {};
@@ -338,7 +341,7 @@ std::span<const base::PlainPut> GenerationIterator::PlainAhead(size_t passed,
     if (key.size() == key_size && its_last_bytes == last_bytes) break;
     key_size = key.size();
     last_bytes = its_last_bytes;
-    *out++ = {key.data(), record.key_size, record.value_size};
+    *out++ = {key.data(), key.data() + key.size(), record.key_size, record.value_size};
   }
   return {plain_, out};
 }

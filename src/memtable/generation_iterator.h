@@ -88,7 +88,7 @@ class GenerationIterator final : public base::RecordIterator {
       return direction == Direction::kForward ? cut[0] : cut[-1];
     }
   };
-  static constexpr size_t kFewRuns = 6;
+  static constexpr size_t kFewRuns = 5;
   static constexpr size_t kWindowFirst = 12;
   static constexpr size_t kWindowMax = 64;
   static constexpr size_t kPlainMax = kWindowMax / 2;  // of a wide window, at once

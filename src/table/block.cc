@@ -243,7 +243,7 @@ std::string Block::Key(uint32_t i) const {
 void BlockCursor::Reset(const Block& block) {
   block_ = &block;
   index_ = block.count_;
-  const size_t needed = block.key_bytes_max_ + 8 + BlockBuffer::kSlackBytes;
+  const size_t needed = block.key_bytes_max_ + Block::kKeySlackBytes;
   if (key_capacity_ < needed) {
     key_ = std::make_unique_for_overwrite<char[]>(needed);
     key_capacity_ = needed;

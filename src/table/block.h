@@ -137,6 +137,7 @@ class Block {
 
  private:
   friend class BlockCursor;
+  friend class BlockPortion;
 
   /// Where the columns before the values lie; the header's count and flags are good for them.
   void FindColumns(std::string_view raw) noexcept;
@@ -161,6 +162,31 @@ class Block {
     return {rests_ + begin, end - begin};
   }
   std::string_view shared() const noexcept { return {shared_, shared_bytes_}; }
+  /// Whether record i, not the first one, which has the key prefix of the one before it, has its
+  /// key.
+  bool HasKeyOfPrevious(uint32_t i) const noexcept {
+    return prefix_bytes_[i] == prefix_bytes_[i - 1] && rest(i) == rest(i - 1);
+  }
+  size_t CopyKey(uint32_t i, char* key) const noexcept {
+    return PutKey(key, shared_bytes_, prefixes_[i], prefix_bytes_[i], rest(i));
+  }
+  /// Puts a key together behind the shared prefix, which stands at `key`; gives the size of the
+  /// whole. Touches up to kKeySlackBytes beyond its end.
+  static size_t PutKey(char* key, size_t shared_bytes, uint64_t prefix, size_t prefix_bytes,
+                       std::string_view rest) noexcept {
+    char* const out = key + shared_bytes;
+    const uint64_t prefix_as_bytes = __builtin_bswap64(prefix);
+    __builtin_memcpy(out, &prefix_as_bytes, sizeof prefix);
+    // Both sides have kSlackBytes of room: short rests are copied without a loop or a call.
+    if (rest.size() <= BlockBuffer::kSlackBytes) {
+      __builtin_memcpy(out + sizeof prefix, rest.data(), BlockBuffer::kSlackBytes);
+    } else {
+      __builtin_memcpy(out + sizeof prefix, rest.data(), rest.size());
+    }
+    return shared_bytes + prefix_bytes + rest.size();
+  }
+  /// What PutKey may write, and more than the key: not all 8 bytes of a prefix are the key's.
+  static constexpr size_t kKeySlackBytes = sizeof(uint64_t) + BlockBuffer::kSlackBytes;
 
   // Columns, all inside the raw form; what a search needs comes first.
   const uint64_t* prefixes_ = nullptr;
@@ -210,7 +236,7 @@ class BlockCursor {
   std::string_view value() const noexcept { return block_->value(index_); }
 
  private:
-  void Fill() noexcept;
+  void Fill() noexcept { key_bytes_ = block_->CopyKey(index_, key_.get()); }
 
   const Block* block_ = nullptr;
   uint32_t index_ = 0;
@@ -218,20 +244,5 @@ class BlockCursor {
   size_t key_capacity_ = 0;
   std::unique_ptr<char[]> key_;
 };
-
-inline void BlockCursor::Fill() noexcept {
-  const Block& block = *block_;
-  char* out = key_.get() + block.shared_bytes_;
-  const uint64_t prefix = __builtin_bswap64(block.prefixes_[index_]);
-  __builtin_memcpy(out, &prefix, sizeof prefix);
-  const std::string_view rest = block.rest(index_);
-  // Both sides have kSlackBytes of room: short rests are copied without a loop or a call.
-  if (rest.size() <= BlockBuffer::kSlackBytes) {
-    __builtin_memcpy(out + 8, rest.data(), BlockBuffer::kSlackBytes);
-  } else {
-    __builtin_memcpy(out + 8, rest.data(), rest.size());
-  }
-  key_bytes_ = block.shared_bytes_ + block.prefix_bytes_[index_] + rest.size();
-}
 
 }  // namespace basalt::table

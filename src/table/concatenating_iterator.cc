@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,6 +72,13 @@ class ConcatenatingIterator final : public base::RecordIterator {
   void Prev() override {
     inner_->Prev();
     SkipBackward();
+  }
+
+  std::span<const base::PlainPut> PlainAhead(size_t passed,
+                                             base::SequenceNumber at) noexcept override {
+    const auto ahead = inner_->PlainAhead(passed, at);
+    if (passed != 0) Publish();
+    return ahead;
   }
 
  private:

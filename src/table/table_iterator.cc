@@ -1,5 +1,7 @@
 #include "table/table_iterator.h"
 
+#include <algorithm>
+
 namespace basalt::table {
 
 bool TableIterator::OpenBlock(size_t index) {
@@ -14,6 +16,7 @@ bool TableIterator::OpenBlock(size_t index) {
   block_ = std::move(*block);
   block_index_ = index;
   cursor_is_stale_ = true;
+  portion_.Leave();
   return true;
 }
 
@@ -101,6 +104,19 @@ void TableIterator::Prev() {
   } else {
     EnterPreviousBlock();
   }
+}
+
+std::span<const base::PlainPut> TableIterator::PlainAhead(size_t passed,
+                                                          base::SequenceNumber at) noexcept {
+  if (passed != 0) {
+    cursor_.MoveTo(cursor_.index() + static_cast<uint32_t>(passed));
+    Publish();
+  }
+  const bool goes_on = passed != 0 && passed == given_;
+  given_max_ = goes_on ? std::min(2 * given_max_, BlockPortion::kRecordsMax) : kAheadFirst;
+  const auto ahead = portion_.Take(*block_, cursor_.index() + 1, given_max_, base::SeekTag(at));
+  given_ = ahead.size();
+  return ahead;
 }
 
 void TableIterator::EnterPreviousBlock() {

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "base/record_iterator.h"
+#include "table/block_portion.h"
 #include "table/block_ref.h"
 #include "table/read_ahead.h"
 #include "table/table.h"
@@ -25,6 +29,8 @@ class TableIterator final : public base::RecordIterator {
   void SeekStep(int step, std::string_view key, base::Tag tag) override;
   void Next() override;
   void Prev() override;
+  std::span<const base::PlainPut> PlainAhead(size_t passed,
+                                             base::SequenceNumber at) noexcept override;
 
  private:
   /// Makes block `index` the present one; false: an error ended the iteration.
@@ -57,6 +63,8 @@ class TableIterator final : public base::RecordIterator {
   /// So far ahead of the present value, in either direction, are values loaded: a table's part of a
   /// merged scan is too short for the processor to foresee it.
   static constexpr size_t kPrefetchedBytes = 4 * kLineBytes;
+  /// PlainAhead gives a few, and twice as many each time, as long as all of them are passed.
+  static constexpr size_t kAheadFirst = 4;
 
   std::shared_ptr<const Table> table_;
   const bool fill_cache_;
@@ -64,6 +72,9 @@ class TableIterator final : public base::RecordIterator {
   size_t block_index_ = 0;  // of block_, unless that is empty
   BlockCursor cursor_;
   bool cursor_is_stale_ = false;  // the cursor knows nothing of block_ yet
+  BlockPortion portion_;
+  size_t given_ = 0;      // by the last PlainAhead
+  size_t given_max_ = 0;  // so many were wanted then
   // Of a seek in steps: the block and the record that it goes to, and why it cannot.
   size_t sought_index_ = 0;
   uint32_t sought_record_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -99,6 +100,23 @@ class VectorIterator final : public base::RecordIterator {
   }
   void Next() override { MoveTo(at_ + 1); }
   void Prev() override { MoveTo(at_ - 1); }
+  std::span<const base::PlainPut> PlainAhead(size_t passed,
+                                             base::SequenceNumber at) noexcept override {
+    if (passed != 0) MoveTo(at_ + passed);
+    ahead_.clear();
+    constexpr size_t kMost = 5;
+    for (size_t i = at_ + 1; i < records_.size() && ahead_.size() < kMost; ++i) {
+      const Record& record = records_[i];
+      if (base::TagKind(record.tag) != RecordKind::kPut || base::TagSequence(record.tag) > at ||
+          record.time_ms != 0 || record.key == records_[i - 1].key) {
+        break;
+      }
+      ahead_.push_back({record.key.data(), record.value.data(),
+                        static_cast<uint32_t>(record.key.size()),
+                        static_cast<uint32_t>(record.value.size())});
+    }
+    return ahead_;
+  }
 
   /// From the next move on the iterator fails.
   void Break(Status status) { broken_ = std::move(status); }
@@ -126,6 +144,7 @@ class VectorIterator final : public base::RecordIterator {
   const std::vector<Record> owned_;
   const std::vector<Record>& records_;
   size_t at_ = 0;
+  std::vector<base::PlainPut> ahead_;
   Status broken_;
 };
 
