@@ -12,11 +12,13 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "basalt/db.h"
 #include "basalt/shared_map.h"
+#include "io/file_system.h"
 #include "tests/shared_map/child_process.h"
 
 namespace basalt {
@@ -119,6 +121,19 @@ TEST(FullDisk, LosesNothingAndGoesOnWhenThereIsRoomAgain) {
     const auto value = db->Get(KeyOf(i));
     ASSERT_TRUE(value && *value && (*value)->view() == ValueOf(i)) << KeyOf(i);
   }
+}
+
+TEST(FullDisk, HasNoMoreRoomThanItSays) {
+  const SmallDisk disk(16);
+  if (!disk.mounted()) GTEST_SKIP() << "no right to mount a file system here";
+  io::FileSystem* const fs = io::FileSystem::Posix();
+  const auto file = fs->Open(disk.Path("file"), io::OpenMode::kCreate).value();
+  ASSERT_TRUE(file->Allocate(1 << 20).ok());
+  const std::optional<uint64_t> free = fs->FreeBytes(disk.Path("file"));
+  ASSERT_TRUE(free);
+  EXPECT_GE(*free, disk.Free());
+  EXPECT_EQ(file->Allocate((1 << 20) + *free + 4096).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(fs->FreeBytes(disk.Path("absent")), std::nullopt);
 }
 
 /// Its parameter: whether the database is opened anew on the full disk.

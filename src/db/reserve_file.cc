@@ -1,5 +1,6 @@
 #include "db/reserve_file.h"
 
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -39,22 +40,29 @@ Result<bool> ReserveFile::Grow(uint64_t bytes) {
     BASALT_RETURN_IF_ERROR(file->Truncate(bytes));
     before = bytes;
   }
-  if (Status allocated = file->Allocate(bytes); !allocated.ok()) {
-    // What was allocated all the same must not be taken away from the log. A file that was copied
-    // may have no space of its own.
-    const bool had_space = before > 0 && file->Truncate(before).ok() && file->Allocate(before).ok();
-    if (!had_space) static_cast<void>(fs_->RemoveFile(path_));
-    bytes_ = had_space ? before : 0;
-    if (allocated.code() == StatusCode::kResourceExhausted) return false;
-    return allocated;
+  // To ask for more than there is would take all of it for a moment, from whoever else writes to
+  // the disk. One byte more tells whether anything can be allocated here at all.
+  const std::optional<uint64_t> free = fs_->FreeBytes(path_);
+  const bool has_room = !free || *free >= bytes - before;
+  const uint64_t asked = has_room ? bytes : before + 1;
+  const Status allocated = file->Allocate(asked);
+  if (allocated.ok()) {
+    BASALT_ASSIGN_OR_RETURN(bytes_, file->Size());
+    // Nothing was allocated, nor can it be: to be asked about no more.
+    if (bytes_ < asked) {
+      bytes_ = UINT64_MAX;
+      static_cast<void>(fs_->RemoveFile(path_));
+      return true;
+    }
+    if (has_room) return true;
   }
-  BASALT_ASSIGN_OR_RETURN(bytes_, file->Size());
-  // Nothing was allocated, nor can it be: to be asked about no more.
-  if (bytes_ < bytes) {
-    bytes_ = UINT64_MAX;
-    static_cast<void>(fs_->RemoveFile(path_));
-  }
-  return true;
+  // What was allocated all the same must not be taken away from the log. A file that was copied
+  // may have no space of its own.
+  const bool had_space = before > 0 && file->Truncate(before).ok() && file->Allocate(before).ok();
+  if (!had_space) static_cast<void>(fs_->RemoveFile(path_));
+  bytes_ = had_space ? before : 0;
+  if (allocated.ok() || allocated.code() == StatusCode::kResourceExhausted) return false;
+  return allocated;
 }
 
 void ReserveFile::Trim(const std::function<uint64_t()>& needed) noexcept {

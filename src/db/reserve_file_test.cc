@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <string_view>
 
 #include "io/sim_file_system.h"
@@ -36,6 +38,53 @@ TEST(ReserveFile, IsAsLargeAsItWasWhereThereIsNoRoomForMore) {
   EXPECT_FALSE(reserve.Fill(2000));
   EXPECT_EQ(fs.FileSize(kPath).value(), 1000u);
   EXPECT_TRUE(reserve.Fill(1000));
+}
+
+TEST(ReserveFile, LeavesToOthersWhatIsNotEnoughForIt) {
+  io::SimFileSystem fs;
+  fs.SetCapacity(1500);
+  ReserveFile reserve(&fs, kPath, /*is_wanted=*/true);
+  uint64_t most = 0;
+  fs.SetObserver(
+      [&](uint64_t, std::string_view, std::string_view) { most = std::max(most, fs.BytesUsed()); });
+  EXPECT_FALSE(reserve.Fill(2000));
+  EXPECT_FALSE(*fs.Exists(kPath));
+  EXPECT_LE(most, 1u);
+  ASSERT_TRUE(reserve.Fill(1000));
+  most = 0;
+  EXPECT_FALSE(reserve.Fill(2000));
+  EXPECT_EQ(fs.FileSize(kPath).value(), 1000u);
+  EXPECT_LE(most, 1001u);
+  EXPECT_TRUE(reserve.Fill(1500));
+}
+
+TEST(ReserveFile, IsTriedWhereTheFreeSpaceCannotBeTold) {
+  io::SimFileSystem fs;
+  fs.SetCapacity(1500);
+  ReserveFile reserve(&fs, kPath, /*is_wanted=*/true);
+  ASSERT_TRUE(reserve.Fill(1000));
+  const auto asks = [](std::string_view operation, std::string_view) {
+    return operation == "statfs";
+  };
+  fs.SetFault({.at_call = 1, .error = ENOSYS, .sticky = true, .matches = asks});
+  EXPECT_FALSE(reserve.Fill(2000));
+  EXPECT_EQ(fs.FileSize(kPath).value(), 1000u);
+  EXPECT_TRUE(reserve.Fill(1500));
+}
+
+// Writers would be told to free space, for what cannot be had anyway.
+TEST(ReserveFile, ThereIsNoneWhereNothingCanBeAllocated) {
+  io::SimFileSystem fs;
+  fs.SetCanAllocate(false);
+  for (const uint64_t capacity : {2000, 100}) {
+    fs.SetCapacity(capacity);
+    ReserveFile reserve(&fs, kPath, /*is_wanted=*/true);
+    EXPECT_TRUE(reserve.Fill(1000)) << capacity;
+    EXPECT_FALSE(*fs.Exists(kPath)) << capacity;
+    const uint64_t calls = fs.calls();
+    EXPECT_TRUE(reserve.Fill(2000)) << capacity;
+    EXPECT_EQ(fs.calls(), calls) << capacity;
+  }
 }
 
 // A copy has holes where the file was never written.

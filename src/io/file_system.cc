@@ -307,6 +307,14 @@ Result<uint64_t> FileSystem::FileSize(std::string_view path) {
   return size;
 }
 
+std::optional<uint64_t> FileSystem::FreeBytes(std::string_view path) {
+  std::optional<uint64_t> bytes;
+  const Status status = CallOnPath("get the free space", path, [&](const std::string& owned) {
+    return DoFreeBytes(owned, &bytes);
+  });
+  return status.ok() ? bytes : std::nullopt;
+}
+
 Status FileSystem::MarkChanged(std::string_view path) {
   return CallOnPath("set the time of", path,
                     [&](const std::string& owned) { return DoMarkChanged(owned); });

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -84,8 +85,9 @@ class File {
   Status Sync();
   Status Truncate(uint64_t size);
   /// Reserves space for [0, size) and extends the file to `size` with zeros; never shrinks it.
-  /// A file system without fallocate answers ok and does nothing. More than the process may write
-  /// to a file (`ulimit -f`) is refused without the signal that a write would send.
+  /// Where there is no room for all it may take what there is, and the file keep a part of it. A
+  /// file system without fallocate answers ok and does nothing. More than the process may write to
+  /// a file (`ulimit -f`) is refused without the signal that a write would send.
   Status Allocate(uint64_t size);
   Result<uint64_t> Size() const;
   Result<std::unique_ptr<Mapping>> Map(uint64_t size) const;
@@ -151,6 +153,9 @@ class FileSystem {
   Result<bool> Exists(std::string_view path);
   Result<bool> IsDirectory(std::string_view path);
   Result<uint64_t> FileSize(std::string_view path);
+  /// More than so many bytes cannot be allocated now on the disk that holds `path`. None: it cannot
+  /// be told, as where space that was freed comes back some time later.
+  std::optional<uint64_t> FreeBytes(std::string_view path);
   /// Sets the time of a file's last change to now. Stores through a mapping may leave it as it was,
   /// as on tmpfs, and programs that copy what has changed go by it.
   Status MarkChanged(std::string_view path);
@@ -176,6 +181,7 @@ class FileSystem {
   virtual int DoRemoveDirectory(const std::string& path) = 0;
   virtual int DoSyncDirectory(const std::string& path) = 0;
   virtual int DoStat(const std::string& path, bool* is_directory, uint64_t* size) = 0;
+  virtual int DoFreeBytes(const std::string& path, std::optional<uint64_t>* bytes) = 0;
   /// One that knows no times does nothing.
   virtual int DoMarkChanged(const std::string&) { return 0; }
   /// One that has neither links nor a working directory gives the path as it is.

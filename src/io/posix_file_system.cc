@@ -59,12 +59,14 @@ class PosixWritableMapping final : public WritableMapping {
   }
 };
 
+/// What statfs calls some file systems.
+constexpr uint64_t kExt = 0xEF53;
+constexpr uint64_t kXfs = 0x5846'5342;
+constexpr uint64_t kTmpfs = 0x0102'1994;
+
 /// Whether space that fallocate has given can be written through a mapping whatever else fills the
 /// disk. File systems that copy on write may find no room at the store itself, which is a SIGBUS.
 bool KeepsAllocatedSpace(int descriptor) {
-  constexpr uint64_t kExt = 0xEF53;
-  constexpr uint64_t kXfs = 0x5846'5342;
-  constexpr uint64_t kTmpfs = 0x0102'1994;
   struct statfs attributes{};
   if (fstatfs(descriptor, &attributes) != 0) return false;
   const auto type = static_cast<uint64_t>(attributes.f_type);
@@ -378,6 +380,19 @@ class PosixFileSystem final : public FileSystem {
     if (stat(path.c_str(), &attributes) != 0) return errno;
     *is_directory = S_ISDIR(attributes.st_mode);
     *size = static_cast<uint64_t>(attributes.st_size);
+    return 0;
+  }
+
+  // Other file systems find room that they have not counted, when all is gone. A tmpfs without a
+  // limit says that it has no blocks.
+  int DoFreeBytes(const std::string& path, std::optional<uint64_t>* bytes) override {
+    struct statfs attributes{};
+    if (statfs(path.c_str(), &attributes) != 0) return errno;
+    const auto type = static_cast<uint64_t>(attributes.f_type);
+    if ((type != kExt && type != kTmpfs) || attributes.f_blocks == 0) return 0;
+    const bool is_root = geteuid() == 0;  // for whom there is more
+    *bytes = (is_root ? attributes.f_bfree : attributes.f_bavail) *
+             static_cast<uint64_t>(attributes.f_frsize);
     return 0;
   }
 

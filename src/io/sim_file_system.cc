@@ -34,6 +34,7 @@ struct SimFileSystem::State {
   std::set<std::shared_ptr<SimInode>> locked;
   std::set<std::pair<const SimInode*, const File*>> in_use;
   uint64_t capacity = 0;
+  bool can_allocate = true;
   uint64_t calls = 0;
   std::shared_ptr<const Observer> observer;
   std::shared_ptr<const Fault> fault;
@@ -230,10 +231,11 @@ class SimFileSystem::OpenFile final : public File {
     const FileCall call(*this, "allocate", true);
     if (call.refusal != 0) return call.refusal;
     if (size > kFileBytesMax) return EFBIG;
+    if (!state_->can_allocate) return 0;
     const uint64_t growth = size - std::min(size, inode_->size());
-    if (state_->Room(growth) < growth) return ENOSPC;
-    inode_->Allocate(size);
-    return 0;
+    const uint64_t lacking = growth - state_->Room(growth);
+    inode_->Allocate(size - lacking);
+    return lacking > 0 ? ENOSPC : 0;
   }
 
   int DoSize(uint64_t* size) const override {
@@ -323,6 +325,7 @@ std::unique_ptr<SimFileSystem> SimFileSystem::Clone() const {
   const std::lock_guard guard(state_->mutex);
   clone->state_->tree = state_->tree->Clone();
   clone->state_->capacity = state_->capacity;
+  clone->state_->can_allocate = state_->can_allocate;
   return clone;
 }
 
@@ -384,6 +387,11 @@ void SimFileSystem::SetCapacity(uint64_t bytes) {
   state_->capacity = bytes;
 }
 
+void SimFileSystem::SetCanAllocate(bool can_allocate) {
+  const std::lock_guard guard(state_->mutex);
+  state_->can_allocate = can_allocate;
+}
+
 uint64_t SimFileSystem::BytesUsed() const {
   const std::lock_guard guard(state_->mutex);
   return state_->tree->BytesUsed();
@@ -433,6 +441,13 @@ int SimFileSystem::DoSyncDirectory(const std::string& path) {
 int SimFileSystem::DoStat(const std::string& path, bool* is_directory, uint64_t* size) {
   const Call call(state_.get(), "stat", path);
   return call.error() != 0 ? call.error() : state_->tree->Stat(path, is_directory, size);
+}
+
+int SimFileSystem::DoFreeBytes(const std::string& path, std::optional<uint64_t>* bytes) {
+  const Call call(state_.get(), "statfs", path);
+  if (call.error() != 0) return call.error();
+  if (state_->capacity != 0) *bytes = state_->Room(state_->capacity);
+  return 0;
 }
 
 int SimFileSystem::DoLock(const std::string& path, std::unique_ptr<FileLock>* lock,

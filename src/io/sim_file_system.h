@@ -50,12 +50,13 @@
 //     nothing, mappings keep the bytes that they showed, locks are gone.
 //   - Any call can fail by an injected Fault; then it has done nothing. A short read or write does
 //   at
-//     least one byte. Beyond the capacity a write is short, and then answers ENOSPC.
+//     least one byte. Beyond the capacity a write is short, and then answers ENOSPC; an allocation
+//     takes what there is, and answers ENOSPC.
 //
 // Names of calls, for faults and observers: "open" "read" "write" "sync" "truncate" "allocate"
-// "size" "map" "mkdir" "list" "rename" "remove" "rmdir" "syncdir" "stat" "lock". A public function
-// may make several: a retry after EINTR or a short write is a call of its own, and File::Map asks
-// for the size first. Closing is not a call.
+// "size" "map" "mkdir" "list" "rename" "remove" "rmdir" "syncdir" "stat" "statfs" "lock". A public
+// function may make several: a retry after EINTR or a short write is a call of its own, and
+// File::Map asks for the size first. Closing is not a call.
 
 namespace basalt::io {
 
@@ -118,6 +119,8 @@ class SimFileSystem final : public FileSystem {
   /// Limits the bytes of all files together; writes and allocations beyond it answer ENOSPC. 0:
   /// none.
   void SetCapacity(uint64_t bytes);
+  /// False: File::Allocate answers ok and does nothing, as where there is no fallocate.
+  void SetCanAllocate(bool can_allocate);
   /// The sizes of all files together, as SetCapacity counts them.
   uint64_t BytesUsed() const;
 
@@ -137,6 +140,7 @@ class SimFileSystem final : public FileSystem {
   int DoRemoveDirectory(const std::string& path) override;
   int DoSyncDirectory(const std::string& path) override;
   int DoStat(const std::string& path, bool* is_directory, uint64_t* size) override;
+  int DoFreeBytes(const std::string& path, std::optional<uint64_t>* bytes) override;
   int DoLock(const std::string& path, std::unique_ptr<FileLock>* lock,
              std::string* holder) override;
 

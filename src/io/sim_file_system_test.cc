@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -505,8 +506,10 @@ TEST(SimCapacity, WritesAndAllocationsBeyondItFindNoSpace) {
   const auto file = Create(&fs, "/a", "hello");
   fs.SetCapacity(10);
   EXPECT_EQ(fs.BytesUsed(), 5u);
+  EXPECT_EQ(fs.FreeBytes("/"), 5u);
   EXPECT_EQ(file->Allocate(11).code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(file->Size().value(), 5u);
+  EXPECT_EQ(fs.FreeBytes("/"), 0u) << "what fits is taken, as ext4 does";
+  ASSERT_TRUE(file->Truncate(5).ok());
   const Status status = file->WriteAt(3, "0123456789");
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(Content(&fs, "/a"), "hel0123456") << "what fits is written, as disks do";
@@ -518,7 +521,17 @@ TEST(SimCapacity, WritesAndAllocationsBeyondItFindNoSpace) {
   EXPECT_TRUE(other->Allocate(10).ok());
   EXPECT_EQ(other->WriteAt(10, "x").code(), StatusCode::kResourceExhausted);
   fs.SetCapacity(0);
+  EXPECT_EQ(fs.FreeBytes("/"), std::nullopt);
   EXPECT_TRUE(other->WriteAt(10, "x").ok());
+}
+
+TEST(SimCapacity, WhatCannotAllocateDoesNothing) {
+  SimFileSystem fs;
+  const auto file = Create(&fs, "/a", "hello");
+  fs.SetCanAllocate(false);
+  fs.SetCapacity(10);
+  EXPECT_TRUE(file->Allocate(11).ok());
+  EXPECT_EQ(file->Size().value(), 5u);
 }
 
 TEST(SimCapacity, APreallocatedFileCostsNoMemory) {
