@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "basalt/db.h"
@@ -30,6 +34,7 @@ class Machine {
   Machine& operator=(const Machine&) = delete;
 
   io::SimFileSystem& fs() { return *fs_; }
+  io::SimClock& clock() { return clock_; }
   DB& db() { return *db_; }
 
   Status Open(uint64_t memtable_bytes) {
@@ -134,6 +139,107 @@ TEST(FullDiskRecovery, ATornTailIsKeptThere) {
   EXPECT_EQ(machine.fs().List("/db/lost").value().size(), 1u);
   EXPECT_EQ(machine.SizeOf("a"), 1u);
   EXPECT_EQ(machine.SizeOf("b"), 1u);
+}
+
+bool IsLog(std::string_view path) { return path.ends_with(".log"); }
+
+TEST(FullDiskRecovery, ALogThatFindsNoRoomToStartIsReplayedAgain) {
+  constexpr uint64_t kMemtableBytes = 64 << 10;
+  Machine machine(NewDisk(0));
+  ASSERT_TRUE(machine.Open(kMemtableBytes).ok());
+  ASSERT_TRUE(machine.db().Put("a", "1").ok());
+  ASSERT_TRUE(machine.db().Flush().ok());
+  ASSERT_TRUE(machine.db().Put("b", "22").ok());
+  machine.Kill();
+  ASSERT_TRUE(*machine.fs().Exists("/db/RESERVE"));
+  const auto is_start = [](std::string_view operation, std::string_view path) {
+    return operation == "stat" && IsLog(path);
+  };
+  machine.fs().SetFault({.at_call = 1, .error = ENOSPC, .matches = is_start});
+  const Status opened = machine.Open(kMemtableBytes);
+  ASSERT_TRUE(opened.ok()) << opened.ToString();
+  EXPECT_TRUE(machine.fs().FaultHappened());
+  EXPECT_EQ(machine.SizeOf("a"), 1u);
+  EXPECT_EQ(machine.SizeOf("b"), 2u);
+  EXPECT_TRUE(machine.db().Put("c", "333").ok());
+}
+
+// The memtable of what has expired finds room only when the log is replayed for the second time,
+// which has to know that the rest of the log is not known yet.
+TEST(FullDiskRecovery, WhatHasExpiredIsKeptForMergesOfALogThatIsReplayedAgain) {
+  constexpr uint64_t kMemtableBytes = 64 << 10;
+  Machine machine(NewDisk(0));
+  base::Random random(1);
+  ASSERT_TRUE(machine.Open(kMemtableBytes).ok());
+  ASSERT_TRUE(machine.db().Put("list", "a", {.ttl = std::chrono::seconds(1)}).ok());
+  for (int i = 0; i < 70; ++i) {
+    ASSERT_TRUE(machine.db().Put(KeyOf(i), table::RandomBytes(&random, 1000, 256)).ok());
+  }
+  ASSERT_TRUE(machine.db().Merge("list", MergeOperator::kAppend, "b").ok());
+  machine.Kill();
+  ASSERT_TRUE(*machine.fs().Exists("/db/RESERVE"));
+  machine.clock().Advance(2'000'000);
+
+  bool has_started = false;
+  const auto until_the_log_starts = [&](std::string_view operation, std::string_view path) {
+    if (has_started) return false;
+    has_started = operation == "stat" && IsLog(path);
+    return has_started || (operation == "open" && path.ends_with(".tbl")) ||
+           (operation == "remove" && path.ends_with("/RESERVE"));
+  };
+  machine.fs().SetFault(
+      {.at_call = 1, .error = ENOSPC, .sticky = true, .matches = until_the_log_starts});
+  const Status opened = machine.Open(kMemtableBytes);
+  ASSERT_TRUE(opened.ok()) << opened.ToString();
+  EXPECT_TRUE(has_started);
+  EXPECT_EQ(machine.SizeOf(KeyOf(0)), 1000u);
+  EXPECT_EQ(machine.SizeOf("list"), 0u) << "the merge has lost what it expires with";
+}
+
+// The put is on its way to the log while the delete, which the disk has refused once, is given all
+// that is kept back: they are refused together, and the delete has to be tried again.
+TEST(FullDiskRecovery, ADeleteThatIsRefusedWithAPutBeforeItIsTriedAgain) {
+  Machine machine(NewDisk(0));
+  ASSERT_TRUE(machine.Open(64 << 10).ok());
+  ASSERT_TRUE(machine.db().Put("a", "1").ok());
+  const auto refuse_next_write_of_log = [&] {
+    const auto is_write = [](std::string_view operation, std::string_view path) {
+      return operation == "write" && IsLog(path);
+    };
+    machine.fs().SetFault({.at_call = 1, .error = ENOSPC, .matches = is_write});
+  };
+  const std::thread::id deleter = std::this_thread::get_id();
+  Status put;
+  std::thread putter;
+  std::atomic<bool> is_writing{false};
+  std::atomic<bool> has_returned{false};
+  machine.fs().SetObserver([&](uint64_t, std::string_view operation, std::string_view path) {
+    const bool is_deleter = std::this_thread::get_id() == deleter;
+    // The delete has sealed the memtable, and flushes it to have the log removed.
+    if (is_deleter && operation == "open" && path.ends_with(".tbl") && !putter.joinable()) {
+      putter = std::thread([&] {
+        put = machine.db().Put("b", "22");
+        is_writing = true;
+      });
+      while (!is_writing) std::this_thread::yield();
+    }
+    if (!is_deleter && operation == "write" && IsLog(path) && !is_writing) {
+      const uint64_t writes = machine.db().GetStats().writes;
+      is_writing = true;
+      while (machine.db().GetStats().writes == writes && !has_returned) std::this_thread::yield();
+      refuse_next_write_of_log();
+    }
+  });
+  refuse_next_write_of_log();
+  const Status deleted = machine.db().Delete("a");
+  has_returned = true;
+  machine.fs().SetObserver({});
+  EXPECT_TRUE(deleted.ok()) << deleted.ToString();
+  ASSERT_TRUE(putter.joinable());
+  putter.join();
+  EXPECT_TRUE(put.ok()) << put.ToString();
+  EXPECT_EQ(machine.SizeOf("a"), 0u);
+  EXPECT_EQ(machine.SizeOf("b"), 2u);
 }
 
 TEST(FullDiskRecovery, PutsAreRefusedWhileWhatIsKeptBackIsLackingAndTakenWhenThereIsRoom) {
