@@ -29,6 +29,7 @@
 #include "db/manifest.h"
 #include "db/reserve_file.h"
 #include "db/surviving_records.h"
+#include "db/unnamed_files.h"
 #include "db/version.h"
 #include "memtable/generation.h"
 #include "wal/log.h"
@@ -230,7 +231,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Status LoadForReading();
   Status LoadFiles();
   Status ListTables();
-  Status RemoveStrangers(base::SequenceNumber last_sequence);
+  Status RemoveUnnamed(base::SequenceNumber last_sequence);
   Status FlushReplayed(base::SequenceNumber last_sequence);
   Status ReplayLog();
   Status ReplayRecord(const wal::RecordView& record);
@@ -499,7 +500,7 @@ class Core : public std::enable_shared_from_this<Core> {
   mutable base::RetireList retired_;
   std::atomic<const ReadState*> current_{nullptr};  // state_.get()
   uint64_t next_table_number_ = 1;
-  std::vector<std::string> strangers_;  // opening: the files that the manifest does not name
+  UnnamedFiles unnamed_;  // while it is being opened
   bool flushing_ = false;
   bool flush_scheduled_ = false;
   std::vector<const CompactionJob*> running_;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "base/arena.h"
@@ -12,8 +11,6 @@
 #include "db/file_names.h"
 #include "db/log_record.h"
 #include "db/memory_limit.h"
-#include "table/table.h"
-#include "wal/lost_files.h"
 
 // Opening: take the lock; read the manifest or write the first one; miss what it names; judge the
 // log and replay it above the flushed LSN into memtables, flushing each that fills up where the
@@ -34,8 +31,6 @@ constexpr uint64_t kTablesOfBase = 4;
 constexpr uint64_t kMetadataEighths = 5;
 /// Up to which part of it point indexes are kept; tables beyond that have filters.
 constexpr uint64_t kPointIndexShare = 4;
-/// No database gets near it, so that the next number is always greater.
-constexpr uint64_t kMaxTableNumber = uint64_t{1} << 62;
 
 uint64_t DerivedBudget(const DBOptions& options) {
   if (options.memory_budget != 0) return options.memory_budget;
@@ -91,29 +86,6 @@ Status CheckNewDirectory(const std::string& path, const std::vector<std::string>
     }
   }
   return {};
-}
-
-/// Whether the file is a whole table of records above `last_sequence`. One that a newer version has
-/// written cannot be asked, and counts as such.
-Result<bool> IsNewerTable(io::FileSystem* fs, const std::string& path,
-                          base::SequenceNumber last_sequence) {
-  if (!path.ends_with(kTableSuffix)) return false;
-  BASALT_ASSIGN_OR_RETURN(std::unique_ptr<io::File> file, fs->Open(path, io::OpenMode::kRead));
-  const auto table = table::Table::OpenUnnamed(std::move(file));
-  if (table) return (*table)->properties().largest_sequence > last_sequence;
-  if (table.error().code() == StatusCode::kUnsupported) return true;
-  if (table.error().code() == StatusCode::kCorruption) return false;
-  return table.error();
-}
-
-std::set<uint64_t> NumbersOf(const Version& version) {
-  std::set<uint64_t> numbers;
-  for (const auto& tree : version.trees()) {
-    for (const TableFiles& level : tree->levels) {
-      for (const std::shared_ptr<TableFile>& file : level) numbers.insert(file->number());
-    }
-  }
-  return numbers;
 }
 
 }  // namespace
@@ -307,45 +279,17 @@ Status Core::ListTables() {
   if (const TableFiles missing = version->MissingFrom(names); !missing.empty()) {
     return missing.front()->NotThere();
   }
-  const std::set<uint64_t> named = NumbersOf(*version);
-  strangers_.clear();
-  // A table that is moved to lost/ must find no other one there.
-  BASALT_ASSIGN_OR_RETURN(const uint64_t lost,
-                          wal::LostFiles(environment_.fs, path_, kTableSuffix).GreatestNumber());
-  next_table_number_ = std::max(next_table_number_, lost + 1);
-  for (const std::string& name : names) {
-    uint64_t number = 0;
-    const bool is_table = ParseTableFileName(name, &number);
-    if (is_table && number > kMaxTableNumber) {
-      return Status(StatusCode::kCorruption, "table " + io::JoinPath(path_, name) +
-                                                 " is no file of this database, whose " +
-                                                 "numbers do not get so high: move it elsewhere");
-    }
-    if (is_table) next_table_number_ = std::max(next_table_number_, number + 1);
-    if (is_table ? !named.contains(number) : name == kTemporaryName) strangers_.push_back(name);
-  }
+  BASALT_ASSIGN_OR_RETURN(unnamed_, UnnamedFiles::Find(environment_.fs, path_, names, *version));
+  next_table_number_ = std::max(next_table_number_, unnamed_.next_table_number());
   return {};
 }
 
-// Not before the log has been judged: to a manifest that is older than the database, or another
-// one's, what it does not name may be all that there is. What an interrupted flush or compaction
-// has left holds nothing that the tables and the log, up to `last_sequence`, have not. A whole
-// table that does is newer than both, as when somebody has put an older manifest back: it is kept.
-Status Core::RemoveStrangers(base::SequenceNumber last_sequence) {
-  wal::LostFiles lost(environment_.fs, path_, kTableSuffix);
-  for (const std::string& name : std::exchange(strangers_, {})) {
-    const std::string path = io::JoinPath(path_, name);
-    BASALT_ASSIGN_OR_RETURN(const bool is_newer,
-                            IsNewerTable(environment_.fs, path, last_sequence));
-    BASALT_RETURN_IF_ERROR(is_newer ? lost.Move(name) : environment_.fs->RemoveFile(path));
-  }
-  if (lost.kept().empty()) return {};
-  // Before its sequence numbers are given again.
-  BASALT_RETURN_IF_ERROR(lost.SyncMoves());
-  BASALT_RETURN_IF_ERROR(lost.Bound());
+Status Core::RemoveUnnamed(base::SequenceNumber last_sequence) {
+  BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> moved, unnamed_.Remove(last_sequence));
+  if (moved.empty()) return {};
   const std::string detail =
       "tables with newer records than the log and what the MANIFEST names were moved to lost/, " +
-      std::to_string(lost.kept().size()) + " from " + lost.kept().front() +
+      std::to_string(moved.size()) + " from " + moved.front() +
       " on: if the MANIFEST is an older one, put them and the right one back";
   Notify({.kind = Event::Kind::kTablesMovedToLost, .detail = detail});
   return {};
@@ -386,7 +330,7 @@ Status Core::ReplayRecord(const wal::RecordView& record) {
 // The oldest first. Those for which the disk has no room stay in memory, as in the run before:
 // whoever wants to make room has to open the database first.
 Status Core::FlushReplayed(base::SequenceNumber last_sequence) {
-  BASALT_RETURN_IF_ERROR(RemoveStrangers(last_sequence));  // a full disk may need their room
+  BASALT_RETURN_IF_ERROR(RemoveUnnamed(last_sequence));  // a full disk may need their room
   for (auto state = State(); !state->sealed.empty(); state = State()) {
     Status flushed = FlushGeneration(state->sealed.back());
     if (flushed.code() == StatusCode::kResourceExhausted) return {};
@@ -401,7 +345,7 @@ Status Core::ReplayLog() {
   BASALT_ASSIGN_OR_RETURN(const wal::RecoveryResult recovered,
                           wal::Recover(environment_.fs, path_, manifest_.ClaimsOfLog(),
                                        wal::RecoveryMode::kOpen, replay));
-  BASALT_RETURN_IF_ERROR(RemoveStrangers(commit_.last_sequence));
+  BASALT_RETURN_IF_ERROR(RemoveUnnamed(commit_.last_sequence));
   counters_.recovered_records = recovered.records;
   counters_.log_tail_bytes_cut = recovered.tail_bytes_cut;
   if (recovered.tail_bytes_cut > 0) {
