@@ -17,6 +17,7 @@
 #include "basalt/db.h"
 #include "base/random.h"
 #include "db/environment.h"
+#include "db/manifest.h"
 #include "io/manual_executor.h"
 #include "io/sim_clock.h"
 #include "io/sim_file_system.h"
@@ -24,6 +25,8 @@
 
 namespace basalt {
 namespace {
+
+bool IsLog(std::string_view path) { return path.ends_with(".log"); }
 
 /// A database on a disk that belongs to it alone.
 class Machine {
@@ -61,6 +64,12 @@ class Machine {
     ASSERT_TRUE(db_->Close().ok());
     db_.reset();
     RunJobs();
+  }
+  void RefuseNextWriteOfLog() {
+    const auto is_write = [](std::string_view operation, std::string_view path) {
+      return operation == "write" && IsLog(path);
+    };
+    fs_->SetFault({.at_call = 1, .error = ENOSPC, .matches = is_write});
   }
   size_t SizeOf(const std::string& key) {
     const auto value = db_->Get(key);
@@ -141,8 +150,6 @@ TEST(FullDiskRecovery, ATornTailIsKeptThere) {
   EXPECT_EQ(machine.SizeOf("b"), 1u);
 }
 
-bool IsLog(std::string_view path) { return path.ends_with(".log"); }
-
 TEST(FullDiskRecovery, ALogThatFindsNoRoomToStartIsReplayedAgain) {
   constexpr uint64_t kMemtableBytes = 64 << 10;
   Machine machine(NewDisk(0));
@@ -202,12 +209,6 @@ TEST(FullDiskRecovery, ADeleteThatIsRefusedWithAPutBeforeItIsTriedAgain) {
   Machine machine(NewDisk(0));
   ASSERT_TRUE(machine.Open(64 << 10).ok());
   ASSERT_TRUE(machine.db().Put("a", "1").ok());
-  const auto refuse_next_write_of_log = [&] {
-    const auto is_write = [](std::string_view operation, std::string_view path) {
-      return operation == "write" && IsLog(path);
-    };
-    machine.fs().SetFault({.at_call = 1, .error = ENOSPC, .matches = is_write});
-  };
   const std::thread::id deleter = std::this_thread::get_id();
   Status put;
   std::thread putter;
@@ -227,10 +228,10 @@ TEST(FullDiskRecovery, ADeleteThatIsRefusedWithAPutBeforeItIsTriedAgain) {
       const uint64_t writes = machine.db().GetStats().writes;
       is_writing = true;
       while (machine.db().GetStats().writes == writes && !has_returned) std::this_thread::yield();
-      refuse_next_write_of_log();
+      machine.RefuseNextWriteOfLog();
     }
   });
-  refuse_next_write_of_log();
+  machine.RefuseNextWriteOfLog();
   const Status deleted = machine.db().Delete("a");
   has_returned = true;
   machine.fs().SetObserver({});
@@ -240,6 +241,50 @@ TEST(FullDiskRecovery, ADeleteThatIsRefusedWithAPutBeforeItIsTriedAgain) {
   EXPECT_TRUE(put.ok()) << put.ToString();
   EXPECT_EQ(machine.SizeOf("a"), 0u);
   EXPECT_EQ(machine.SizeOf("b"), 2u);
+}
+
+// Without what is kept back, and with room for little more than a new file of the log.
+TEST(FullDiskRecovery, ARangeDeleteIsTakenWithoutAReserveIfItDeletesATable) {
+  constexpr uint64_t kMemtableBytes = 64 << 10;
+  for (const bool is_compacted : {false, true}) {
+    base::Random random(1);
+    Machine machine(NewDisk(0));
+    ASSERT_TRUE(machine.Open(kMemtableBytes).ok());
+    for (int i = 0; i < 300; ++i) {
+      const std::string value = table::RandomBytes(&random, 1000, 256);
+      ASSERT_TRUE(machine.db().Put(KeyOf(1000 + i), value).ok());
+    }
+    ASSERT_TRUE(machine.db().Flush().ok());
+    ASSERT_TRUE(!is_compacted || machine.db().CompactRange().ok());
+    machine.RunJobs();
+    for (int i = 0; i < 40; ++i) {  // for whose flush there is no room
+      ASSERT_TRUE(machine.db().Put(KeyOf(i), table::RandomBytes(&random, 1000, 256)).ok());
+    }
+    machine.Kill();
+
+    const auto delete_range = [&](const std::string& begin, const std::string& end) {
+      Machine full(machine.fs().Clone());
+      EXPECT_TRUE(full.Open(kMemtableBytes).ok());
+      static_cast<void>(full.fs().RemoveFile("/db/RESERVE"));
+      full.fs().SetCapacity(full.fs().BytesUsed() + (8 << 10));
+      full.RefuseNextWriteOfLog();
+      const StatusCode code = full.db().DeleteRange(begin, end).code();
+      EXPECT_TRUE(full.fs().FaultHappened());
+      return code;
+    };
+    auto tables = db::ReadManifest(&machine.fs(), "/db").value().tables;
+    ASSERT_GT(tables.size(), 3u);
+    std::ranges::sort(tables, {}, [](const auto& table) { return table.properties.smallest_key; });
+    for (size_t i = 0; i < tables.size(); ++i) {
+      const std::string& smallest = tables[i].properties.smallest_key;
+      const std::string& largest = tables[i].properties.largest_key;
+      const std::string behind = largest + '\0';
+      EXPECT_EQ(delete_range(smallest, behind), StatusCode::kOk) << i;
+      EXPECT_EQ(delete_range(smallest, largest), StatusCode::kResourceExhausted) << i;
+      EXPECT_EQ(delete_range(smallest + '\0', behind), StatusCode::kResourceExhausted) << i;
+      EXPECT_EQ(delete_range(largest, largest + '~'), StatusCode::kResourceExhausted) << i;
+    }
+  }
 }
 
 TEST(FullDiskRecovery, PutsAreRefusedWhileWhatIsKeptBackIsLackingAndTakenWhenThereIsRoom) {

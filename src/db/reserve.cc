@@ -24,6 +24,21 @@ namespace {
 /// In tables a log may be larger than it was, by a little.
 constexpr uint64_t kMarginShare = 8;
 
+/// Whether a table of the level lies in [begin, end) as a whole.
+bool HoldsATable(const Tree& tree, size_t level, std::string_view begin, std::string_view end) {
+  const TableFiles& files = tree.levels[level];
+  const auto lies_inside = [&](const std::shared_ptr<TableFile>& file) {
+    const table::TableProperties& table = file->properties();
+    return table.smallest_key >= begin && table.largest_key < end;
+  };
+  if (level == 0) return std::ranges::any_of(files, lies_inside);
+  // They are in key order: if one does, then also the first that begins there.
+  const auto first = std::ranges::lower_bound(files, begin, {}, [](const auto& file) {
+    return std::string_view(file->properties().smallest_key);
+  });
+  return first != files.end() && lies_inside(*first);
+}
+
 }  // namespace
 
 /// While it lives, the log may grow without the reserve, and into its room.
@@ -123,11 +138,8 @@ bool Core::MakesRoom(const LogForm& form) const {
   for (base::BatchCursor cursor(form.bytes); cursor.Next();) {
     const Tree* const tree = state->version->tree(cursor.keyspace());
     if (cursor.kind() != RecordKind::kDeleteRange || tree == nullptr) continue;
-    for (const TableFiles& level : tree->levels) {
-      for (const std::shared_ptr<TableFile>& file : level) {
-        const table::TableProperties& table = file->properties();
-        if (table.smallest_key >= cursor.key() && table.largest_key < cursor.value()) return true;
-      }
+    for (size_t level = 0; level < Tree::kLevels; ++level) {
+      if (HoldsATable(*tree, level, cursor.key(), cursor.value())) return true;
     }
   }
   return false;
