@@ -364,6 +364,26 @@ TEST(FullDiskRecovery, WhatIsKeptBackFollowsTheLogUpAndDown) {
   EXPECT_LE(kept(), least);
 }
 
+TEST(FullDiskRecovery, WhatIsKeptBackIsEnoughForTwoManifestsFromTheOpeningOn) {
+  constexpr uint64_t kMemtableBytes = 64 << 10;
+  Machine machine(NewDisk(0));
+  ASSERT_TRUE(machine.Open(kMemtableBytes).ok());
+  ASSERT_TRUE(machine.db().Put("a", "1").ok());
+  ASSERT_TRUE(machine.db().Put("z", "1").ok());
+  ASSERT_TRUE(machine.db().Flush().ok());
+  for (int i = 0; i < 200; ++i) {  // each stands in the manifest as long as the table is there
+    const std::string key = KeyOf(1000 + i) + std::string(1000, 'k');
+    ASSERT_TRUE(machine.db().DeleteRange(key, key + 'k').ok());
+  }
+  ASSERT_TRUE(machine.db().Flush().ok());
+  machine.Kill();
+  const uint64_t manifest_bytes = machine.fs().FileSize("/db/MANIFEST").value();
+  ASSERT_GT(manifest_bytes, 6 * kMemtableBytes);
+  static_cast<void>(machine.fs().RemoveFile("/db/RESERVE"));
+  ASSERT_TRUE(machine.Open(kMemtableBytes).ok());
+  EXPECT_GT(machine.fs().FileSize("/db/RESERVE").value(), 2 * manifest_bytes);
+}
+
 // Whatever was accepted on a disk that nobody else fills.
 
 /// What is written to a full disk until it is refused, beside one put of each round.

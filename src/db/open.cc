@@ -205,6 +205,7 @@ Status Core::LoadManifest() {
   } else {
     manifest_ = std::move(*read);
   }
+  BASALT_ASSIGN_OR_RETURN(manifest_bytes_, fs->FileSize(io::JoinPath(path_, kManifestName)));
   BASALT_RETURN_IF_ERROR(TakeManifest());
   return ListTables();
 }
@@ -223,7 +224,6 @@ Status Core::TakeManifest() {
   state->active = NewGeneration();
   state->version = std::move(version);
   state->keyspaces = std::make_shared<const Keyspaces>(manifest_.keyspaces);
-  manifest_bytes_.store(EncodeManifest(manifest_).size(), std::memory_order_relaxed);
   manifest_.tables.clear();
   manifest_.range_deletes.clear();
   PublishState(std::move(state));
