@@ -14,6 +14,57 @@
 namespace basalt::db {
 namespace {
 
+/// The tables of a level below level 0 that may hold keys within an iterator's bounds. `tree` must
+/// outlive it.
+class TablesOfLevel final : public table::SortedTables {
+ public:
+  TablesOfLevel(const Tree& tree, size_t level, const ScanOptions& options)
+      : tree_(tree), level_(level), files_(tree.levels[level]) {
+    const auto first_not = [&](auto begins_before) {
+      const auto first = std::ranges::partition_point(files_, [&](const auto& file) {
+        return begins_before(std::string_view(file->properties().smallest_key));
+      });
+      return static_cast<size_t>(first - files_.begin());
+    };
+    if (options.prefix) {
+      begin_ = tree.FirstNotBelow(level, *options.prefix);
+      end_ = first_not([&](std::string_view smallest) {
+        return smallest.substr(0, options.prefix->size()) <= *options.prefix;
+      });
+    } else {
+      if (options.lower) begin_ = tree.FirstNotBelow(level, *options.lower);
+      if (options.upper) {
+        end_ = first_not([&](std::string_view smallest) { return smallest < *options.upper; });
+      }
+    }
+    end_ = std::max(begin_, end_);
+  }
+
+  size_t size() const noexcept override { return end_ - begin_; }
+  size_t FirstNotBelow(std::string_view key) const noexcept override {
+    return std::clamp(tree_.FirstNotBelow(level_, key), begin_, end_) - begin_;
+  }
+  std::string_view SmallestKey(size_t i) const noexcept override {
+    return files_[begin_ + i]->properties().smallest_key;
+  }
+  Result<const table::Table*> Open(size_t i) const override { return files_[begin_ + i]->Open(); }
+
+  base::SequenceNumber LargestSequence() const noexcept {
+    base::SequenceNumber largest = 0;
+    for (size_t i = begin_; i < end_; ++i) {
+      largest = std::max(largest, files_[i]->properties().largest_sequence);
+    }
+    return largest;
+  }
+
+ private:
+  const Tree& tree_;
+  const size_t level_;
+  const TableFiles& files_;
+  size_t begin_ = 0;
+  size_t end_ = files_.size();
+};
+
 /// What an iterator is opened for.
 struct Wanted {
   uint32_t keyspace;
@@ -56,17 +107,11 @@ Result<std::unique_ptr<base::RecordIterator>> NewSource(Core* core, const ReadSt
   }
   const size_t level0_end = children.size();
   for (size_t level = 1; level < Tree::kLevels; ++level) {
-    std::vector<std::shared_ptr<const table::Table>> sorted;
-    base::SequenceNumber newest = 0;
-    for (const std::shared_ptr<TableFile>& file : tree->levels[level]) {
-      if (!wanted.Touches(*file)) continue;
-      BASALT_ASSIGN_OR_RETURN(const table::Table* table, file->Open());
-      sorted.push_back(table->shared_from_this());
-      newest = std::max(newest, file->properties().largest_sequence);
-    }
-    if (sorted.empty()) continue;
+    auto tables = std::make_unique<const TablesOfLevel>(*tree, level, wanted.options);
+    if (tables->size() == 0) continue;
+    const base::SequenceNumber newest = ranges != nullptr ? tables->LargestSequence() : 0;
     children.push_back(base::WithoutHiddenStretches(
-        table::NewConcatenatingIterator(std::move(sorted), fill_cache), ranges, newest));
+        table::NewConcatenatingIterator(std::move(tables), fill_cache), ranges, newest));
   }
   // Compacted, level 0 would be a part of the next one that there is, or be the only one.
   const size_t saved = level0_end - above;

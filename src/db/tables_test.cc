@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "basalt/db.h"
@@ -21,13 +23,21 @@ namespace {
 /// A database whose memory_budget is 4 MiB.
 class WrittenTables : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { Open(); }
+
+  void Open() {
     Environment environment;
     environment.fs = &fs_;
     environment.clock = &clock_;
     environment.executor = &executor_;
     environment.memtable_bytes = 256 << 10;
     db_ = OpenDatabase("/db", {.memory_budget = uint64_t{4} << 20}, environment).value();
+  }
+  /// None of whose tables has been opened.
+  void Reopen() {
+    ASSERT_TRUE(db_->Close().ok());
+    db_.reset();
+    ASSERT_NO_FATAL_FAILURE(Open());
   }
 
   /// Records of 1,000 bytes, every `step`th key from `first` on.
@@ -75,6 +85,61 @@ TEST_F(WrittenTables, HaveSmallBlocksOnceAllOfThemDoNotFitInMemory) {
   EXPECT_NEAR(BytesOfBlock(), table::kBlockBytes, 1500);
   ASSERT_NO_FATAL_FAILURE(PutMiB(4, 1, 1));  // between the first ones and behind them
   EXPECT_NEAR(BytesOfBlock(), table::kBlockBytesBeyondMemory, 1500);
+}
+
+bool IsOpeningOfTable(std::string_view operation, std::string_view path) {
+  return operation == "open" && path.ends_with(".tbl");
+}
+
+TEST_F(WrittenTables, AreOpenedByTheScansThatReachThem) {
+  ASSERT_NO_FATAL_FAILURE(PutMiB(9, 0, 1));
+  ASSERT_TRUE(db_->CompactRange().ok());
+  ASSERT_GE(db_->GetStats().levels[6].tables, 4u);
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  int opened = 0;
+  fs_.SetObserver([&](uint64_t, std::string_view operation, std::string_view path) {
+    opened += IsOpeningOfTable(operation, path) ? 1 : 0;
+  });
+  const auto it = db_->NewIterator();
+  EXPECT_EQ(opened, 0);
+  it->Seek("10001500");
+  ASSERT_TRUE(it->Valid());
+  EXPECT_EQ(it->key(), "10001500");
+  it->Next();
+  it->Prev();
+  EXPECT_EQ(it->key(), "10001500");
+  EXPECT_EQ(opened, 1);
+  int seen = 0;
+  for (it->SeekToFirst(); it->Valid(); it->Next()) ++seen;
+  EXPECT_EQ(seen, 9 << 10);
+  EXPECT_EQ(static_cast<uint64_t>(opened), db_->GetStats().levels[6].tables);
+  fs_.SetObserver({});
+}
+
+TEST_F(WrittenTables, ThatCannotBeOpenedEndScansOnlyWhereTheyLie) {
+  ASSERT_NO_FATAL_FAILURE(PutMiB(3, 0, 1));
+  ASSERT_TRUE(db_->CompactRange().ok());
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  const auto it = db_->NewIterator();
+  it->SeekToFirst();
+  ASSERT_TRUE(it->Valid());
+  fs_.SetFault({.at_call = 1, .error = EIO, .sticky = true, .matches = IsOpeningOfTable});
+  int seen = 0;
+  for (; it->Valid(); it->Next()) ++seen;
+  EXPECT_GT(seen, 100);
+  EXPECT_LT(seen, 3 << 10);
+  EXPECT_EQ(it->status().code(), StatusCode::kIoError) << it->status().ToString();
+  EXPECT_NE(it->status().message().find(".tbl"), std::string::npos) << it->status().ToString();
+  it->SeekToLast();
+  EXPECT_FALSE(it->Valid());
+  EXPECT_EQ(it->status().code(), StatusCode::kIoError);
+  it->SeekToFirst();
+  ASSERT_TRUE(it->Valid()) << it->status().ToString();
+  EXPECT_EQ(it->key(), "10000000");
+  fs_.SetFault({});
+  for (seen = 0; it->Valid(); it->Next()) ++seen;
+  EXPECT_EQ(seen, 3 << 10);
+  EXPECT_TRUE(it->status().ok()) << it->status().ToString();
 }
 
 }  // namespace

@@ -151,20 +151,36 @@ LevelSearch::LevelSearch(const TableFiles& files) {
   }
 }
 
-const TableFile* LevelSearch::Find(const TableFiles& files, std::string_view key) const noexcept {
-  if (files.empty() || !base::SameBytes(key.substr(0, shared_.size()), shared_)) return nullptr;
-  const uint64_t prefix = base::KeyPrefix(key, shared_.size());
+bool LevelSearch::Shares(std::string_view key) const noexcept {
+  return base::SameBytes(key.substr(0, shared_.size()), shared_);
+}
+
+/// `prefix`: of a key that shares.
+size_t LevelSearch::FirstNotBelow(const TableFiles& files, std::string_view key,
+                                  uint64_t prefix) const noexcept {
   const size_t at = base::FirstNotBelow(largest_.data(), largest_.size(), prefix);
-  if (at == files.size() || smallest_[at] > prefix) return nullptr;
-  if (smallest_[at] < prefix && prefix < largest_[at]) return files[at].get();
+  if (at == files.size() || largest_[at] != prefix) return at;
   // Whole keys decide among the tables whose largest keys have these 8 bytes, and the one behind.
   const auto equal = std::ranges::upper_bound(largest_.begin() + static_cast<ptrdiff_t>(at),
                                               largest_.end(), prefix);
   const auto found = std::lower_bound(
       files.begin() + static_cast<ptrdiff_t>(at), files.begin() + (equal - largest_.begin()), key,
       [](const auto& file, std::string_view k) { return file->properties().largest_key < k; });
-  if (found == files.end() || (*found)->properties().smallest_key > key) return nullptr;
-  return found->get();
+  return static_cast<size_t>(found - files.begin());
+}
+
+size_t LevelSearch::FirstNotBelow(const TableFiles& files, std::string_view key) const noexcept {
+  if (Shares(key)) return FirstNotBelow(files, key, base::KeyPrefix(key, shared_.size()));
+  return key < shared_ ? 0 : files.size();
+}
+
+const TableFile* LevelSearch::Find(const TableFiles& files, std::string_view key) const noexcept {
+  if (files.empty() || !Shares(key)) return nullptr;
+  const uint64_t prefix = base::KeyPrefix(key, shared_.size());
+  const size_t at = FirstNotBelow(files, key, prefix);
+  if (at == files.size() || smallest_[at] > prefix) return nullptr;
+  const bool is_within = smallest_[at] < prefix || files[at]->properties().smallest_key <= key;
+  return is_within ? files[at].get() : nullptr;
 }
 
 void Tree::IndexLevels() {

@@ -145,10 +145,17 @@ class LevelSearch {
   explicit LevelSearch(const TableFiles& files);
 
   size_t size() const noexcept { return largest_.size(); }
-  /// Null: no table's range has the key. `files`: those it was made of. O(log n).
+  /// The first table whose largest key is not below `key`; size(): none. `files`: those it was made
+  /// of. O(log n).
+  size_t FirstNotBelow(const TableFiles& files, std::string_view key) const noexcept;
+  /// Null: no table's range has the key. O(log n).
   const TableFile* Find(const TableFiles& files, std::string_view key) const noexcept;
 
  private:
+  bool Shares(std::string_view key) const noexcept;
+  size_t FirstNotBelow(const TableFiles& files, std::string_view key,
+                       uint64_t prefix) const noexcept;
+
   std::string shared_;
   std::vector<uint64_t> smallest_;
   std::vector<uint64_t> largest_;
@@ -169,6 +176,11 @@ struct Tree {
   void IndexLevels();
   /// The only table of level >= 1 that may hold `key`, or null. O(log n).
   const TableFile* Find(size_t level, std::string_view key) const noexcept;
+  /// The first table of a level >= 1 whose largest key is not below `key`, or how many there are.
+  /// O(log n).
+  size_t FirstNotBelow(size_t level, std::string_view key) const noexcept {
+    return searches_[level].FirstNotBelow(levels[level], key);
+  }
   /// A level's tables with keys in [smallest, largest], both inclusive; unset: open.
   TableFiles Overlapping(size_t level, std::optional<std::string_view> smallest,
                          std::optional<std::string_view> largest) const;

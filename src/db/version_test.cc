@@ -106,6 +106,10 @@ TEST(Tree, FindsTheTableWhoseRangeHasTheKey) {
     for (const std::string& key : asked) {
       ASSERT_EQ(tree.Find(1, key), FindOneByOne(tree.levels[1], key))
           << "round " << round << ", " << keys.size() << " keys, one of " << key.size() << " bytes";
+      const auto first = std::ranges::find_if(
+          tree.levels[1], [&](const auto& file) { return file->properties().largest_key >= key; });
+      ASSERT_EQ(tree.FirstNotBelow(1, key), static_cast<size_t>(first - tree.levels[1].begin()))
+          << "round " << round;
     }
   }
 }
@@ -120,6 +124,9 @@ TEST(Tree, FindsATableOfOneKey) {
   EXPECT_EQ(tree.Find(3, std::string_view("k\0", 2)), nullptr);
   EXPECT_EQ(tree.Find(3, "l"), nullptr);
   EXPECT_EQ(tree.Find(4, "k"), nullptr) << "an empty level";
+  EXPECT_EQ(tree.FirstNotBelow(3, "a"), 1u);
+  EXPECT_EQ(tree.FirstNotBelow(3, "kka"), 3u);
+  EXPECT_EQ(tree.FirstNotBelow(4, "k"), 0u);
 }
 
 TEST(TreeDeath, ALevelChangedSinceItWasIndexedIsNotSearched) {

@@ -1,6 +1,5 @@
 #include "table/concatenating_iterator.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -12,7 +11,7 @@ namespace {
 
 class ConcatenatingIterator final : public base::RecordIterator {
  public:
-  ConcatenatingIterator(std::vector<std::shared_ptr<const Table>> tables, bool fill_cache)
+  ConcatenatingIterator(std::unique_ptr<const SortedTables> tables, bool fill_cache)
       : tables_(std::move(tables)), fill_cache_(fill_cache) {}
 
   void SeekToFirst() override {
@@ -22,7 +21,7 @@ class ConcatenatingIterator final : public base::RecordIterator {
   }
 
   void SeekToLast() override {
-    Open(tables_.size() - 1);
+    Open(tables_->size() - 1);
     if (inner_ != nullptr) inner_->SeekToLast();
     SkipBackward();
   }
@@ -35,12 +34,7 @@ class ConcatenatingIterator final : public base::RecordIterator {
   }
 
   void SeekStep(int step, std::string_view key, base::Tag tag) override {
-    if (step == 0) {
-      const auto first = std::partition_point(
-          tables_.begin(), tables_.end(),
-          [&](const auto& table) { return table->properties().largest_key < key; });
-      Open(static_cast<size_t>(first - tables_.begin()));
-    }
+    if (step == 0) Open(tables_->FirstNotBelow(key));
     if (inner_ != nullptr) inner_->SeekStep(step, key, tag);
     if (step + 1 < kSeekSteps) return;
     while (IsBeyondTable()) {
@@ -52,10 +46,9 @@ class ConcatenatingIterator final : public base::RecordIterator {
 
   void SeekForPrev(std::string_view target, base::Tag tag) override {
     const std::string key(target);
-    const auto after = std::partition_point(tables_.begin(), tables_.end(), [&](const auto& table) {
-      return table->properties().smallest_key <= key;
-    });
-    Open(static_cast<size_t>(after - tables_.begin()) - 1);
+    size_t after = tables_->FirstNotBelow(key);
+    while (after < tables_->size() && tables_->SmallestKey(after) <= key) ++after;
+    Open(after - 1);
     if (inner_ != nullptr) inner_->SeekForPrev(key, tag);
     while (IsBeyondTable()) {
       Open(index_ - 1);
@@ -82,11 +75,20 @@ class ConcatenatingIterator final : public base::RecordIterator {
   }
 
  private:
-  // An index out of range closes the present table.
+  // An index out of range closes the present table, and so does an error, which stays until the
+  // next one is opened.
   void Open(size_t index) {
     if (inner_ != nullptr && index_ == index) return;
     index_ = index;
-    inner_ = index < tables_.size() ? tables_[index]->NewIterator(fill_cache_) : nullptr;
+    inner_ = nullptr;
+    open_status_ = Status();
+    if (index >= tables_->size()) return;
+    const Result<const Table*> table = tables_->Open(index);
+    if (table) {
+      inner_ = (*table)->NewIterator(fill_cache_);
+    } else {
+      open_status_ = table.error();
+    }
   }
 
   bool IsBeyondTable() const noexcept {
@@ -112,12 +114,13 @@ class ConcatenatingIterator final : public base::RecordIterator {
   void Publish() {
     if (inner_ != nullptr) return ShowAs(*inner_);
     valid_ = false;
-    status_ = Status();
+    status_ = open_status_;
   }
 
-  const std::vector<std::shared_ptr<const Table>> tables_;
+  const std::unique_ptr<const SortedTables> tables_;
   const bool fill_cache_;
   size_t index_ = 0;
+  Status open_status_;
   std::string target_;                           // of a seek
   std::unique_ptr<base::RecordIterator> inner_;  // of tables_[index_]; null beyond either end
 };
@@ -125,7 +128,7 @@ class ConcatenatingIterator final : public base::RecordIterator {
 }  // namespace
 
 std::unique_ptr<base::RecordIterator> NewConcatenatingIterator(
-    std::vector<std::shared_ptr<const Table>> tables, bool fill_cache) {
+    std::unique_ptr<const SortedTables> tables, bool fill_cache) {
   return std::make_unique<ConcatenatingIterator>(std::move(tables), fill_cache);
 }
 

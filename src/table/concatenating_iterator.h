@@ -1,17 +1,30 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
-#include <vector>
+#include <string_view>
 
+#include "basalt/status.h"
 #include "base/record_iterator.h"
 #include "table/table.h"
 
 namespace basalt::table {
 
-/// All records of a sorted run: tables in key order, whose records do not overlap (every record of
-/// one sorts before every record of the next; versions of one key may lie in neighbours). Works
-/// from the tables' smallest and largest keys and has one of them open at a time.
+/// A sorted run: tables in key order, whose records do not overlap (every record of one sorts
+/// before every record of the next; versions of one key may lie in neighbours).
+class SortedTables {
+ public:
+  virtual ~SortedTables() = default;
+  virtual size_t size() const noexcept = 0;
+  /// The first table whose largest key is not below `key`; size(): none.
+  virtual size_t FirstNotBelow(std::string_view key) const noexcept = 0;
+  virtual std::string_view SmallestKey(size_t i) const noexcept = 0;
+  /// Table i, which lives as long as this object, or why it cannot be opened.
+  virtual Result<const Table*> Open(size_t i) const = 0;
+};
+
+/// All records of the run. Has one of its tables open at a time, and asks for no other.
 std::unique_ptr<base::RecordIterator> NewConcatenatingIterator(
-    std::vector<std::shared_ptr<const Table>> tables, bool fill_cache);
+    std::unique_ptr<const SortedTables> tables, bool fill_cache);
 
 }  // namespace basalt::table

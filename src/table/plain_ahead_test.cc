@@ -48,7 +48,8 @@ class Tables {
       const size_t size = std::min(each, records.size() - at);
       row.push_back(Add({begin, begin + static_cast<ptrdiff_t>(size)}, block_bytes));
     }
-    return NewConcatenatingIterator(std::move(row), /*fill_cache=*/true);
+    return NewConcatenatingIterator(std::make_unique<OpenTables>(std::move(row)),
+                                    /*fill_cache=*/true);
   }
 
  private:

@@ -573,7 +573,7 @@ TEST(Table, ASeekToAnIteratorsOwnKeyFindsIt) {
   for (const auto& table : run) children.push_back(table->NewIterator(true));
   std::vector<std::unique_ptr<base::RecordIterator>> iterators;
   iterators.push_back(OpenTable(whole, cache).value()->NewIterator(true));
-  iterators.push_back(NewConcatenatingIterator(run, true));
+  iterators.push_back(NewConcatenatingIterator(std::make_unique<OpenTables>(run), true));
   iterators.push_back(base::NewMergingIterator(std::move(children)));
   for (const auto& it : iterators) {
     for (const Record& record : records) {
@@ -607,7 +607,7 @@ TEST(ConcatenatingIterator, ARunOfTablesReadsAsOne) {
       tables.push_back(OpenTable(spot).value());
       begin = end;
     }
-    const auto it = NewConcatenatingIterator(tables, true);
+    const auto it = NewConcatenatingIterator(std::make_unique<OpenTables>(tables), true);
     ASSERT_NO_FATAL_FAILURE(ExpectIteration(it.get(), records));
     VectorIterator model(&records);
     for (const Record& record : records) {
@@ -634,7 +634,7 @@ TEST(ConcatenatingIterator, ASeekThatWasOnlyBegunGivesWayToAnother) {
     tables.push_back(OpenTable(spot).value());
     all.insert(all.end(), records.begin(), records.end());
   }
-  const auto it = NewConcatenatingIterator(tables, true);
+  const auto it = NewConcatenatingIterator(std::make_unique<OpenTables>(tables), true);
   base::Random random(5);
   for (int i = 0; i < 2'000; ++i) {
     const std::string other = all[random.Below(all.size())].key;
@@ -660,7 +660,8 @@ TEST(ConcatenatingIterator, ASeekThatWasOnlyBegunGivesWayToAnother) {
 }
 
 TEST(ConcatenatingIterator, ARunOfNoTablesIsEmpty) {
-  const auto it = NewConcatenatingIterator({}, true);
+  const std::vector<std::shared_ptr<const Table>> none;
+  const auto it = NewConcatenatingIterator(std::make_unique<OpenTables>(none), true);
   it->SeekToFirst();
   EXPECT_FALSE(it->Valid());
   it->SeekToLast();

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "base/record_iterator.h"
 #include "io/file_system.h"
+#include "table/concatenating_iterator.h"
 #include "table/table.h"
 
 // What the tests of this folder share: records as values, the model that tables are compared with
@@ -212,5 +213,26 @@ inline Result<std::shared_ptr<Table>> OpenTable(const TableSpot& spot,
   return Table::Open(std::move(file), spot.file_id, spot.keyspace, expected_bytes, std::move(cache),
                      spot.budget);
 }
+
+/// Tables that are open already, one behind the other.
+class OpenTables final : public SortedTables {
+ public:
+  explicit OpenTables(std::vector<std::shared_ptr<const Table>> tables)
+      : tables_(std::move(tables)) {}
+
+  size_t size() const noexcept override { return tables_.size(); }
+  size_t FirstNotBelow(std::string_view key) const noexcept override {
+    const auto first = std::ranges::find_if(
+        tables_, [&](const auto& table) { return table->properties().largest_key >= key; });
+    return static_cast<size_t>(first - tables_.begin());
+  }
+  std::string_view SmallestKey(size_t i) const noexcept override {
+    return tables_[i]->properties().smallest_key;
+  }
+  Result<const Table*> Open(size_t i) const override { return tables_[i].get(); }
+
+ private:
+  const std::vector<std::shared_ptr<const Table>> tables_;
+};
 
 }  // namespace basalt::table
