@@ -14,10 +14,10 @@
 
 // Forward, the source stands at the present record, or some plain puts before it, which it has
 // given at once; key_ and value_ look into the record. The store is asked whether it is usable once
-// for all of these. Where the present record is a merge, the source has passed
-// what it builds on, and both are copies. Backward, the source meets a key's versions oldest first,
-// so that it has to pass all of them to know the newest: it stands before the present key, whose
-// record is copied, unless records stay where they are anyway.
+// for all of these. Where the present record is a merge, the source has passed what it builds on,
+// and both are copies. Backward, the source meets a key's versions oldest first, so that it has to
+// pass all of them to know the newest: it stands before the present key, whose record is copied,
+// unless records stay where they are anyway.
 
 namespace basalt::base {
 namespace {
