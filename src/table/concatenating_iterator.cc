@@ -121,8 +121,9 @@ class ConcatenatingIterator final : public base::RecordIterator {
   const bool fill_cache_;
   size_t index_ = 0;
   Status open_status_;
-  std::string target_;                           // of a seek
-  std::unique_ptr<base::RecordIterator> inner_;  // of tables_[index_]; null beyond either end
+  std::string target_;  // of a seek
+  // Of the table index_; null beyond either end, and where that cannot be opened.
+  std::unique_ptr<base::RecordIterator> inner_;
 };
 
 }  // namespace
