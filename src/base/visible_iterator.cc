@@ -104,7 +104,8 @@ class VisibleIterator final : public Iterator {
     OrWithoutMemory([&] {
       LeaveAhead();
       looks_ahead_ = false;
-      steps_to_look_ = 0;
+      // A scan may end behind its first record, and what is given has to be put together.
+      steps_to_look_ = view_.records_stay ? 0 : 1;
       if (IsUsable()) step();
     });
   }
