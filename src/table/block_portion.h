@@ -11,9 +11,9 @@
 
 namespace basalt::table {
 
-/// Neighbours in a block, given at once: a record costs a fifth of what a step of a cursor and of
-/// all that stands above it does. Keeps the keys, whose pieces lie apart in the block. One thread
-/// at a time; does not keep the block alive.
+/// Neighbours in a block, given at once, for much less than steps of a cursor and of all that
+/// stands above it. Keeps the keys, whose pieces lie apart in the block. One thread at a time; does
+/// not keep the block alive.
 class BlockPortion {
  public:
   /// With so many, what a portion needs is one small block, which the allocator has at hand.
