@@ -178,8 +178,8 @@ class DB : public Store {
   virtual DBStats GetStats() const = 0;
 
   /// Finishes background work, syncs the log, lets go of the lock. Another call, also at the same
-  /// time, returns when that is done, with the same answer. Snapshots answer
-  /// FailedPrecondition from then on, and so do iterators (see Iterator); Values stay valid.
+  /// time, returns when that is done, with the same answer. Snapshots answer FailedPrecondition
+  /// from then on, and so do iterators (see Iterator); Values stay valid.
   virtual Status Close() = 0;
 };
 

@@ -14,30 +14,40 @@
 namespace basalt::db {
 namespace {
 
-/// The tables of a level below level 0 that may hold keys within an iterator's bounds. `tree` must
-/// outlive it.
+/// What an iterator is opened for.
+struct Wanted {
+  uint32_t keyspace;
+  base::SequenceNumber at;
+  const ScanOptions& options;
+
+  /// All of the table's keys lie before the bounds.
+  bool EndsBefore(const TableFile& file) const noexcept {
+    const auto& begin = options.prefix ? options.prefix : options.lower;
+    return begin && file.properties().largest_key < *begin;
+  }
+  /// All of them lie behind the bounds.
+  bool BeginsBehind(const TableFile& file) const noexcept {
+    if (options.prefix) {
+      return std::string_view(file.properties().smallest_key).substr(0, options.prefix->size()) >
+             *options.prefix;
+    }
+    return options.upper && file.properties().smallest_key >= *options.upper;
+  }
+};
+
+/// The tables of a level below level 0 that may hold wanted keys. `tree` must outlive it.
 class TablesOfLevel final : public table::SortedTables {
  public:
-  TablesOfLevel(const Tree& tree, size_t level, const ScanOptions& options)
+  TablesOfLevel(const Tree& tree, size_t level, const Wanted& wanted)
       : tree_(tree), level_(level), files_(tree.levels[level]) {
-    const auto first_not = [&](auto begins_before) {
-      const auto first = std::ranges::partition_point(files_, [&](const auto& file) {
-        return begins_before(std::string_view(file->properties().smallest_key));
-      });
+    const auto first_not = [&](auto is_before) {
+      const auto first = std::ranges::partition_point(
+          files_, [&](const std::shared_ptr<TableFile>& file) { return is_before(*file); });
       return static_cast<size_t>(first - files_.begin());
     };
-    if (options.prefix) {
-      begin_ = tree.FirstNotBelow(level, *options.prefix);
-      end_ = first_not([&](std::string_view smallest) {
-        return smallest.substr(0, options.prefix->size()) <= *options.prefix;
-      });
-    } else {
-      if (options.lower) begin_ = tree.FirstNotBelow(level, *options.lower);
-      if (options.upper) {
-        end_ = first_not([&](std::string_view smallest) { return smallest < *options.upper; });
-      }
-    }
-    end_ = std::max(begin_, end_);
+    begin_ = first_not([&](const TableFile& file) { return wanted.EndsBefore(file); });
+    end_ = std::max(begin_,
+                    first_not([&](const TableFile& file) { return !wanted.BeginsBehind(file); }));
   }
 
   size_t size() const noexcept override { return end_ - begin_; }
@@ -61,27 +71,8 @@ class TablesOfLevel final : public table::SortedTables {
   const Tree& tree_;
   const size_t level_;
   const TableFiles& files_;
-  size_t begin_ = 0;
-  size_t end_ = files_.size();
-};
-
-/// What an iterator is opened for.
-struct Wanted {
-  uint32_t keyspace;
-  base::SequenceNumber at;
-  const ScanOptions& options;
-
-  /// Whether the table may hold a key within the bounds.
-  bool Touches(const TableFile& file) const noexcept {
-    const table::TableProperties& properties = file.properties();
-    if (options.prefix) {
-      return properties.largest_key >= *options.prefix &&
-             std::string_view(properties.smallest_key).substr(0, options.prefix->size()) <=
-                 *options.prefix;
-    }
-    return !(options.lower && properties.largest_key < *options.lower) &&
-           !(options.upper && properties.smallest_key >= *options.upper);
-  }
+  size_t begin_;
+  size_t end_;
 };
 
 /// `ranges` (null: none) must outlive what is returned.
@@ -100,14 +91,14 @@ Result<std::unique_ptr<base::RecordIterator>> NewSource(Core* core, const ReadSt
   if (tree == nullptr) return base::NewMergingIterator(std::move(children));
   const size_t above = children.size();
   for (const std::shared_ptr<TableFile>& file : tree->levels[0]) {
-    if (!wanted.Touches(*file)) continue;
+    if (wanted.EndsBefore(*file) || wanted.BeginsBehind(*file)) continue;
     BASALT_ASSIGN_OR_RETURN(const table::Table* table, file->Open());
     children.push_back(base::WithoutHiddenStretches(table->NewIterator(fill_cache), ranges,
                                                     file->properties().largest_sequence));
   }
   const size_t level0_end = children.size();
   for (size_t level = 1; level < Tree::kLevels; ++level) {
-    auto tables = std::make_unique<const TablesOfLevel>(*tree, level, wanted.options);
+    auto tables = std::make_unique<const TablesOfLevel>(*tree, level, wanted);
     if (tables->size() == 0) continue;
     const base::SequenceNumber newest = ranges != nullptr ? tables->LargestSequence() : 0;
     children.push_back(base::WithoutHiddenStretches(
