@@ -17,14 +17,18 @@ constexpr size_t kPageBytes = 4096;
 
 }  // namespace
 
-struct ExtentPool::Head {
-  uint32_t units;  ///< 0: of what was mapped by itself; its size stands before the head.
+template <size_t alignment>
+struct AlignedExtentPool<alignment>::Head {
+  uint32_t units_and_taken;  ///< Units, then a bit. 0 units: mapped by itself, its size first.
   uint32_t units_before;
-  uint32_t is_taken;
-  uint32_t zero;
 
   static Head* Of(const char* object) noexcept {
     return reinterpret_cast<Head*>(const_cast<char*>(object)) - 1;
+  }
+  uint32_t units() const noexcept { return units_and_taken >> 1; }
+  bool is_taken() const noexcept { return (units_and_taken & 1) != 0; }
+  void Set(uint32_t units, bool is_taken) noexcept {
+    units_and_taken = units << 1 | static_cast<uint32_t>(is_taken);
   }
   char* object() noexcept { return reinterpret_cast<char*>(this + 1); }
   Head* After(uint32_t its_units) noexcept {
@@ -36,7 +40,8 @@ struct ExtentPool::Head {
 };
 
 /// The first bytes of an object that is free.
-struct ExtentPool::Free {
+template <size_t alignment>
+struct AlignedExtentPool<alignment>::Free {
   Free* next;
   Free* previous;
 
@@ -44,36 +49,38 @@ struct ExtentPool::Free {
   Head* head() noexcept { return Head::Of(reinterpret_cast<char*>(this)); }
 };
 
-ExtentPool::ExtentPool(std::shared_ptr<ChunkPool> chunks) : chunks_(std::move(chunks)) {
+template <size_t alignment>
+AlignedExtentPool<alignment>::AlignedExtentPool(std::shared_ptr<ChunkPool> chunks)
+    : chunks_(std::move(chunks)) {
   static_assert(sizeof(Head) == kHeadBytes);
+  static_assert(kUnitsMin * kAlignment >= kHeadBytes + sizeof(Free));
 }
 
-ExtentPool::~ExtentPool() { BASALT_CHECK(slabs_ == 0); }
+template <size_t alignment>
+AlignedExtentPool<alignment>::~AlignedExtentPool() {
+  BASALT_CHECK(slabs_ == 0);
+}
 
-ExtentPool* ExtentPool::Process() {
-  static auto* const kPool = new ExtentPool(ChunkPool::Process());
+template <size_t alignment>
+auto AlignedExtentPool<alignment>::Process() -> AlignedExtentPool* {
+  static auto* const kPool = new AlignedExtentPool(ChunkPool::Process());
   return kPool;
 }
 
-size_t ExtentPool::UsableBytes(const char* object) noexcept {
+template <size_t alignment>
+size_t AlignedExtentPool<alignment>::UsableBytes(const char* object) noexcept {
   const Head& head = *Head::Of(object);
-  if (head.units != 0) return head.units * kAlignment - kHeadBytes;
+  if (head.units() != 0) return head.units() * kAlignment - kHeadBytes;
   return Load<uint64_t>(object - kAlignment) - kAlignment;
 }
 
-// Eight to each power of two, from 8 units on; below, one for each number.
-size_t ExtentPool::ListOf(uint32_t units) noexcept {
-  if (units < 8) return units;
-  const auto shift = static_cast<uint32_t>(std::bit_width(units)) - 4;
-  return shift * 8 + (units >> shift);
-}
-
-ExtentPool::Head* ExtentPool::FindFree(uint32_t units) const noexcept {
-  constexpr int kLooksMax = 8;
+template <size_t alignment>
+auto AlignedExtentPool<alignment>::FindFree(uint32_t units) const noexcept -> Head* {
+  constexpr int kLooksMax = 2;
   const size_t own = ListOf(units);
   int looks = 0;
   for (Free* free = lists_[own]; free != nullptr && looks < kLooksMax; free = free->next, ++looks) {
-    if (free->head()->units >= units) return free->head();
+    if (free->head()->units() >= units) return free->head();
   }
   const size_t first = own + 1;
   for (size_t word = first / 64; word < filled_.size(); ++word) {
@@ -84,9 +91,10 @@ ExtentPool::Head* ExtentPool::FindFree(uint32_t units) const noexcept {
   return nullptr;
 }
 
-void ExtentPool::Link(Head* head) noexcept {
-  const size_t list = ListOf(head->units);
-  head->is_taken = 0;
+template <size_t alignment>
+void AlignedExtentPool<alignment>::LinkFree(Head* head, uint32_t units) noexcept {
+  const size_t list = ListOf(units);
+  head->Set(units, /*is_taken=*/false);
   Free* const free = Free::Of(head);
   free->previous = nullptr;
   free->next = lists_[list];
@@ -95,8 +103,9 @@ void ExtentPool::Link(Head* head) noexcept {
   filled_[list / 64] |= uint64_t{1} << (list % 64);
 }
 
-void ExtentPool::Unlink(Head* head) noexcept {
-  const size_t list = ListOf(head->units);
+template <size_t alignment>
+void AlignedExtentPool<alignment>::Unlink(Head* head) noexcept {
+  const size_t list = ListOf(head->units());
   Free* const free = Free::Of(head);
   if (free->next != nullptr) free->next->previous = free->previous;
   (free->previous != nullptr ? free->previous->next : lists_[list]) = free->next;
@@ -104,17 +113,22 @@ void ExtentPool::Unlink(Head* head) noexcept {
 }
 
 // Gives the extent that fills it, in no list.
-ExtentPool::Head* ExtentPool::MapSlab() noexcept {
+template <size_t alignment>
+auto AlignedExtentPool<alignment>::MapSlab() noexcept -> Head* {
   char* const slab = chunks_->Take(ChunkPool::kSlabBytes);
   if (slab == nullptr) return nullptr;
   ++slabs_;
   Head* const whole = Head::Of(slab + kAlignment);
-  *whole = {.units = kSlabUnits, .units_before = 0, .is_taken = 0, .zero = 0};
-  *whole->After(kSlabUnits) = {.units = 0, .units_before = kSlabUnits, .is_taken = 1, .zero = 0};
+  whole->Set(kSlabUnits, /*is_taken=*/false);
+  whole->units_before = 0;
+  Head* const end = whole->After(kSlabUnits);
+  end->Set(0, /*is_taken=*/true);
+  end->units_before = kSlabUnits;
   return whole;
 }
 
-char* ExtentPool::Take(size_t bytes) noexcept {
+template <size_t alignment>
+char* AlignedExtentPool<alignment>::Take(size_t bytes) noexcept {
   if (bytes > kSlabUnits * kAlignment - kHeadBytes) {
     if (bytes > SIZE_MAX / 2) return nullptr;
     const size_t mapped =
@@ -123,10 +137,11 @@ char* ExtentPool::Take(size_t bytes) noexcept {
     if (memory == nullptr) return nullptr;
     Store<uint64_t>(memory, mapped);
     char* const object = memory + kAlignment;
-    *Head::Of(object) = {.units = 0, .units_before = 0, .is_taken = 1, .zero = 0};
+    Head::Of(object)->Set(0, /*is_taken=*/true);
     return object;
   }
-  const auto units = static_cast<uint32_t>((bytes + kHeadBytes + kAlignment - 1) / kAlignment);
+  auto units = static_cast<uint32_t>((bytes + kHeadBytes + kAlignment - 1) / kAlignment);
+  units = std::max(units, kUnitsMin);
   const std::lock_guard lock(mutex_);
   Head* head = FindFree(units);
   if (head != nullptr) {
@@ -134,23 +149,26 @@ char* ExtentPool::Take(size_t bytes) noexcept {
   } else if (head = MapSlab(); head == nullptr) {
     return nullptr;
   }
-  if (head->units > units) {
+  // A rest too small for its links stays with the object.
+  if (const uint32_t rest_units = head->units() - units; rest_units < kUnitsMin) {
+    units = head->units();
+  } else {
     Head* const rest = head->After(units);
-    ASAN_UNPOISON_MEMORY_REGION(rest, kAlignment);
-    *rest = {.units = head->units - units, .units_before = units, .is_taken = 0, .zero = 0};
-    head->After(head->units)->units_before = rest->units;
-    head->units = units;
-    Link(rest);
+    ASAN_UNPOISON_MEMORY_REGION(rest, kHeadBytes + sizeof(Free));
+    rest->units_before = units;
+    rest->After(rest_units)->units_before = rest_units;
+    LinkFree(rest, rest_units);
   }
-  head->is_taken = 1;
+  head->Set(units, /*is_taken=*/true);
   ASAN_UNPOISON_MEMORY_REGION(head->object(), UsableBytes(head->object()));
   return head->object();
 }
 
-void ExtentPool::Give(char* object) noexcept {
+template <size_t alignment>
+void AlignedExtentPool<alignment>::Give(char* object) noexcept {
   Head* head = Head::Of(object);
-  BASALT_CHECK(head->is_taken == 1);
-  if (head->units == 0) {
+  BASALT_CHECK(head->is_taken());
+  if (head->units() == 0) {
     char* const memory = object - kAlignment;
     return chunks_->Give(memory, Load<uint64_t>(memory));
   }
@@ -159,26 +177,31 @@ void ExtentPool::Give(char* object) noexcept {
     // So that AddressSanitizer sees a use after this; but for the links.
     constexpr size_t kSeen = sizeof(Free);
     ASAN_POISON_MEMORY_REGION(object + kSeen, UsableBytes(object) - kSeen);
-    if (Head* const after = head->After(head->units); after->is_taken == 0) {
+    uint32_t units = head->units();
+    if (Head* const after = head->After(units); !after->is_taken()) {
       Unlink(after);
-      head->units += after->units;
+      units += after->units();
     }
-    if (head->units_before != 0 && head->Before()->is_taken == 0) {
+    if (head->units_before != 0 && !head->Before()->is_taken()) {
       Head* const before = head->Before();
       Unlink(before);
-      before->units += head->units;
+      units += before->units();
       head = before;
     }
-    head->After(head->units)->units_before = head->units;
-    if (head->units != kSlabUnits) return Link(head);
+    head->After(units)->units_before = units;
+    if (units != kSlabUnits) return LinkFree(head, units);
     --slabs_;
   }
   chunks_->Give(head->object() - kAlignment, ChunkPool::kSlabBytes);
 }
 
-size_t ExtentPool::slab_bytes() const {
+template <size_t alignment>
+size_t AlignedExtentPool<alignment>::slab_bytes() const {
   const std::lock_guard lock(mutex_);
   return slabs_ * ChunkPool::kSlabBytes;
 }
+
+template class AlignedExtentPool<16>;
+template class AlignedExtentPool<64>;
 
 }  // namespace basalt::base

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,18 +10,19 @@
 
 #include "base/arena.h"
 
-// Memory for objects of some KiB to some MiB, of any size, in huge pages. Objects of the system's
-// allocator lie in small pages: one read at random costs, besides the miss of its line, the walk
-// that finds its page.
+// Memory for objects from half a KiB to some MiB, of any size, in huge pages. Objects of the
+// system's allocator lie in small pages: one read at random costs, besides the miss of its line,
+// the walk that finds its page. And it has a heap for each of some threads, each with holes of its
+// own.
 //
-// Layout: slabs of 2 MiB from a ChunkPool, divided into extents without a gap, in units of 64
-// bytes:
+// Layout: slabs of 2 MiB from a ChunkPool, divided into extents without a gap, in units of
+// kAlignment bytes:
 //
-//   slab        48 unused | extent | extent | ... | head of 16 bytes that ends the row
-//   extent      head of 16 bytes | the object, aligned to 64
-//   head        units | units of the extent before; 0: there is none | whether it is taken | zero
+//   slab        kAlignment - 8 unused | extent | extent | ... | head of 8 bytes that ends the row
+//   extent      head of 8 bytes | the object, aligned to kAlignment
+//   head        units, and whether it is taken | units of the extent before; 0: there is none
 //
-// Free extents stand in lists by size, eight to each power of two; neighbours are never both free.
+// Free extents stand in lists by size, 32 to each power of two; neighbours are never both free.
 // Taking looks at a few of the list in which extents of the wanted size are, then takes the first
 // of any list above. A slab that is free as a whole goes back to the ChunkPool. What does not fit a
 // slab is mapped by itself.
@@ -30,18 +32,19 @@
 namespace basalt::base {
 
 /// Thread-safe.
-class ExtentPool {
+template <size_t alignment>
+class AlignedExtentPool {
  public:
-  static constexpr size_t kAlignment = 64;
+  static constexpr size_t kAlignment = alignment;
 
-  explicit ExtentPool(std::shared_ptr<ChunkPool> chunks);
+  explicit AlignedExtentPool(std::shared_ptr<ChunkPool> chunks);
   /// Everything has been given back.
-  ~ExtentPool();
-  ExtentPool(const ExtentPool&) = delete;
-  ExtentPool& operator=(const ExtentPool&) = delete;
+  ~AlignedExtentPool();
+  AlignedExtentPool(const AlignedExtentPool&) = delete;
+  AlignedExtentPool& operator=(const AlignedExtentPool&) = delete;
 
   /// The process's own pool; never destroyed.
-  static ExtentPool* Process();
+  static AlignedExtentPool* Process();
   /// Covers all of it. For the handlers of fork() alone.
   std::mutex& mutex() const noexcept { return mutex_; }
 
@@ -59,18 +62,26 @@ class ExtentPool {
   size_t slab_bytes() const;
 
  private:
-  static constexpr size_t kHeadBytes = 16;
+  static constexpr size_t kHeadBytes = 8;
   static constexpr uint32_t kSlabUnits = ChunkPool::kSlabBytes / kAlignment - 1;
-  static constexpr size_t kLists = 104;
+  // Of the least extent: a free one's links stand where its object was.
+  static constexpr uint32_t kUnitsMin = (kHeadBytes + 2 * sizeof(void*) - 1) / kAlignment + 1;
 
   struct Head;
   struct Free;
 
-  static size_t ListOf(uint32_t units) noexcept;
+  // 32 to each power of two, from 32 units on; below, one for each number.
+  static constexpr size_t ListOf(uint32_t units) noexcept {
+    if (units < 32) return units;
+    const auto shift = static_cast<uint32_t>(std::bit_width(units)) - 6;
+    return shift * 32 + (units >> shift);
+  }
+  static constexpr size_t kLists = ListOf(kSlabUnits) + 1;
+
   /// Null: there is none of `units` or more.
   Head* FindFree(uint32_t units) const noexcept;
   Head* MapSlab() noexcept;
-  void Link(Head* head) noexcept;
+  void LinkFree(Head* head, uint32_t units) noexcept;
   void Unlink(Head* head) noexcept;
 
   const std::shared_ptr<ChunkPool> chunks_;
@@ -80,6 +91,14 @@ class ExtentPool {
   std::array<uint64_t, (kLists + 63) / 64> filled_{};  // bit i: list i holds something
   size_t slabs_ = 0;
 };
+
+extern template class AlignedExtentPool<16>;
+extern template class AlignedExtentPool<64>;
+
+/// For objects, packed as the system's allocator packs them.
+using ObjectPool = AlignedExtentPool<16>;
+/// For arrays: aligned to a cache line.
+using ExtentPool = AlignedExtentPool<64>;
 
 /// Ends an array that lies in the process's pool; of elements that need no destruction.
 struct GiveExtent {

@@ -30,8 +30,13 @@ size_t RandomBytes(Random* random) {
   }
 }
 
-TEST(ExtentPool, ObjectsAreAlignedApartAndKeepWhatIsWritten) {
-  ExtentPool pool(std::make_shared<ChunkPool>());
+template <class Pool>
+class ExtentPools : public testing::Test {};
+using BothPools = testing::Types<ObjectPool, ExtentPool>;
+TYPED_TEST_SUITE(ExtentPools, BothPools);
+
+TYPED_TEST(ExtentPools, ObjectsAreAlignedApartAndKeepWhatIsWritten) {
+  TypeParam pool(std::make_shared<ChunkPool>());
   const uint64_t seed = 7;
   SCOPED_TRACE(seed);
   Random random(seed);
@@ -53,8 +58,8 @@ TEST(ExtentPool, ObjectsAreAlignedApartAndKeepWhatIsWritten) {
       const size_t bytes = RandomBytes(&random);
       char* const object = pool.Take(bytes);
       ASSERT_NE(object, nullptr);
-      ASSERT_EQ(reinterpret_cast<uintptr_t>(object) % ExtentPool::kAlignment, 0u);
-      const size_t usable = ExtentPool::UsableBytes(object);
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(object) % TypeParam::kAlignment, 0u);
+      const size_t usable = TypeParam::UsableBytes(object);
       ASSERT_GE(usable, bytes);
       const auto next = taken.lower_bound(object);
       if (next != taken.end()) {
@@ -70,28 +75,28 @@ TEST(ExtentPool, ObjectsAreAlignedApartAndKeepWhatIsWritten) {
       auto victim = taken.begin();
       std::advance(victim, static_cast<ptrdiff_t>(random.Below(taken.size())));
       check_and_give(victim);
-      if (HasFatalFailure()) return;
+      if (this->HasFatalFailure()) return;
     }
   }
   while (!taken.empty()) {
     check_and_give(taken.begin());
-    if (HasFatalFailure()) return;
+    if (this->HasFatalFailure()) return;
   }
   EXPECT_EQ(pool.slab_bytes(), 0u) << "extents that were given were not joined to whole slabs";
 }
 
-TEST(ExtentPool, BlocksOfTablesFillASlabToTheLastOne) {
-  ExtentPool pool(std::make_shared<ChunkPool>());
+TYPED_TEST(ExtentPools, BlocksOfTablesFillASlabToTheLastOne) {
+  TypeParam pool(std::make_shared<ChunkPool>());
   constexpr size_t kBytes = 16'464;
   std::vector<char*> blocks;
   while (pool.slab_bytes() <= kSlabBytes) blocks.push_back(pool.Take(kBytes));
-  EXPECT_EQ(blocks.size() - 1, kSlabBytes / ExtentPool::TakenBytes(blocks.front()));
+  EXPECT_EQ(blocks.size() - 1, kSlabBytes / TypeParam::TakenBytes(blocks.front()));
   for (char* block : blocks) pool.Give(block);
   EXPECT_EQ(pool.slab_bytes(), 0u);
 }
 
-TEST(ExtentPool, WhatWasGivenIsTakenAgainByWhoWantsAsMuch) {
-  ExtentPool pool(std::make_shared<ChunkPool>());
+TYPED_TEST(ExtentPools, WhatWasGivenIsTakenAgainByWhoWantsAsMuch) {
+  TypeParam pool(std::make_shared<ChunkPool>());
   constexpr size_t kBytes = 16'464;
   char* const first = pool.Take(kBytes);
   char* const second = pool.Take(kBytes);
@@ -101,20 +106,20 @@ TEST(ExtentPool, WhatWasGivenIsTakenAgainByWhoWantsAsMuch) {
   pool.Give(second);
 }
 
-TEST(ExtentPool, WhatNoSlabHoldsIsMappedByItself) {
-  ExtentPool pool(std::make_shared<ChunkPool>());
+TYPED_TEST(ExtentPools, WhatNoSlabHoldsIsMappedByItself) {
+  TypeParam pool(std::make_shared<ChunkPool>());
   constexpr size_t kBytes = 3 * kSlabBytes + 1;
   char* const object = pool.Take(kBytes);
   ASSERT_NE(object, nullptr);
-  EXPECT_GE(ExtentPool::UsableBytes(object), kBytes);
+  EXPECT_GE(TypeParam::UsableBytes(object), kBytes);
   EXPECT_EQ(pool.slab_bytes(), 0u);
   std::memset(object, 1, kBytes);
   pool.Give(object);
   EXPECT_EQ(pool.Take(SIZE_MAX - 10), nullptr);
 }
 
-TEST(ExtentPool, ThreadsTakeAndGiveAtOnce) {
-  ExtentPool pool(std::make_shared<ChunkPool>());
+TYPED_TEST(ExtentPools, ThreadsTakeAndGiveAtOnce) {
+  TypeParam pool(std::make_shared<ChunkPool>());
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < 4; ++t) {
     threads.emplace_back([&pool, t] {

@@ -116,7 +116,7 @@ struct BasicEntry {
 
   // In `size_class`, beside the class.
   static constexpr uint8_t kHasPinPart = 0x80;
-  static constexpr uint8_t kIsExtent = 0x40;  ///< Of class 0: see SlabAllocator.
+  static constexpr uint8_t kIsLarge = 0x40;  ///< Of class 0: see SlabAllocator.
 
   uint32_t value_bytes;
   uint16_t key_bytes;
@@ -133,9 +133,9 @@ struct BasicEntry {
   }
 
   bool has_pin_part() const noexcept { return (size_class & kHasPinPart) != 0; }
-  bool is_extent() const noexcept { return (size_class & kIsExtent) != 0; }
+  bool is_large() const noexcept { return (size_class & kIsLarge) != 0; }
   uint8_t slab_class() const noexcept {
-    return size_class & static_cast<uint8_t>(~(kHasPinPart | kIsExtent));
+    return size_class & static_cast<uint8_t>(~(kHasPinPart | kIsLarge));
   }
   size_t bytes() const noexcept { return ValueOffset(key_bytes, has_pin_part()) + value_bytes; }
   std::string_view key() const noexcept { return {at(KeyOffset(has_pin_part())), key_bytes}; }

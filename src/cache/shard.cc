@@ -68,7 +68,7 @@ Entry* Shard::Allocate(std::string_view key, size_t value_bytes, bool within_bud
   entry->value_bytes = static_cast<uint32_t>(value_bytes);
   entry->key_bytes = static_cast<uint16_t>(key.size());
   entry->size_class = SlabAllocator::ClassOf(bytes) | (has_pin_part ? Entry::kHasPinPart : 0) |
-                      (SlabAllocator::IsExtent(bytes) ? Entry::kIsExtent : 0);
+                      (SlabAllocator::IsLarge(bytes) ? Entry::kIsLarge : 0);
   char* const key_at = const_cast<char*>(entry->key().data());
   if (!key.empty()) std::memcpy(key_at, key.data(), key.size());
   if (has_pin_part) {
@@ -112,7 +112,7 @@ void Shard::Free(Entry* entry) noexcept {
 
 void Shard::FreeUnconstructed(Entry* entry) noexcept {
   common_.budget->Refund(WeightOf(entry));
-  if (entry->slab_class() == 0) return slabs_.FreeOwn(entry, entry->is_extent());
+  if (entry->slab_class() == 0) return slabs_.FreeOwn(entry, entry->is_large());
   const std::lock_guard guard(lock_);
   slabs_.Free(entry, entry->slab_class());
 }
@@ -142,10 +142,10 @@ void Shard::FreeOrDefer(Entry* entry, Aftermath* after) noexcept {
     if (entry->slab_class() != 0) {
       slabs_.Free(entry, entry->slab_class());
     } else if (common_.budget->IsWithin(common_.headroom_bytes)) {
-      slabs_.FreeToSpare(entry, entry->is_extent());
+      slabs_.FreeToSpare(entry, entry->is_large());
     } else {
       slabs_.ReleaseSpares();
-      slabs_.FreeOwn(entry, entry->is_extent());
+      slabs_.FreeOwn(entry, entry->is_large());
     }
     return;
   }
@@ -416,7 +416,7 @@ std::optional<bool> Shard::PutAtOnce(uint64_t hash, std::string_view key, std::s
   if (!value.empty()) std::memcpy(entry->value(), value.data(), value.size());
   if (Link(entry, hash, condition, nullptr, &now, after)) return true;
   if (entry->slab_class() == 0) {
-    slabs_.FreeOwn(entry, entry->is_extent());
+    slabs_.FreeOwn(entry, entry->is_large());
   } else {
     slabs_.Free(entry, entry->slab_class());
   }

@@ -184,7 +184,7 @@ class Shard {
   uint64_t pinned_bytes() const noexcept { return pinned_bytes_.load(std::memory_order_relaxed); }
   /// Charged, with its weight.
   uint64_t ChargedBytes(const Entry* entry) const noexcept {
-    return SlabAllocator::ChargedBytes(entry, entry->slab_class(), entry->is_extent()) +
+    return SlabAllocator::ChargedBytes(entry, entry->slab_class(), entry->is_large()) +
            WeightOf(entry);
   }
   uint64_t WeightOf(const Entry* entry) const noexcept {

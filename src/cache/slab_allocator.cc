@@ -1,9 +1,6 @@
 #include "cache/slab_allocator.h"
 
-#include <malloc.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "base/coding.h"
@@ -12,29 +9,27 @@
 namespace basalt::cache {
 namespace {
 
-/// What malloc keeps in front of an object.
-constexpr uint64_t kMallocHeaderBytes = 8;
-
 // Of objects with memory of their own.
 
 void* AllocateOwn(size_t bytes) noexcept {
-  if (!SlabAllocator::IsExtent(bytes)) return std::malloc(bytes);
-  return base::ExtentPool::Process()->Take(bytes);
+  if (SlabAllocator::IsLarge(bytes)) return base::ExtentPool::Process()->Take(bytes);
+  return base::ObjectPool::Process()->Take(bytes);
 }
 
-void GiveOwn(void* object, bool is_extent) noexcept {
-  if (!is_extent) return std::free(object);
-  base::ExtentPool::Process()->Give(static_cast<char*>(object));
+void GiveOwn(void* object, bool is_large) noexcept {
+  auto* const bytes = static_cast<char*>(object);
+  if (is_large) return base::ExtentPool::Process()->Give(bytes);
+  base::ObjectPool::Process()->Give(bytes);
 }
 
-size_t UsableBytes(void* object, bool is_extent) noexcept {
-  if (!is_extent) return malloc_usable_size(object);
-  return base::ExtentPool::UsableBytes(static_cast<const char*>(object));
+size_t UsableBytes(const void* object, bool is_large) noexcept {
+  const auto* const bytes = static_cast<const char*>(object);
+  return is_large ? base::ExtentPool::UsableBytes(bytes) : base::ObjectPool::UsableBytes(bytes);
 }
 
-uint64_t OwnBytes(void* object, bool is_extent) noexcept {
-  if (!is_extent) return malloc_usable_size(object) + kMallocHeaderBytes;
-  return base::ExtentPool::TakenBytes(static_cast<const char*>(object));
+uint64_t TakenBytes(const void* object, bool is_large) noexcept {
+  const auto* const bytes = static_cast<const char*>(object);
+  return is_large ? base::ExtentPool::TakenBytes(bytes) : base::ObjectPool::TakenBytes(bytes);
 }
 
 void* NextFree(const void* object) noexcept {
@@ -49,8 +44,8 @@ SlabAllocator::SlabAllocator(MemoryBudget* budget)
 SlabAllocator::~SlabAllocator() { ReleaseEmptySlabs(); }
 
 uint64_t SlabAllocator::ChargedBytes(const void* object, uint8_t size_class,
-                                     bool is_extent) noexcept {
-  return size_class == 0 ? OwnBytes(const_cast<void*>(object), is_extent) : ClassBytes(size_class);
+                                     bool is_large) noexcept {
+  return size_class == 0 ? TakenBytes(object, is_large) : ClassBytes(size_class);
 }
 
 auto SlabAllocator::SlabOf(void* object) noexcept -> Slab* {
@@ -121,15 +116,15 @@ void* SlabAllocator::Allocate(size_t bytes, bool within_budget) noexcept {
       spares_[spare] = spares_[--spare_count_];
       return object;
     }
-    // The system may round up: what passes the budget by that is given back again.
+    // The pool may round up: what passes the budget by that is given back again.
     if (within_budget && budget_->IsWithin(bytes)) return nullptr;
     void* const object = AllocateOwn(bytes);
     if (object == nullptr) return nullptr;
-    const uint64_t charge = OwnBytes(object, IsExtent(bytes));
+    const uint64_t charge = TakenBytes(object, IsLarge(bytes));
     if (!within_budget) {
       budget_->Charge(charge);
     } else if (!budget_->TryCharge(charge)) {
-      GiveOwn(object, IsExtent(bytes));
+      GiveOwn(object, IsLarge(bytes));
       return nullptr;
     }
     bytes_.fetch_add(charge, std::memory_order_relaxed);
@@ -160,8 +155,8 @@ void* SlabAllocator::Allocate(size_t bytes, bool within_budget) noexcept {
   return object;
 }
 
-void SlabAllocator::Free(void* object, uint8_t size_class, bool is_extent) noexcept {
-  if (size_class == 0) return FreeOwn(object, is_extent);
+void SlabAllocator::Free(void* object, uint8_t size_class, bool is_large) noexcept {
+  if (size_class == 0) return FreeOwn(object, is_large);
   Slab* const slab = SlabOf(object);
   base::Store(static_cast<char*>(object), reinterpret_cast<uintptr_t>(slab->free));
   slab->free = object;
@@ -180,36 +175,36 @@ size_t SlabAllocator::FindSpare(size_t bytes) const noexcept {
   for (size_t i = spare_count_; i-- != 0;) {
     const Spare& spare = spares_[i];
     if (spare.bytes >= bytes && spare.bytes <= bytes + bytes / 8 &&
-        spare.is_extent == IsExtent(bytes)) {
+        spare.is_large == IsLarge(bytes)) {
       return i;
     }
   }
   return kSparesMax;
 }
 
-void SlabAllocator::FreeToSpare(void* object, bool is_extent) noexcept {
+void SlabAllocator::FreeToSpare(void* object, bool is_large) noexcept {
   // The oldest makes way: sizes that nobody asks for any more do not stay.
   if (spare_count_ == kSparesMax) {
-    FreeOwn(spares_[0].object, spares_[0].is_extent);
+    FreeOwn(spares_[0].object, spares_[0].is_large);
     std::move(spares_.begin() + 1, spares_.end(), spares_.begin());
     --spare_count_;
   }
   spares_[spare_count_++] = {
-      .object = object, .bytes = UsableBytes(object, is_extent), .is_extent = is_extent};
+      .object = object, .bytes = UsableBytes(object, is_large), .is_large = is_large};
 }
 
 bool SlabAllocator::ReleaseSpares() noexcept {
   const bool released = spare_count_ != 0;
   while (spare_count_ != 0) {
     const Spare& spare = spares_[--spare_count_];
-    FreeOwn(spare.object, spare.is_extent);
+    FreeOwn(spare.object, spare.is_large);
   }
   return released;
 }
 
-void SlabAllocator::FreeOwn(void* object, bool is_extent) noexcept {
-  const uint64_t charge = OwnBytes(object, is_extent);
-  GiveOwn(object, is_extent);
+void SlabAllocator::FreeOwn(void* object, bool is_large) noexcept {
+  const uint64_t charge = TakenBytes(object, is_large);
+  GiveOwn(object, is_large);
   bytes_.fetch_sub(charge, std::memory_order_relaxed);
   budget_->Refund(charge);
 }

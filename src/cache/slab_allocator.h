@@ -12,8 +12,8 @@
 namespace basalt::cache {
 
 /// Memory for entries. Small ones come from slabs, blocks of 4 KiB that hold objects of one size
-/// class each; larger ones from the system, from 8 KiB on from the process's ExtentPool, whose huge
-/// pages serve blocks of tables, which are read at random.
+/// class each; others from the process's ObjectPool, from 8 KiB on from its ExtentPool, where they
+/// begin with a cache line.
 ///
 /// Slab: a header of 64 bytes, then the objects. Free objects form a list through their first 8
 /// bytes, whose last two are zero in an address, so that byte 6 tells a free object from an entry
@@ -23,18 +23,18 @@ namespace basalt::cache {
 /// and 7.5 above, at most 6 % of a class.
 ///
 /// Budget: a slab is charged whole when it is taken and refunded when its last object is freed and
-/// another slab of its class has room; a larger entry by what the system takes for it.
+/// another slab of its class has room; a larger entry by what it takes of its pool.
 ///
 /// A few larger ones that were freed are kept as spares for the next of about their size: a full
-/// cache frees one for each that it allocates, mostly of another thread's, which costs the system
-/// more than all the rest of a put. Spares stay charged.
+/// cache frees one for each that it allocates, and a pool has one lock for all shards. Spares stay
+/// charged.
 ///
 /// Not thread-safe, under the shard's lock; but for FreeOwn and bytes().
 class SlabAllocator {
  public:
   static constexpr size_t kSlabBytes = size_t{4} << 10;
   static constexpr size_t kSmallBytesMax = 512;
-  static constexpr size_t kExtentBytesMin = size_t{8} << 10;
+  static constexpr size_t kLargeBytesMin = size_t{8} << 10;
   static constexpr size_t kClasses = 16 + 24 + 1;  ///< Class 0: memory of its own.
 
   explicit SlabAllocator(MemoryBudget* budget);
@@ -50,20 +50,20 @@ class SlabAllocator {
     return size_class <= 16 ? size_class * size_t{8} : 128 + (size_class - 16) * size_t{16};
   }
 
-  /// Whether an object of class 0 lies in an extent.
-  static constexpr bool IsExtent(size_t bytes) noexcept { return bytes >= kExtentBytesMin; }
+  /// Whether an object of class 0 lies in the ExtentPool.
+  static constexpr bool IsLarge(size_t bytes) noexcept { return bytes >= kLargeBytesMin; }
 
   /// Null: the budget (when `within_budget`) or the system has none.
   void* Allocate(size_t bytes, bool within_budget = true) noexcept;
   /// `size_class`: ClassOf(the bytes that were asked for).
-  void Free(void* object, uint8_t size_class, bool is_extent = false) noexcept;
+  void Free(void* object, uint8_t size_class, bool is_large = false) noexcept;
   /// An object of class 0, which may become a spare.
-  void FreeToSpare(void* object, bool is_extent) noexcept;
+  void FreeToSpare(void* object, bool is_large) noexcept;
   /// An object of class 0; needs no lock.
-  void FreeOwn(void* object, bool is_extent) noexcept;
+  void FreeOwn(void* object, bool is_large) noexcept;
 
   /// What an object takes of the budget, alone or as its part of a slab.
-  static uint64_t ChargedBytes(const void* object, uint8_t size_class, bool is_extent) noexcept;
+  static uint64_t ChargedBytes(const void* object, uint8_t size_class, bool is_large) noexcept;
 
   /// Gives back slabs that hold nothing, and spares. True: there were some.
   bool ReleaseEmptySlabs() noexcept;
@@ -103,7 +103,7 @@ class SlabAllocator {
   struct Spare {
     void* object;
     size_t bytes;  ///< Usable.
-    bool is_extent;
+    bool is_large;
   };
   static constexpr size_t kSparesMax = 4;
 

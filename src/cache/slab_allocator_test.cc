@@ -80,8 +80,8 @@ class SlabModel {
     objects_.emplace(at, Object{at, bytes, fill});
     picks_.push_back(at);
     if (size_class == 0) {
-      own_bytes_ += SlabAllocator::ChargedBytes(at, 0, SlabAllocator::IsExtent(bytes));
-      EXPECT_GE(SlabAllocator::ChargedBytes(at, 0, SlabAllocator::IsExtent(bytes)), bytes);
+      own_bytes_ += SlabAllocator::ChargedBytes(at, 0, SlabAllocator::IsLarge(bytes));
+      EXPECT_GE(SlabAllocator::ChargedBytes(at, 0, SlabAllocator::IsLarge(bytes)), bytes);
       return;
     }
     auto& slabs = slabs_[size_class];
@@ -98,8 +98,7 @@ class SlabModel {
     }
     const uint8_t size_class = SlabAllocator::ClassOf(object.bytes);
     if (size_class == 0) {
-      own_bytes_ -=
-          SlabAllocator::ChargedBytes(object.at, 0, SlabAllocator::IsExtent(object.bytes));
+      own_bytes_ -= SlabAllocator::ChargedBytes(object.at, 0, SlabAllocator::IsLarge(object.bytes));
     } else {
       auto& slabs = slabs_[size_class];
       const uintptr_t slab = SlabAddress(object.at);
@@ -196,7 +195,7 @@ TEST_P(RandomAllocations, KeepTheirBytesApartAndAreChargedExactly) {
       const SlabModel::Object object = model.Pick(&random);
       model.Drop(object);
       slabs.Free(object.at, SlabAllocator::ClassOf(object.bytes),
-                 SlabAllocator::IsExtent(object.bytes));
+                 SlabAllocator::IsLarge(object.bytes));
     };
     for (int step = 0; step < 30'000 && !HasFailure(); ++step) {
       // Grows and shrinks by turns.
@@ -343,7 +342,7 @@ TEST(SlabAllocator, ASpareServesWhoAsksForAboutItsSizeAndStaysChargedMeanwhile) 
   SlabAllocator slabs(&budget);
   void* const object = slabs.Allocate(4'000);
   const uint64_t charged = budget.used_bytes();
-  slabs.FreeToSpare(object, /*is_extent=*/false);
+  slabs.FreeToSpare(object, /*is_large=*/false);
   EXPECT_EQ(budget.used_bytes(), charged);
   EXPECT_FALSE(slabs.HasSpareFor(4'200)) << "too small";
   EXPECT_FALSE(slabs.HasSpareFor(3'000)) << "a quarter would be wasted";
@@ -351,21 +350,21 @@ TEST(SlabAllocator, ASpareServesWhoAsksForAboutItsSizeAndStaysChargedMeanwhile) 
   EXPECT_EQ(slabs.Allocate(3'900), object);
   EXPECT_EQ(budget.used_bytes(), charged);
   EXPECT_FALSE(slabs.HasSpareFor(3'900)) << "it is taken";
-  slabs.FreeOwn(object, /*is_extent=*/false);
+  slabs.FreeOwn(object, /*is_large=*/false);
   EXPECT_EQ(budget.used_bytes(), 0u);
 }
 
 TEST(SlabAllocator, ASpareServesOnlyWhoseMemoryIsOfItsKind) {
   MemoryBudget budget(kPlenty);
   SlabAllocator slabs(&budget);
-  constexpr size_t kBytes = SlabAllocator::kExtentBytesMin;
+  constexpr size_t kBytes = SlabAllocator::kLargeBytesMin;
   void* const extent = slabs.Allocate(kBytes);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(extent) % 64, 0u);
-  slabs.FreeToSpare(extent, /*is_extent=*/true);
+  slabs.FreeToSpare(extent, /*is_large=*/true);
   EXPECT_FALSE(slabs.HasSpareFor(kBytes - 1));
   EXPECT_TRUE(slabs.HasSpareFor(kBytes));
   EXPECT_EQ(slabs.Allocate(kBytes), extent);
-  slabs.FreeOwn(extent, /*is_extent=*/true);
+  slabs.FreeOwn(extent, /*is_large=*/true);
   EXPECT_EQ(budget.used_bytes(), 0u);
 }
 
@@ -376,10 +375,10 @@ TEST(SlabAllocator, SparesAreFewAndTheOldestMakesWay) {
   uint64_t charged = 0;
   for (size_t i = 0; i < kObjects; ++i) {
     const size_t bytes = size_t{1'000} << (i % 10);
-    const bool is_extent = SlabAllocator::IsExtent(bytes);
+    const bool is_large = SlabAllocator::IsLarge(bytes);
     void* const object = slabs.Allocate(bytes);
-    charged = std::max(charged, SlabAllocator::ChargedBytes(object, 0, is_extent));
-    slabs.FreeToSpare(object, is_extent);
+    charged = std::max(charged, SlabAllocator::ChargedBytes(object, 0, is_large));
+    slabs.FreeToSpare(object, is_large);
     ASSERT_TRUE(slabs.HasSpareFor(1'000 << (i % 10)));
     ASSERT_LE(budget.used_bytes(), 4 * charged);
   }
@@ -392,14 +391,14 @@ TEST(SlabAllocator, SparesAreFewAndTheOldestMakesWay) {
 TEST(SlabAllocator, LargeObjectsAreFreedWithoutTheLockAndRefundedExactly) {
   MemoryBudget budget(kPlenty);
   SlabAllocator slabs(&budget);
-  // The first thread frees what the system gave, the other extents.
+  // One of each pool.
   std::array<std::vector<void*>, 2> objects;
   for (size_t i = 0; i < 2'000; ++i)
     objects[i % 2].push_back(slabs.Allocate(600 + i + i % 2 * 10'000));
   std::vector<std::thread> threads;
   for (const std::vector<void*>& own : objects) {
-    threads.emplace_back([&slabs, &own, is_extent = &own == &objects[1]] {
-      for (void* object : own) slabs.FreeOwn(object, is_extent);
+    threads.emplace_back([&slabs, &own, is_large = &own == &objects[1]] {
+      for (void* object : own) slabs.FreeOwn(object, is_large);
     });
   }
   for (std::thread& thread : threads) thread.join();
