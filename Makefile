@@ -9,8 +9,8 @@ NAME ?= db
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-asan test-tsan test-long planted crash metamorphic fuzz bench benches cache-sim \
-        cache-plots format lint install clean
+.PHONY: help demo test test-asan test-tsan test-long planted crash metamorphic torture fuzz bench benches \
+        cache-sim cache-plots format lint install clean
 
 help:  ## Say what there is to make
 	@echo 'make TARGET, where TARGET is one of'
@@ -37,9 +37,9 @@ test-tsan:  ## Those that have threads under ThreadSanitizer
 	@$(call build,tsan,all)
 	@$(call ctest,tsan)
 
-test-long: test test-asan test-tsan planted  ## All of these, and MINUTES=n of the next three
-	@$(MAKE) --no-print-directory crash metamorphic MINUTES=$$(( ($(MINUTES) + 2) / 3 ))
-	@$(MAKE) --no-print-directory fuzz MINUTES=$$(( ($(MINUTES) + 2) / 3 ))
+test-long: test test-asan test-tsan planted  ## All of these, and MINUTES=n of the next four
+	@$(MAKE) --no-print-directory crash metamorphic torture MINUTES=$$(( ($(MINUTES) + 3) / 4 ))
+	@$(MAKE) --no-print-directory fuzz MINUTES=$$(( ($(MINUTES) + 3) / 4 ))
 
 planted:  ## Plant each known bug into a copy of the tree: its suite must fail
 	@$(BOOTSTRAP) build
@@ -54,6 +54,12 @@ metamorphic:  ## Compare random operations with a model for MINUTES=n (SEED=s)
 	@$(BOOTSTRAP) build
 	@$(call build,release,basalt_metamorphic)
 	build/release/basalt_metamorphic --minutes $(MINUTES) --seed $(SEED)
+
+torture:  ## Check a shared map beside busy and killed writers for MINUTES=n (SEED=s)
+	@$(BOOTSTRAP) build
+	@$(call build,release,shared_map_processes_test)
+	BASALT_TORTURE_SECONDS=$$(( $(MINUTES) * 60 )) BASALT_TORTURE_KILLS=200 BASALT_TORTURE_SEED=$(SEED) \
+	  build/release/shared_map_processes_test --gtest_filter='SharedMapProcesses.*'
 
 fuzz:  ## Fuzz every parser of bytes, for MINUTES=n together
 	@$(BOOTSTRAP) build fuzz

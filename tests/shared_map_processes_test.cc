@@ -5,6 +5,8 @@
 //   BASALT_TORTURE_SECONDS  how long the readers and the writer run side by side; 3
 //   BASALT_TORTURE_KILLS    how many writers are killed; 20
 //   BASALT_TORTURE_SEED     of what is random; 1
+//
+// `make torture` runs it for a minute, with 200 kills.
 
 #include <grp.h>
 #include <gtest/gtest.h>

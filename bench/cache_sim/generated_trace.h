@@ -20,7 +20,7 @@ struct TraceShape {
 struct TraceKind {
   std::string_view name;
   std::string_view description;
-  bool is_judged;  ///< Whether --check judges by it.
+  bool is_common;  ///< Simulated by default, and what --check takes means over.
   Trace (*make)(const TraceShape& shape);
 };
 

@@ -106,10 +106,10 @@ int Run(const Settings& settings) {
   return verdict.holds ? 0 : 1;
 }
 
-std::vector<std::string> JudgedTraces() {
+std::vector<std::string> CommonTraces() {
   std::vector<std::string> names;
   for (const TraceKind& kind : TraceKinds()) {
-    if (kind.is_judged) names.emplace_back(kind.name);
+    if (kind.is_common) names.emplace_back(kind.name);
   }
   return names;
 }
@@ -130,7 +130,7 @@ std::string Footer() {
   for (const PolicyKind& kind : PolicyKinds()) add(kind.name, kind.description);
   footer += "\nTraces that are generated:\n";
   for (const TraceKind& kind : TraceKinds()) {
-    add(kind.name, std::string(kind.description) + (kind.is_judged ? "" : " (not by default)"));
+    add(kind.name, std::string(kind.description) + (kind.is_common ? "" : " (not by default)"));
   }
   return footer + kExamples;
 }
@@ -174,7 +174,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", settings.shape.seed, "Of a generated trace")->capture_default_str();
   app.add_option("--output", settings.output, "Where the figures go, as JSON");
   app.add_flag("--check", settings.check,
-               "Exit with 1 where basalt misses its targets on the traces of the default")
+               "All traces and sizes; exit with 1 where basalt misses its targets")
       ->excludes(files)
       ->excludes(traces)
       ->excludes(policies)
@@ -183,9 +183,9 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   if (curve_wanted) settings.sizes = cache_sim::kCurveSizes;
-  if (traces->count() == 0 && files->count() == 0) settings.traces = cache_sim::JudgedTraces();
-  if (std::find(settings.traces.begin(), settings.traces.end(), cache_sim::kAllTraces) !=
-      settings.traces.end()) {
+  if (traces->count() == 0 && files->count() == 0) settings.traces = cache_sim::CommonTraces();
+  if (settings.check || std::find(settings.traces.begin(), settings.traces.end(),
+                                  cache_sim::kAllTraces) != settings.traces.end()) {
     settings.traces = cache_sim::Names(cache_sim::TraceKinds());
   }
   return cache_sim::Run(settings);

@@ -115,18 +115,22 @@ Figure Against(const char* policy, const char* trace, uint64_t misses) {
   return figure;
 }
 
-TEST(Report, JudgesTheMeanAndTheWorst) {
-  EXPECT_TRUE(Judge({Against("basalt", "a", 890), Against("basalt", "b", 1019),
-                     Against("basalt-s3", "a", 919)})
+TEST(Report, JudgesTheMeanOfCommonTracesAndTheWorstOfAll) {
+  EXPECT_TRUE(Judge({Against("basalt", "zipf99", 890), Against("basalt", "loop", 1019),
+                     Against("basalt", "heat", 1019), Against("basalt-s3", "zipf99", 919),
+                     Against("basalt-s3", "heat", 1900)})
                   .holds);
-  const Verdict worst = Judge(
-      {Against("basalt", "a", 800), Against("basalt", "b", 1021), Against("basalt-s3", "a", 920)});
+  const Verdict worst = Judge({Against("basalt", "zipf99", 800), Against("basalt", "heat", 1021),
+                               Against("basalt-s3", "zipf99", 920)});
   EXPECT_FALSE(worst.holds);
-  EXPECT_NE(worst.text.find("MISSED basalt, worst: +2.1 % misses against LRU (b at 10 %)"),
+  EXPECT_NE(worst.text.find("MISSED basalt, worst: +2.1 % misses against LRU (heat at 10 %)"),
             std::string::npos)
       << worst.text;
-  EXPECT_FALSE(Judge({Against("basalt", "a", 961), Against("basalt-s3", "a", 920)}).holds);
-  EXPECT_FALSE(Judge({Against("basalt", "a", 900), Against("basalt-s3", "a", 921)}).holds);
+  EXPECT_FALSE(Judge({Against("basalt", "zipf99", 961), Against("basalt", "heat", 800),
+                      Against("basalt-s3", "zipf99", 920)})
+                   .holds);
+  EXPECT_FALSE(
+      Judge({Against("basalt", "zipf99", 900), Against("basalt-s3", "zipf99", 921)}).holds);
   EXPECT_FALSE(Judge({}).holds);
 }
 

@@ -63,12 +63,12 @@ TEST(GeneratedTrace, SameSeedGivesTheSameRequestsAndAnotherSeedOthers) {
   }
 }
 
-TEST(GeneratedTrace, SixAreJudged) {
-  std::set<std::string_view> judged;
+TEST(GeneratedTrace, SixAreCommon) {
+  std::set<std::string_view> common;
   for (const TraceKind& kind : TraceKinds()) {
-    if (kind.is_judged) judged.insert(kind.name);
+    if (kind.is_common) common.insert(kind.name);
   }
-  EXPECT_EQ(judged,
+  EXPECT_EQ(common,
             (std::set<std::string_view>{"zipf80", "zipf99", "drift", "scan", "loop", "mixed"}));
 }
 
