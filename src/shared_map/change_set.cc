@@ -79,7 +79,13 @@ Status ChangeSet::WalkNewest(const std::function<void(Location, const Change&)>&
 }
 
 Status ChangeSet::VerifyIndex(const ChangeSetEntry& entry, Location visible_end) const {
+  const auto damaged = [this](const std::string& what) {
+    return Status(StatusCode::kCorruption, segments_.front()->path() +
+                                               ": the index over this log " + what +
+                                               "; opening the map to write makes a new one");
+  };
   Location lost = 0;
+  std::vector<bool> is_found(index_->capacity());  // Words to which the changes' keys lead.
   const auto verify = [&](Location location, const Change& change) {
     if (lost != 0) return;
     Change newest;
@@ -87,17 +93,33 @@ Status ChangeSet::VerifyIndex(const ChangeSetEntry& entry, Location visible_end)
     uint64_t position = 0;
     const uint64_t hash = base::Hash(key);
     if (!index_->MayHold(hash) || FindWord(hash, key, &position, &newest) != Found::kPresent ||
-        ChangeIndex::LocationOf(index_->WordAt(position)) < location) {
+        newest.location < location) {
       lost = location;
+    } else {
+      is_found[position] = true;
     }
   };
   BASALT_RETURN_IF_ERROR(WalkVisible(segments_, entry, visible_end, verify));
   const bool any = visible_end > segments_.front()->begin();
   // A writer may have made the first change meanwhile.
-  if (lost == 0 && (!any || index_->HasChanges())) return Status();
-  return Status(StatusCode::kCorruption,
-                segments_.front()->path() + ": the index over this log does not lead to location " +
-                    std::to_string(lost) + "; opening the map to write makes a new one");
+  if (lost != 0 || (any && !index_->HasChanges())) {
+    return damaged("does not lead to location " + std::to_string(lost));
+  }
+  for (uint64_t at = 0; at < index_->capacity(); ++at) {
+    const uint64_t word = index_->WordAt(at);
+    if (word == 0 || is_found[at]) continue;
+    // Of a key whose first change a writer has made meanwhile, or one that was killed before more
+    // than the word could be seen.
+    const Location location = ChangeIndex::LocationOf(word);
+    Change change;
+    uint64_t position = 0;
+    const bool is_new = location >= visible_end && At(location, &change) &&
+                        FindWord(base::Hash(change.record.key()), change.record.key(), &position,
+                                 &change) == Found::kPresent &&
+                        position == at;
+    if (!is_new) return damaged("has a word too many, which leads to " + std::to_string(location));
+  }
+  return Status();
 }
 
 Result<LogEnd> WalkChanges(std::span<const std::shared_ptr<const LogSegment>> segments,

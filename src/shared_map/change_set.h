@@ -70,8 +70,9 @@ class ChangeSet {
   /// log. The visitor must not change the index. Corruption: one of them is damaged.
   Status WalkNewest(const std::function<void(Location, const Change&)>& visit) const;
 
-  /// Verifies that the index leads to the newest change of every key before `visible_end`, which
-  /// may be written on meanwhile. Of an index whose file has been read from a disk.
+  /// Verifies that the index leads to the newest change of every key before `visible_end`, and of
+  /// others to none before that. It may be written on meanwhile. Of an index whose file has been
+  /// read from a disk.
   Status VerifyIndex(const ChangeSetEntry& entry, Location visible_end) const;
 
  private:
