@@ -24,6 +24,9 @@ constexpr uint64_t kFoldBytesPart = 4;
 /// With so many times what a fold begins with, writes wait for the one that is under way.
 constexpr uint64_t kFoldsBehindMax = 2;
 
+/// A fresh log of a full disk, which leaves the room that there is to the bases.
+constexpr uint64_t kLogBytesMin = 4096;
+
 struct BaseTotals {
   uint64_t records = 0;
   uint64_t bytes = 0;
@@ -119,10 +122,22 @@ Result<bool> Writer::BeginFold() {
   if (list_.folding()) return true;
   if (changes_ == 0) return false;
   BASALT_RETURN_IF_ERROR(SyncLog());
+  Status begun = PublishFolding(UsualSegmentBytes(nullptr));
+  if (begun.code() == StatusCode::kResourceExhausted && failed_.ok()) {
+    begun = PublishFolding(kLogBytesMin);
+  }
+  BASALT_RETURN_IF_ERROR(begun);
+  changes_ = 0;
+  keys_ = 0;
+  fold_moved_.notify_all();
+  return true;
+}
+
+Status Writer::PublishFolding(uint64_t log_bytes) {
   NewFiles files(core_);
   GenerationList next = list_;
   SealLog(&next);
-  BASALT_RETURN_IF_ERROR(AddChangeSet(&next, &files));
+  BASALT_RETURN_IF_ERROR(AddChangeSet(&next, log_bytes, &files));
   const uint32_t bits = WantedShardBits();
   const uint32_t split_bits = bits - list_.shard_bits;
   next.shard_bits = bits;
@@ -132,11 +147,7 @@ Result<bool> Writer::BeginFold() {
     next.shards[shard] = {
         .base_file = whole.base_file, .change_sets = 2, .mixed = whole.mixed || split_bits != 0};
   }
-  BASALT_RETURN_IF_ERROR(PublishWithFreshLog(std::move(next), &files));
-  changes_ = 0;
-  keys_ = 0;
-  fold_moved_.notify_all();
-  return true;
+  return PublishWithFreshLog(std::move(next), &files);
 }
 
 Status Writer::InstallShards(std::span<const FoldedShard> folded) {

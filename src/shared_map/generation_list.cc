@@ -14,14 +14,13 @@ namespace {
 
 constexpr std::string_view kMagic = "BSALTMG1";
 constexpr uint32_t kVersion = 1;
-constexpr uint32_t kSegmentsMax = 64;
 
 ChangeSetEntry DecodeChangeSet(base::Decoder* decoder) {
   ChangeSetEntry set;
   set.index_file = decoder->Read<uint64_t>();
   const uint32_t segments = decoder->Read<uint32_t>();
   decoder->Read<uint32_t>();
-  if (segments > kSegmentsMax) return set;  // Refused below: it has none.
+  if (segments > GenerationList::kSegmentsMax) return set;  // Refused below: it has none.
   for (uint32_t i = 0; i < segments; ++i) {
     SegmentEntry& segment = set.segments.emplace_back();
     segment.file = decoder->Read<uint64_t>();

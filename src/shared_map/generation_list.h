@@ -61,6 +61,7 @@ struct ShardEntry {
 
 struct GenerationList {
   static constexpr uint32_t kShardBitsMax = 20;
+  static constexpr uint32_t kSegmentsMax = 64;  ///< Of a change set.
   static constexpr uint64_t kBytesMax = uint64_t{64} << 20;
 
   uint64_t map_id = 0;

@@ -335,6 +335,81 @@ TEST(SharedMapFullDisk, AWriteThatFindsNoRoomFailsAndLaterOnesGoOn) {
   ExpectHolds(*machine.Open().value(), model);
 }
 
+// The next log would be twice as large as the one before.
+TEST(SharedMapFullDisk, AWriteTakesASmallerLogBeforeItIsRefused) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  Model model;
+  uint64_t puts = 0;
+  const auto put = [&](uint64_t value_bytes) {
+    const std::string key = KeyOf(puts % 100);
+    const std::string value(value_bytes, static_cast<char>('a' + puts++ % 26));
+    Status status = map->Put(key, value);
+    if (status.ok()) model[key] = value;
+    return status;
+  };
+  const auto log_capacity = [&] { return map->GetStats()->log_capacity_bytes; };
+  while (log_capacity() < uint64_t{2} << 20) ASSERT_TRUE(put(2000).ok());
+  // Beside the next index and list, room for a log of some pages.
+  machine.fs().SetCapacity(machine.fs().BytesUsed() + map->GetStats()->index_bytes + 40'000);
+  const uint64_t before = log_capacity();
+  Status status;
+  while (status.ok()) status = put(2000);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.ToString();
+  EXPECT_GT(log_capacity(), before);
+  EXPECT_LT(log_capacity(), before + 40'000);
+
+  machine.fs().SetCapacity(machine.fs().BytesUsed() + map->GetStats()->index_bytes + 8'000);
+  EXPECT_EQ(put(10'000).code(), StatusCode::kResourceExhausted);
+  ASSERT_TRUE(map->Erase(KeyOf(0)).ok());
+  model.erase(KeyOf(0));
+  ASSERT_TRUE(put(100).ok());
+  ExpectHolds(*map, model);
+  machine.fs().SetCapacity(0);
+  map.reset();
+  map = machine.Open().value();
+  ExpectHolds(*map, model);
+  while (log_capacity() < uint64_t{8} << 20) ASSERT_TRUE(put(100'000).ok());
+  ASSERT_TRUE(map->Optimize().ok());
+  ExpectHolds(*map, model);
+}
+
+// Each of its lists could not be read, and would be removed.
+TEST(SharedMapFullDisk, ALogOfTooManySmallFilesIsFoldedFirst) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  Model model;
+  Status status;
+  for (uint64_t i = 0; status.ok(); ++i) {
+    ASSERT_LT(i, 2000u);
+    machine.fs().SetCapacity(machine.fs().BytesUsed() + map->GetStats()->index_bytes + 12'000);
+    model["key"] = std::string(1000, static_cast<char>('a' + i % 26));
+    status = map->Put("key", model["key"]);
+  }
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.ToString();
+  EXPECT_NE(status.message().find("Optimize folds it"), std::string::npos) << status.ToString();
+  machine.fs().SetCapacity(0);
+  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(PutAll(map.get(), model).ok());
+  ExpectHolds(*map, model);
+}
+
+// A fresh log as large as the one before would be larger than what the fold gives back.
+TEST(SharedMapFullDisk, AFoldBeginsWithASmallLogBeforeItIsRefused) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  const Model model{{"key", std::string(2000, 'v')}};
+  while (map->GetStats()->log_capacity_bytes < uint64_t{2} << 20) {
+    ASSERT_TRUE(PutAll(map.get(), model).ok());
+  }
+  machine.fs().SetCapacity(machine.fs().BytesUsed() + 40'000);
+  const Status folded = map->Optimize();
+  ASSERT_TRUE(folded.ok()) << folded.ToString();
+  EXPECT_LT(map->GetStats()->log_capacity_bytes, 10'000u);
+  ExpectHolds(*map, model);
+  ASSERT_TRUE(map->Put("later", std::string(100'000, 'l')).ok());
+}
+
 TEST(SharedMapRestart, AReaderWithoutAWriterDoesNotBelieveTheIndex) {
   TestMachine machine;
   auto map = machine.Create().value();

@@ -103,7 +103,7 @@ Status Writer::Create(Core* core, const SharedMapOptions& options,
   // It replaces what is there as a whole: nothing of that is unlinked before it is published.
   writer->list_.number = list.number;
   writer->list_.next_file = list.next_file;
-  BASALT_RETURN_IF_ERROR(writer->AddChangeSet(&list, &files));
+  BASALT_RETURN_IF_ERROR(writer->AddChangeSet(&list, kSegmentBytesMin, &files));
   BASALT_RETURN_IF_ERROR(writer->PublishWithFreshLog(std::move(list), &files));
   BASALT_RETURN_IF_ERROR(writer->TakeControl());
   BASALT_RETURN_IF_ERROR(writer->RemoveOrphans(writer->list_));
@@ -245,20 +245,22 @@ void Writer::SealLog(GenerationList* list) const {
   last.last_checksum = end_.last_checksum;
 }
 
-Status Writer::AddSegment(GenerationList* next, uint64_t bytes, NewFiles* files) {
+uint64_t Writer::UsualSegmentBytes(const ChangeSetEntry* set) const {
+  const uint64_t usual = set == nullptr
+                             ? std::bit_ceil(std::min(uint64_t{end_.end} * kLogUnit, fold_bytes_))
+                             : 2 * set->segments.back().capacity_bytes;
+  return std::clamp(usual, kSegmentBytesMin, kSegmentBytesMax);
+}
+
+Status Writer::AddSegment(GenerationList* next, uint64_t capacity, NewFiles* files) {
   std::vector<SegmentEntry>& segments = next->change_sets.front().segments;
   const uint64_t first =
       segments.empty() ? 0 : segments.back().first + segments.back().capacity_bytes / kLogUnit;
-  // A fresh set takes as much as the one before did; a set that goes on doubles.
-  const uint64_t usual = segments.empty()
-                             ? std::bit_ceil(std::min(uint64_t{end_.end} * kLogUnit, fold_bytes_))
-                             : 2 * segments.back().capacity_bytes;
-  const uint64_t capacity = std::max(std::clamp(usual, kSegmentBytesMin, kSegmentBytesMax),
-                                     base::RoundUp(kLogHeaderBytes + bytes, kPageBytes));
-  if (first + capacity / kLogUnit > kLocationMax) {
-    return Status(
-        StatusCode::kResourceExhausted,
-        core_->directory() + ": the log of changes cannot grow beyond 32 GiB; Optimize folds it");
+  if (first + capacity / kLogUnit > kLocationMax ||
+      segments.size() == GenerationList::kSegmentsMax) {
+    return Status(StatusCode::kResourceExhausted,
+                  core_->directory() + ": the log of changes cannot grow beyond 32 GiB and " +
+                      std::to_string(GenerationList::kSegmentsMax) + " files; Optimize folds it");
   }
   SegmentEntry& segment = segments.emplace_back();
   segment.file = NewFileNumber();
@@ -267,9 +269,9 @@ Status Writer::AddSegment(GenerationList* next, uint64_t bytes, NewFiles* files)
   return LogSegment::Create(fs_, files->Add(FileKind::kLog, segment.file), segment.first, capacity);
 }
 
-Status Writer::AddChangeSet(GenerationList* next, NewFiles* files) {
+Status Writer::AddChangeSet(GenerationList* next, uint64_t log_bytes, NewFiles* files) {
   next->change_sets.insert(next->change_sets.begin(), ChangeSetEntry{});
-  BASALT_RETURN_IF_ERROR(AddSegment(next, 0, files));
+  BASALT_RETURN_IF_ERROR(AddSegment(next, log_bytes, files));
   const uint64_t file = NewFileNumber();
   BASALT_ASSIGN_OR_RETURN(const auto index, NewIndex(file, ChangeIndex::kCapacityMin, files));
   next->change_sets.front().index_file = file;
@@ -360,20 +362,39 @@ Status Writer::MakeRoom(uint64_t bytes, uint64_t keys) {
   const bool log_is_full = end_.end + bytes / kLogUnit > segment.limit();
   const bool index_is_full = keys_ + keys > Room(index);
   if (!log_is_full && !index_is_full) return Status();
+  Growth growth{.log_bytes = 0, .index_capacity = index.capacity()};
+  Growth least = growth;
+  if (log_is_full) {
+    BASALT_RETURN_IF_ERROR(SyncLog());
+    least.log_bytes = base::RoundUp(kLogHeaderBytes + bytes, kPageBytes);
+    growth.log_bytes = std::max(UsualSegmentBytes(&list_.change_sets.front()), least.log_bytes);
+  }
+  if (index_is_full) {
+    growth.index_capacity = ChangeIndex::CapacityFor(2 * (keys_ + keys));
+    least.index_capacity = ChangeIndex::CapacityFor(keys_ + keys);
+  }
+  for (;;) {
+    Status status = PublishGrown(growth);
+    const bool disk_is_full = status.code() == StatusCode::kResourceExhausted && failed_.ok();
+    if (!disk_is_full || growth == least) return status;
+    growth.log_bytes = std::max(base::RoundUp(growth.log_bytes / 2, kPageBytes), least.log_bytes);
+    growth.index_capacity = least.index_capacity;
+  }
+}
 
+Status Writer::PublishGrown(const Growth& growth) {
+  const ChangeIndex& index = generation_->newest().index();
+  const bool log_is_full = growth.log_bytes != 0;
   NewFiles files(core_);
   GenerationList next = list_;
   if (log_is_full) {
-    BASALT_RETURN_IF_ERROR(SyncLog());
     SealLog(&next);
-    BASALT_RETURN_IF_ERROR(AddSegment(&next, bytes, &files));
+    BASALT_RETURN_IF_ERROR(AddSegment(&next, growth.log_bytes, &files));
   }
   // Also for a log alone: the old index must not lead readers of the old list to a new segment.
   const uint64_t file = NewFileNumber();
-  const uint64_t capacity =
-      index_is_full ? ChangeIndex::CapacityFor(2 * (keys_ + keys)) : index.capacity();
-  BASALT_ASSIGN_OR_RETURN(const auto grown, NewIndex(file, capacity, &files));
-  if (index_is_full) {
+  BASALT_ASSIGN_OR_RETURN(const auto grown, NewIndex(file, growth.index_capacity, &files));
+  if (growth.index_capacity != index.capacity()) {
     // A word does not have its key's whole hash, so that each change is read.
     BASALT_RETURN_IF_ERROR(
         generation_->newest().WalkNewest([&grown](Location location, const Change& change) {

@@ -79,14 +79,25 @@ class Writer {
   Status EncodeOperations(std::span<const Operation> operations);
   Result<Planned> Plan(const Operation& operation, uint64_t hash);
   Result<bool> HasValueBelow(uint64_t hash, std::string_view key) const;
+  /// Makes log or index larger where a write wants it: by as much as there is room for on the disk.
   Status MakeRoom(uint64_t bytes, uint64_t keys);
+  /// How large the next segment of the log and the next index are.
+  struct Growth {
+    uint64_t log_bytes;  ///< 0: the log goes on.
+    uint64_t index_capacity;
+    bool operator==(const Growth&) const = default;
+  };
+  Status PublishGrown(const Growth& growth);
   Status SyncLog();
 
   Result<std::shared_ptr<ChangeIndex>> NewIndex(uint64_t file, uint64_t capacity, NewFiles* files);
-  /// Adds a segment that holds `bytes` of changes to the newest change set of `next`.
-  Status AddSegment(GenerationList* next, uint64_t bytes, NewFiles* files);
+  /// Of the segment that comes next in a change set, or first in a fresh one (null), which takes as
+  /// much as the newest one did; a set that goes on doubles.
+  uint64_t UsualSegmentBytes(const ChangeSetEntry* set) const;
+  /// Adds a segment to the newest change set of `next`.
+  Status AddSegment(GenerationList* next, uint64_t capacity, NewFiles* files);
   /// Gives `next` a fresh newest change set; the log before is sealed.
-  Status AddChangeSet(GenerationList* next, NewFiles* files);
+  Status AddChangeSet(GenerationList* next, uint64_t log_bytes, NewFiles* files);
   /// The number of a file that does not exist yet. It is not given out again, whatever becomes of
   /// the file: one that is not published might not go.
   uint64_t NewFileNumber() { return list_.next_file++; }
@@ -123,6 +134,8 @@ class Writer {
   class FoldWork;
   /// False: there is nothing to fold.
   Result<bool> BeginFold();
+  /// Publishes that the newest changes are folded, with a fresh log of so many bytes.
+  Status PublishFolding(uint64_t log_bytes);
   uint32_t WantedShardBits() const;
   Status FoldShards(const SharedMapProgressFunction& on_progress);
   Status InstallShards(std::span<const FoldedShard> folded);
