@@ -220,15 +220,34 @@ Status Writer::FoldShards(const SharedMapProgressFunction& on_progress) {
   return go_on(0) ? Status() : cancelled;
 }
 
-Status Writer::Fold(const SharedMapProgressFunction& on_progress) {
+/// Writes meanwhile do not take the fold for one that was broken off.
+class Writer::FoldUnderWay {
+ public:
+  explicit FoldUnderWay(Writer* writer) : writer_(writer) { Set(true); }
+  ~FoldUnderWay() { Set(false); }
+  FoldUnderWay(const FoldUnderWay&) = delete;
+  FoldUnderWay& operator=(const FoldUnderWay&) = delete;
+
+ private:
+  void Set(bool under_way) {
+    const std::lock_guard guard(writer_->mutex_);
+    writer_->fold_under_way_ = under_way;
+  }
+  Writer* const writer_;
+};
+
+Status Writer::Fold(const SharedMapProgressFunction& on_progress, FoldReason reason) {
   BASALT_RETURN_IF_ERROR(RefuseFork());
   const std::lock_guard fold_guard(fold_mutex_);
+  const FoldUnderWay under_way(this);
   // One that was broken off comes first, and then the changes made since.
   for (bool again = true; again;) {
     {
       const std::lock_guard guard(mutex_);
       BASALT_RETURN_IF_ERROR(Refusal());
       again = list_.folding() && changes_ != 0;
+      // Another fold may have come first.
+      if (reason == FoldReason::kDue && !list_.folding() && !ChangesPileUp()) return Status();
       BASALT_ASSIGN_OR_RETURN(const bool any, BeginFold());
       if (!any) return Status();
     }
@@ -246,12 +265,17 @@ void Writer::SetFoldThresholds() {
   fold_bytes_ = std::max(kFoldBytesMin, totals.bytes / kFoldBytesPart);
 }
 
+bool Writer::ChangesPileUp() const {
+  return keys_ >= fold_keys_ || uint64_t{end_.end} * kLogUnit >= fold_bytes_;
+}
+
 bool Writer::FoldIsDue() const {
   if (!options_.optimize_in_background || core_->environment().executor == nullptr ||
       fold_scheduled_ || changes_ < fold_changes_min_) {
     return false;
   }
-  return list_.folding() || keys_ >= fold_keys_ || uint64_t{end_.end} * kLogUnit >= fold_bytes_;
+  const bool is_broken_off = list_.folding() && !fold_under_way_;
+  return is_broken_off || ChangesPileUp();
 }
 
 void Writer::ScheduleFold() noexcept {
@@ -281,8 +305,8 @@ void Writer::WaitForFold(std::unique_lock<std::mutex>* lock) {
 }
 
 void Writer::FoldInBackground() {
-  const Status status =
-      base::OrOutOfMemory([this] { return Fold(nullptr); }, "out of memory while folding");
+  const Status status = base::OrOutOfMemory([this] { return Fold(nullptr, FoldReason::kDue); },
+                                            "out of memory while folding");
   const std::lock_guard guard(mutex_);
   fold_scheduled_ = false;
   fold_moved_.notify_all();

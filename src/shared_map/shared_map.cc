@@ -187,7 +187,8 @@ Status SharedMap::Sync() {
 
 Status SharedMap::Optimize(const SharedMapProgressFunction& on_progress) {
   if (core_->writer() == nullptr) return shared_map::ReadOnly(*core_);
-  return base::OrOutOfMemory([&] { return core_->writer()->Fold(on_progress); });
+  return base::OrOutOfMemory(
+      [&] { return core_->writer()->Fold(on_progress, shared_map::Writer::FoldReason::kAsked); });
 }
 
 Status SharedMap::Close() {

@@ -166,6 +166,45 @@ TEST(SharedMap, FoldsInTheBackgroundWhenChangesPileUp) {
   EXPECT_EQ(Contents(&reader, 2), model);
 }
 
+TEST(SharedMap, AWriteBesideAFoldLeavesNoFoldBehindThatIsNotDue) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  ASSERT_TRUE(map->Put("before", "value").ok());
+  const Status folded = map->Optimize([&](const SharedMapProgress&) {
+    EXPECT_TRUE(map->Put("during", "value").ok());
+    return true;
+  });
+  ASSERT_TRUE(folded.ok()) << folded.ToString();
+  EXPECT_EQ(machine.executor().pending(), 0u);
+  EXPECT_EQ(map->GetStats()->changed_keys, 1u);
+}
+
+TEST(SharedMap, AFoldInTheBackgroundHasNothingToDoWhereAnotherOneCameFirst) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  for (uint64_t i = 0; machine.executor().pending() == 0; ++i) {
+    ASSERT_TRUE(map->Put(KeyOf(i), "value").ok());
+  }
+  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Put("later", "value").ok());
+  machine.executor().RunAll();
+  EXPECT_EQ(map->GetStats()->optimizations, 1u);
+  EXPECT_EQ(map->GetStats()->changed_keys, 1u);
+}
+
+TEST(SharedMap, AFoldThatWasBrokenOffGoesOnInTheBackground) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  ASSERT_TRUE(map->Put("before", "value").ok());
+  ASSERT_EQ(map->Optimize([](const SharedMapProgress&) { return false; }).code(),
+            StatusCode::kCancelled);
+  ASSERT_TRUE(map->GetStats()->optimizing);
+  ASSERT_TRUE(map->Put("later", "value").ok());
+  machine.executor().RunAll();
+  EXPECT_FALSE(map->GetStats()->optimizing);
+  ExpectHolds(*map, {{"before", "value"}, {"later", "value"}});
+}
+
 TEST(SharedMap, WritesWaitForFoldsThatDoNotKeepUp) {
   TestMachine machine;
   auto map = machine.Create().value();

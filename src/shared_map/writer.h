@@ -58,7 +58,11 @@ class Writer {
   Status Write(std::span<const Operation> operations, const WriteOptions& options);
   Status Update(std::string_view key, const UpdateFunction& fn, const WriteOptions& options);
   Status Sync();
-  Status Fold(const SharedMapProgressFunction& on_progress);
+  enum class FoldReason : uint8_t {
+    kAsked,  ///< All changes made before the call are folded.
+    kDue,    ///< Only what was broken off, and changes that have piled up.
+  };
+  Status Fold(const SharedMapProgressFunction& on_progress, FoldReason reason);
   Status Close();
   /// What only the writer knows.
   void AddStats(SharedMapStats* stats);
@@ -132,6 +136,7 @@ class Writer {
     uint64_t base_file;
   };
   class FoldWork;
+  class FoldUnderWay;
   /// False: there is nothing to fold.
   Result<bool> BeginFold();
   /// Publishes that the newest changes are folded, with a fresh log of so many bytes.
@@ -140,6 +145,7 @@ class Writer {
   Status FoldShards(const SharedMapProgressFunction& on_progress);
   Status InstallShards(std::span<const FoldedShard> folded);
   void SetFoldThresholds();
+  bool ChangesPileUp() const;
   bool FoldIsDue() const;
   void ScheduleFold() noexcept;
   bool MustWaitForFold() const;
@@ -172,6 +178,7 @@ class Writer {
   uint64_t folds_ = 0;
   Status fold_error_;
   bool fold_scheduled_ = false;
+  bool fold_under_way_ = false;         // Somebody has fold_mutex_ to fold.
   std::condition_variable fold_moved_;  // It has begun, or ended.
   uint64_t fold_waits_ = 0;
   uint64_t fold_changes_min_ = 0;  // After a failure: no sooner than with so many changes.
