@@ -336,6 +336,15 @@ Result<std::unique_ptr<FileLock>> FileSystem::Lock(std::string_view path) {
     return Status(StatusCode::kBusy,
                   ParentDirectory(path) + " " + holder + "; close it there, or use another path");
   }
+  if (error == EACCES || error == EPERM || error == EROFS) {
+    const std::string directory = ParentDirectory(path);
+    return Status(StatusCode::kIoError,
+                  directory +
+                      ": no right to write to it: " + std::generic_category().message(error) +
+                      (error == EROFS ? "; mount it to be written, or use a copy elsewhere"
+                                      : "; run as the user who owns it, or let the owner give the "
+                                        "right to write to it and its files"));
+  }
   if (error != 0) return ErrnoStatus(error, "lock", path);
   return lock;
 }

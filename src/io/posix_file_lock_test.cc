@@ -227,9 +227,10 @@ TEST_F(PosixFileLock, AReadOnlyDirectoryIsAClearError) {
     return Lock().status().ToString();
   });
   ASSERT_EQ(chmod(directory_.c_str(), 0755), 0);
-  EXPECT_EQ(
-      child.answer(),
-      "IoError: " + path_ + ": cannot lock: Permission denied; check the permissions of " + path_);
+  EXPECT_EQ(child.answer(),
+            "IoError: " + directory_ +
+                ": no right to write to it: Permission denied; run as the user who owns it, or let "
+                "the owner give the right to write to it and its files");
 }
 
 }  // namespace
