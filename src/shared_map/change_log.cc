@@ -1,6 +1,7 @@
 #include "shared_map/change_log.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <new>
 #include <utility>
 #include <vector>
@@ -33,11 +34,11 @@ bool ProvesLoss(const LogSegment& segment, Location from) {
   const uint64_t end = segment.limit() - kChangeHeaderBytes / kLogUnit;
   for (uint64_t at = from; at < end; ++at) {
     const auto location = static_cast<Location>(at);
-    const char* const header = segment.AddressOf(location);
-    const auto replaces = base::Load<uint32_t>(header + 12);
-    const auto synced = base::Load<uint32_t>(header + 16);
-    const auto zero = base::Load<uint32_t>(header + 20);
-    if (zero != 0 || replaces >= location || synced > location || synced <= from) continue;
+    const ChangeHeader header = segment.HeaderAt(location);
+    if (header.zero != 0 || header.replaces >= location || header.synced > location ||
+        header.synced <= from) {
+      continue;
+    }
     Change change;
     if (segment.At(location, &change)) return true;
   }
@@ -122,23 +123,22 @@ bool LogSegment::At(Location location, Change* change) const noexcept {
   if (room < kChangeHeaderBytes + kRecordHeaderBytes) return false;
   const char* const at = bytes_.data() + offset;
   const RecordRef record(at + kChangeHeaderBytes);
-  const RecordHeader& header = record.header();
-  const uint64_t bytes =
-      kChangeHeaderBytes + PaddedRecordBytes(header.key_bytes, header.value_bytes);
-  if (bytes > room || (header.kind != static_cast<uint8_t>(RecordKind::kPut) &&
-                       header.kind != static_cast<uint8_t>(RecordKind::kDelete))) {
+  const RecordHeader& sizes = record.header();
+  const uint64_t bytes = kChangeHeaderBytes + PaddedRecordBytes(sizes.key_bytes, sizes.value_bytes);
+  if (bytes > room || (sizes.kind != static_cast<uint8_t>(RecordKind::kPut) &&
+                       sizes.kind != static_cast<uint8_t>(RecordKind::kDelete))) {
     return false;
   }
-  const auto checksum = base::Load<uint64_t>(at);
-  if (base::Checksum(file_id_, offset, {at + sizeof checksum, bytes - sizeof checksum}) !=
-      checksum) {
+  const ChangeHeader header = HeaderAt(location);
+  if (base::Checksum(file_id_, offset, {at + kChecksumBytes, bytes - kChecksumBytes}) !=
+      header.checksum) {
     return false;
   }
   *change = Change{.record = record,
-                   .checksum = Low(checksum),
-                   .previous = base::Load<uint32_t>(at + 8),
-                   .replaces = base::Load<uint32_t>(at + 12),
-                   .synced = base::Load<uint32_t>(at + 16),
+                   .checksum = Low(header.checksum),
+                   .previous = header.previous,
+                   .replaces = header.replaces,
+                   .synced = header.synced,
                    .location = location,
                    .end = location + static_cast<Location>(bytes / kLogUnit)};
   return true;
@@ -195,8 +195,9 @@ void AppendChange(std::string* out, RecordKind kind, uint8_t flags, Location rep
   const size_t begin = out->size();
   out->resize(begin + bytes);
   char* const at = out->data() + begin;
-  base::Store(at + 12, replaces);
-  base::Store(at + 16, synced);
+  const ChangeHeader unfinished{
+      .checksum = 0, .previous = 0, .replaces = replaces, .synced = synced, .zero = 0};
+  std::memcpy(at, &unfinished, sizeof unfinished);
   const RecordHeader header{.value_bytes = static_cast<uint32_t>(value.size()),
                             .key_bytes = static_cast<uint16_t>(key.size()),
                             .kind = static_cast<uint8_t>(kind),
@@ -209,8 +210,9 @@ void AppendChange(std::string* out, RecordKind kind, uint8_t flags, Location rep
 
 uint32_t FinishChange(char* at, uint64_t bytes, uint64_t file_id, uint64_t offset,
                       uint32_t previous) noexcept {
-  base::Store(at + 8, previous);
-  const uint64_t checksum = base::Checksum(file_id, offset, {at + 8, bytes - 8});
+  base::Store(at + offsetof(ChangeHeader, previous), previous);
+  const uint64_t checksum =
+      base::Checksum(file_id, offset, {at + kChecksumBytes, bytes - kChecksumBytes});
   base::Store(at, checksum);
   return Low(checksum);
 }

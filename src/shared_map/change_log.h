@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -43,7 +44,18 @@ namespace basalt::shared_map {
 
 inline constexpr uint64_t kLogUnit = 8;
 inline constexpr uint64_t kLogHeaderBytes = 64;
+/// What stands before the record of a change.
+struct ChangeHeader {
+  uint64_t checksum;
+  uint32_t previous;
+  Location replaces;
+  Location synced;
+  uint32_t zero;
+};
 inline constexpr uint64_t kChangeHeaderBytes = 24;
+static_assert(sizeof(ChangeHeader) == kChangeHeaderBytes);
+/// The checksum is of all that follows it.
+inline constexpr uint64_t kChecksumBytes = sizeof(ChangeHeader::checksum);
 inline constexpr uint64_t kLocationMax = 0xFFFF'FFFF;
 inline constexpr uint8_t kFlagMoreFollows = 1;
 inline constexpr uint8_t kFlagReplacesValue = 2;
@@ -87,6 +99,12 @@ class LogSegment {
     return bytes_.data() + OffsetOf(location);
   }
 
+  /// The bytes of a header at a location behind which at least as many follow.
+  ChangeHeader HeaderAt(Location location) const noexcept {
+    ChangeHeader header{};
+    std::memcpy(&header, AddressOf(location), sizeof header);
+    return header;
+  }
   /// The change at a location of this segment, verified. False: it is not what was written.
   bool At(Location location, Change* change) const noexcept;
   /// The record of that change, for lookups: verified by who first reads it.
