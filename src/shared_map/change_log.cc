@@ -25,12 +25,23 @@ Status Damaged(const LogSegment& segment, Location location, std::string_view wh
                                              std::string(what));
 }
 
-/// Whether what follows `from` holds a change that was written when more than `from` was known to
-/// be on the disk.
+enum class Behind : uint8_t {
+  kNothing,
+  kLoss,     ///< A change that was written when more than `from` was known to be on the disk.
+  kUnknown,  ///< That would take too long to tell.
+};
+
+/// So many times the bytes of a segment are hashed at most to tell what is behind.
+constexpr uint64_t kSearchWorkMax = 64;
+
+/// What follows `from`.
 ///
 /// A change is hashed as far as it says, which of random bytes would be the cube of their number:
-/// so only where the words are possible that can be told from others without that.
-bool ProvesLoss(const LogSegment& segment, Location from) {
+/// so only where the words are possible that can be told from others without that. Changes, also a
+/// log within a value, are hashed once then. Bytes that were made to be many changes, one in the
+/// other, would take the square of their number: they are what the search is given up for.
+Behind LookBehind(const LogSegment& segment, Location from) {
+  uint64_t work_left = kSearchWorkMax * segment.capacity_bytes();
   const uint64_t end = segment.limit() - kChangeHeaderBytes / kLogUnit;
   for (uint64_t at = from; at < end; ++at) {
     const auto location = static_cast<Location>(at);
@@ -39,10 +50,14 @@ bool ProvesLoss(const LogSegment& segment, Location from) {
         header.synced <= from) {
       continue;
     }
+    RecordRef record;
+    const uint64_t bytes = segment.BytesAt(location, &record);
+    if (bytes > work_left) return Behind::kUnknown;
+    work_left -= bytes;
     Change change;
-    if (segment.At(location, &change)) return true;
+    if (bytes != 0 && segment.At(location, &change)) return Behind::kLoss;
   }
-  return false;
+  return Behind::kNothing;
 }
 
 }  // namespace
@@ -117,20 +132,25 @@ bool LogSegment::Verify(Location location) const noexcept {
   return true;
 }
 
+uint64_t LogSegment::BytesAt(Location location, RecordRef* record) const noexcept {
+  const uint64_t room = bytes_.size() - OffsetOf(location);
+  if (room < kChangeHeaderBytes + kRecordHeaderBytes) return 0;
+  *record = RecordRef(AddressOf(location) + kChangeHeaderBytes);
+  const RecordHeader& header = record->header();
+  const bool is_kind = header.kind == static_cast<uint8_t>(RecordKind::kPut) ||
+                       header.kind == static_cast<uint8_t>(RecordKind::kDelete);
+  const uint64_t bytes =
+      kChangeHeaderBytes + PaddedRecordBytes(header.key_bytes, header.value_bytes);
+  return is_kind && bytes <= room ? bytes : 0;
+}
+
 bool LogSegment::At(Location location, Change* change) const noexcept {
-  const uint64_t offset = OffsetOf(location);
-  const uint64_t room = bytes_.size() - offset;
-  if (room < kChangeHeaderBytes + kRecordHeaderBytes) return false;
-  const char* const at = bytes_.data() + offset;
-  const RecordRef record(at + kChangeHeaderBytes);
-  const RecordHeader& sizes = record.header();
-  const uint64_t bytes = kChangeHeaderBytes + PaddedRecordBytes(sizes.key_bytes, sizes.value_bytes);
-  if (bytes > room || (sizes.kind != static_cast<uint8_t>(RecordKind::kPut) &&
-                       sizes.kind != static_cast<uint8_t>(RecordKind::kDelete))) {
-    return false;
-  }
+  RecordRef record;
+  const uint64_t bytes = BytesAt(location, &record);
+  if (bytes == 0) return false;
+  const char* const at = AddressOf(location);
   const ChangeHeader header = HeaderAt(location);
-  if (base::Checksum(file_id_, offset, {at + kChecksumBytes, bytes - kChecksumBytes}) !=
+  if (base::Checksum(file_id_, OffsetOf(location), {at + kChecksumBytes, bytes - kChecksumBytes}) !=
       header.checksum) {
     return false;
   }
@@ -182,9 +202,15 @@ Result<LogEnd> WalkOpen(const LogSegment& segment, Location at_least,
     batch.clear();
     whole = reached;
   }
-  if (whole.end < at_least || (at_least == 0 && ProvesLoss(segment, whole.end))) {
+  const Behind behind = at_least == 0 ? LookBehind(segment, whole.end) : Behind::kNothing;
+  if (whole.end < at_least || behind == Behind::kLoss) {
     return Damaged(segment, reached.end,
                    "is damage among changes that were acknowledged; restore a copy of the map");
+  }
+  if (behind == Behind::kUnknown) {
+    return Damaged(segment, reached.end,
+                   "is damage, or what was never acknowledged: the bytes behind it look like too "
+                   "many changes, one in the other, to tell; restore a copy of the map");
   }
   return whole;
 }

@@ -99,6 +99,9 @@ class LogSegment {
     return bytes_.data() + OffsetOf(location);
   }
 
+  /// What a change takes that begins at a location of this segment, by the sizes of its record,
+  /// which it gives. 0: none can be there.
+  uint64_t BytesAt(Location location, RecordRef* record) const noexcept;
   /// The bytes of a header at a location behind which at least as many follow.
   ChangeHeader HeaderAt(Location location) const noexcept {
     ChangeHeader header{};
@@ -153,7 +156,7 @@ Result<LogEnd> WalkSealed(const LogSegment& segment, LogEnd end,
 /// Walks over the whole batches of a segment that was being written: what follows the last of them
 /// was never acknowledged. `at_least`: the end that was visible last, or 0 if nobody knows; the
 /// rest of the segment is then searched for a change that proves that earlier ones are lost.
-/// Corruption: what was acknowledged is damaged.
+/// Corruption: what was acknowledged is damaged, or that would take more than linear time to tell.
 Result<LogEnd> WalkOpen(const LogSegment& segment, Location at_least,
                         const std::function<void(Location, const Change&)>& visit);
 

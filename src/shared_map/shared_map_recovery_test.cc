@@ -149,10 +149,28 @@ TEST(SharedMapPowerCut, WhatIsNotSyncedLeavesAPrefix) {
   }
 }
 
+/// Opens a map whose last change, of a value that wants a log of its own, was torn by a power cut.
+/// Takes no more than 20 s.
+Result<std::unique_ptr<SharedMap>> OpenWithTorn(TestMachine* machine, std::string_view value) {
+  auto map = machine->Create().value();
+  EXPECT_TRUE(map->Put("a", "1", {.durability = Durability::kPower}).ok());
+  EXPECT_TRUE(map->Put("an array", value).ok());
+  std::string log;
+  const auto names = machine->fs().List(TestMachine::kPath).value();
+  for (const std::string& name : names) {
+    if (name.starts_with("log-")) log = io::JoinPath(TestMachine::kPath, name);
+  }
+  EXPECT_TRUE(machine->fs().FlipBit(log, 8 * (kLogHeaderBytes + kChangeHeaderBytes + 8)).ok());
+  machine->Restart(1, io::CrashMode::kAll);
+  map.reset();
+
+  const auto begin = std::chrono::steady_clock::now();
+  auto opened = machine->Open();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  return opened;
+}
+
 TEST(SharedMapPowerCut, ATornValueThatLooksLikeHeadersIsPassedSoon) {
-  TestMachine machine;
-  auto map = machine.Create().value();
-  ASSERT_TRUE(map->Put("a", "1", {.durability = Durability::kPower}).ok());
   // Numbers with 16 bits behind the point, say: 32, 1, 32, 1. Two of them are the header of a
   // record of 2 MiB, and to hash that for each would take minutes.
   constexpr uint64_t kValueBytes = uint64_t{4} << 20;
@@ -161,19 +179,41 @@ TEST(SharedMapPowerCut, ATornValueThatLooksLikeHeadersIsPassedSoon) {
     base::Append(&value, uint32_t{32 << 16});
     base::Append(&value, uint32_t{1 << 16});
   }
-  ASSERT_TRUE(map->Put("an array", value).ok());
-  std::string log;
-  const auto names = machine.fs().List(TestMachine::kPath).value();
-  for (const std::string& name : names) {
-    if (name.starts_with("log-")) log = io::JoinPath(TestMachine::kPath, name);
-  }
-  ASSERT_TRUE(machine.fs().FlipBit(log, 8 * (kLogHeaderBytes + kChangeHeaderBytes + 8)).ok());
-  machine.Restart(1, io::CrashMode::kAll);
-  map.reset();
+  TestMachine machine;
+  auto opened = OpenWithTorn(&machine, value);
+  ASSERT_TRUE(opened) << opened.error().ToString();
+  ExpectHolds(**opened, {{"a", "1"}});
+}
 
-  const auto begin = std::chrono::steady_clock::now();
-  auto opened = machine.Open();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+/// As many changes of `bytes` of value as there is room for, `step` bytes from one to the next,
+/// none of which is one; they say that the log was synced up to some place behind a first change in
+/// it.
+std::string ValueLikeChanges(uint64_t value_bytes, uint64_t step, uint32_t bytes) {
+  // The first log has 64 KiB, so that the next one begins there.
+  constexpr Location kSynced = (uint64_t{64} << 10) / kLogUnit + kLogHeaderBytes / kLogUnit + 1;
+  std::string change;
+  AppendChange(&change, RecordKind::kPut, 0, 0, kSynced, "", std::string(bytes, '\0'));
+  change.resize(std::min<uint64_t>(change.size(), step));
+  std::string value;
+  while (value.size() < value_bytes) value += change;
+  return value;
+}
+
+TEST(SharedMapPowerCut, ATornValueLikeChangesInOneAnotherIsRefusedSoon) {
+  constexpr uint64_t kValueBytes = uint64_t{16} << 20;
+  TestMachine machine;
+  const auto opened = OpenWithTorn(
+      &machine, ValueLikeChanges(kValueBytes, kChangeHeaderBytes + 8, kValueBytes / 2));
+  EXPECT_EQ(opened.status().code(), StatusCode::kCorruption);
+  EXPECT_NE(opened.status().message().find("too many changes"), std::string::npos)
+      << opened.status().ToString();
+}
+
+TEST(SharedMapPowerCut, ATornValueLikeALogIsPassed) {
+  TestMachine machine;
+  constexpr uint32_t kBytes = 1000;
+  const auto opened = OpenWithTorn(
+      &machine, ValueLikeChanges(uint64_t{4} << 20, kChangeHeaderBytes + 8 + kBytes, kBytes));
   ASSERT_TRUE(opened) << opened.error().ToString();
   ExpectHolds(**opened, {{"a", "1"}});
 }
