@@ -43,8 +43,8 @@ struct SharedMapOptions {
   /// How long Create and Open wait for the lock of another writer.
   std::chrono::milliseconds lock_timeout{0};
   /// Whether changes are folded into the base in the background as they pile up, by a thread of low
-  /// priority. Writes wait for it once twice as many have come as one begins with. Without it they
-  /// pile up until Optimize is called.
+  /// priority. Writes wait for it once twice as many have come as one begins with, or the disk has
+  /// little room left. Without it they pile up until Optimize is called.
   bool optimize_in_background = true;
   /// Threads that compute perfect hash functions; 0: one a processor.
   uint32_t threads = 0;

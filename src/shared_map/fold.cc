@@ -21,6 +21,9 @@ constexpr uint64_t kFoldBytesMin = uint64_t{16} << 20;
 constexpr uint64_t kFoldKeysPart = 10;
 constexpr uint64_t kFoldBytesPart = 4;
 
+/// Where the disk lacks room, only the parts count, and that a fold is worth its files.
+constexpr uint64_t kFoldBytesLacking = uint64_t{32} << 10;
+
 /// With so many times what a fold begins with, writes wait for the one that is under way.
 constexpr uint64_t kFoldsBehindMax = 2;
 
@@ -122,7 +125,7 @@ Result<bool> Writer::BeginFold() {
   if (list_.folding()) return true;
   if (changes_ == 0) return false;
   BASALT_RETURN_IF_ERROR(SyncLog());
-  Status begun = PublishFolding(UsualSegmentBytes(nullptr));
+  Status begun = PublishFolding(lacks_room_ ? kLogBytesMin : UsualSegmentBytes(nullptr));
   if (begun.code() == StatusCode::kResourceExhausted && failed_.ok()) {
     begun = PublishFolding(kLogBytesMin);
   }
@@ -254,6 +257,7 @@ Status Writer::Fold(const SharedMapProgressFunction& on_progress, FoldReason rea
     BASALT_RETURN_IF_ERROR(FoldShards(on_progress));
     const std::lock_guard guard(mutex_);
     ++folds_;
+    lacks_room_ = false;
     fold_error_ = Status();
   }
   return Status();
@@ -266,7 +270,13 @@ void Writer::SetFoldThresholds() {
 }
 
 bool Writer::ChangesPileUp() const {
-  return keys_ >= fold_keys_ || uint64_t{end_.end} * kLogUnit >= fold_bytes_;
+  const uint64_t bytes = uint64_t{end_.end} * kLogUnit;
+  if (keys_ >= fold_keys_ || bytes >= fold_bytes_) return true;
+  // It cannot grow, however much room there is.
+  if (list_.change_sets.front().segments.size() == GenerationList::kSegmentsMax) return true;
+  if (!lacks_room_ || bytes < kFoldBytesLacking) return false;
+  const BaseTotals totals = TotalsOf(*generation_);
+  return keys_ >= totals.records / kFoldKeysPart || bytes >= totals.bytes / kFoldBytesPart;
 }
 
 bool Writer::FoldIsDue() const {
@@ -276,6 +286,11 @@ bool Writer::FoldIsDue() const {
   }
   const bool is_broken_off = list_.folding() && !fold_under_way_;
   return is_broken_off || ChangesPileUp();
+}
+
+void Writer::FoldForRoom() noexcept {
+  if (fold_changes_min_ != 0) --fold_changes_min_;
+  if (FoldIsDue()) ScheduleFold();
 }
 
 void Writer::ScheduleFold() noexcept {
@@ -289,7 +304,8 @@ void Writer::ScheduleFold() noexcept {
 }
 
 bool Writer::MustWaitForFold() const {
-  return fold_scheduled_ && (keys_ >= kFoldsBehindMax * fold_keys_ ||
+  // What room there is, is left to a fold that gives some back.
+  return fold_scheduled_ && (lacks_room_ || keys_ >= kFoldsBehindMax * fold_keys_ ||
                              uint64_t{end_.end} * kLogUnit >= kFoldsBehindMax * fold_bytes_);
 }
 

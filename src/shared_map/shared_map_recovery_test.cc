@@ -378,7 +378,7 @@ TEST(SharedMapFullDisk, AWriteThatFindsNoRoomFailsAndLaterOnesGoOn) {
 // The next log would be twice as large as the one before.
 TEST(SharedMapFullDisk, AWriteTakesASmallerLogBeforeItIsRefused) {
   TestMachine machine;
-  auto map = machine.Create().value();
+  auto map = machine.Create({.optimize_in_background = false}).value();
   Model model;
   uint64_t puts = 0;
   const auto put = [&](uint64_t value_bytes) {
@@ -414,23 +414,71 @@ TEST(SharedMapFullDisk, AWriteTakesASmallerLogBeforeItIsRefused) {
   ExpectHolds(*map, model);
 }
 
-// Each of its lists could not be read, and would be removed.
-TEST(SharedMapFullDisk, ALogOfTooManySmallFilesIsFoldedFirst) {
+// Far fewer changes than a fold begins with fill the disk.
+TEST(SharedMapFullDisk, AFoldGivesBackTheRoomOfReplacedChanges) {
   TestMachine machine;
   auto map = machine.Create().value();
+  machine.fs().SetCapacity(machine.fs().BytesUsed() + (uint64_t{1} << 20));
   Model model;
+  for (int i = 0; i < 2000; ++i) {
+    model["key"] = std::string(2000, static_cast<char>('a' + i % 26));
+    const Status put = PutAll(map.get(), model);
+    ASSERT_TRUE(put.ok()) << put.ToString();
+  }
+  EXPECT_GT(map->GetStats()->optimizations, 1u);
+  EXPECT_LT(map->GetStats()->optimizations, 10u);
+  ExpectHolds(*map, model);
+}
+
+TEST(SharedMapFullDisk, AFoldThatFindsNoRoomIsTriedAgainNowAndThen) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  const std::string value(2000, 'v');
+  machine.fs().SetCapacity(machine.fs().BytesUsed() + 1);
+  while (map->Put("key", value).ok()) {
+  }
+  const uint64_t changes = map->GetStats()->changes;
+  for (int time = 0; time < 2; ++time) {
+    ASSERT_EQ(machine.executor().RunAll(), 1u);
+    EXPECT_NE(map->GetStats()->optimize_error, "");
+    uint64_t refused = 0;
+    for (; machine.executor().pending() == 0 && refused < 5000; ++refused) {
+      ASSERT_EQ(map->Put("key", value).code(), StatusCode::kResourceExhausted);
+    }
+    EXPECT_GE(refused, 1000u);
+    EXPECT_LE(refused, 1000u + changes);
+  }
+  machine.fs().SetCapacity(machine.fs().BytesUsed() + 40'000);
+  machine.executor().RunAll();
+  EXPECT_EQ(map->GetStats()->optimize_error, "");
+  ASSERT_TRUE(map->Put("key", value).ok());
+}
+
+// A list with one file more could not be read. The changes alone are too few for a fold.
+TEST(SharedMapFullDisk, ALogOfTooManySmallFilesIsFolded) {
+  TestMachine machine;
+  auto builder =
+      CreateMapBuilder(TestMachine::kPath, {}, Duplicates::kRefuse, machine.environment()).value();
+  Model model;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    model[KeyOf(i)] = std::string(4000, 'v');
+    ASSERT_TRUE(builder->Add(KeyOf(i), model[KeyOf(i)]).ok());
+  }
+  auto map = builder->Finish().value();
   Status status;
   for (uint64_t i = 0; status.ok(); ++i) {
     ASSERT_LT(i, 2000u);
     machine.fs().SetCapacity(machine.fs().BytesUsed() + map->GetStats()->index_bytes + 12'000);
-    model["key"] = std::string(1000, static_cast<char>('a' + i % 26));
-    status = map->Put("key", model["key"]);
+    status = map->Put(KeyOf(0), std::string(1000, static_cast<char>('a' + i % 26)));
+    if (status.ok()) model[KeyOf(0)] = std::string(1000, static_cast<char>('a' + i % 26));
   }
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.ToString();
   EXPECT_NE(status.message().find("Optimize folds it"), std::string::npos) << status.ToString();
   machine.fs().SetCapacity(0);
-  ASSERT_TRUE(map->Optimize().ok());
-  ASSERT_TRUE(PutAll(map.get(), model).ok());
+  int refused = 0;
+  model["later"] = std::string(10'000, 'l');
+  while (!map->Put("later", model["later"]).ok()) ASSERT_LT(refused++, 2000);
+  EXPECT_GT(map->GetStats()->optimizations, 0u);
   ExpectHolds(*map, model);
 }
 

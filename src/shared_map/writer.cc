@@ -373,10 +373,19 @@ Status Writer::MakeRoom(uint64_t bytes, uint64_t keys) {
     growth.index_capacity = ChangeIndex::CapacityFor(2 * (keys_ + keys));
     least.index_capacity = ChangeIndex::CapacityFor(keys_ + keys);
   }
+  // Of the room that there is, half is left to a fold.
+  const uint64_t usual = growth.log_bytes;
+  if (const auto free = fs_->FreeBytes(core_->directory())) {
+    growth.log_bytes =
+        std::max(std::min(usual, base::RoundUp(*free / 2, kPageBytes)), least.log_bytes);
+  }
+  lacks_room_ = growth.log_bytes < usual;
   for (;;) {
     Status status = PublishGrown(growth);
     const bool disk_is_full = status.code() == StatusCode::kResourceExhausted && failed_.ok();
-    if (!disk_is_full || growth == least) return status;
+    if (!disk_is_full) return status;
+    lacks_room_ = true;
+    if (growth == least) return status;
     growth.log_bytes = std::max(base::RoundUp(growth.log_bytes / 2, kPageBytes), least.log_bytes);
     growth.index_capacity = least.index_capacity;
   }
@@ -548,7 +557,10 @@ Status Writer::AppendToLog(Durability durability) {
 }
 
 Status Writer::WriteLocked(std::span<const Operation> operations, Durability durability) {
-  BASALT_RETURN_IF_ERROR(MakeRoom(BytesOf(operations), operations.size()));
+  if (Status room = MakeRoom(BytesOf(operations), operations.size()); !room.ok()) {
+    if (lacks_room_) FoldForRoom();
+    return room;
+  }
   BASALT_RETURN_IF_ERROR(EncodeOperations(operations));
   if (buffer_.empty()) return durability == Durability::kPower ? SyncLog() : Status();
   Location location = end_.end;

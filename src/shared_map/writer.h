@@ -147,6 +147,8 @@ class Writer {
   void SetFoldThresholds();
   bool ChangesPileUp() const;
   bool FoldIsDue() const;
+  /// A write was refused for want of room: a fold may give back that of replaced changes.
+  void FoldForRoom() noexcept;
   void ScheduleFold() noexcept;
   bool MustWaitForFold() const;
   /// Waits while folds do not keep up, so that changes cannot pile up without bound.
@@ -181,9 +183,11 @@ class Writer {
   bool fold_under_way_ = false;         // Somebody has fold_mutex_ to fold.
   std::condition_variable fold_moved_;  // It has begun, or ended.
   uint64_t fold_waits_ = 0;
-  uint64_t fold_changes_min_ = 0;  // After a failure: no sooner than with so many changes.
-  uint64_t fold_keys_ = 0;         // A fold is due with so many changed keys,
-  uint64_t fold_bytes_ = 0;        // or so many bytes of changes.
+  bool lacks_room_ = false;  // The last write was refused for want of it.
+  // After a failure: no sooner than with so many changes; a write that lacks room counts as one.
+  uint64_t fold_changes_min_ = 0;
+  uint64_t fold_keys_ = 0;   // A fold is due with so many changed keys,
+  uint64_t fold_bytes_ = 0;  // or so many bytes of changes.
 
   std::atomic<bool> cancel_folds_{false};
   std::mutex fold_mutex_;  // One fold at a time; taken before mutex_.
