@@ -152,7 +152,7 @@ Status CacheCore::MultiGet(std::span<const std::string_view> keys, std::span<May
         glances[i] = Index::GlanceAt(*homes[i], hashes[i]);
         __builtin_prefetch(glances[i].candidate(), 0, 2);
         if (!glances[i].may_be_away()) continue;
-        __builtin_prefetch(Index::BuddyOf(homes[i]), 0, 2);
+        __builtin_prefetch(Index::Segment::BuddyOf(homes[i]), 0, 2);
         away[away_count++] = static_cast<uint8_t>(i);
       }
       // Of few keys, but a group has some: one that waited alone would cost as much as all others.
