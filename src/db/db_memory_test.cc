@@ -12,7 +12,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <new>
 #include <optional>
 #include <set>
 #include <string>
@@ -36,6 +35,7 @@
 namespace basalt::db {
 namespace {
 
+using base::EachAllocation;
 using base::MemoryThatFails;
 using Content = std::map<std::string, std::string>;
 
@@ -229,37 +229,24 @@ Status RunJobs(World* world) {
   return {};
 }
 
-/// Fails the n-th allocation of `operation`, and more behind it, for n = 1, 2, ... until it has no
-/// more. On the machine's disk, where a world takes five times as long, behind the first ones only
-/// each third: neighbours mostly fail in the same code.
+/// Fails each allocation of `operation`, with `failing` - 1 behind it. On the machine's disk, where
+/// a world takes five times as long, behind the first ones only each third.
 void Sweep(Disk disk, const Operation& operation, int64_t failing = 1) {
-  bool has_failed = true;
-  const int64_t later_stride = disk == Disk::kMachine ? 3 : 1;
-  for (int64_t allowed = 0; has_failed;
-       allowed += operation.stride * (allowed < 40 ? 1 : later_stride)) {
-    SCOPED_TRACE(std::string(operation.name) + ", allocation " + std::to_string(allowed + 1));
+  const int64_t stride = operation.stride;
+  EachAllocation each({.failing = failing,
+                       .stride = stride,
+                       .later_stride = disk == Disk::kMachine ? 3 * stride : stride});
+  while (each.Next()) {
+    SCOPED_TRACE(operation.name + (": " + each.ToString()));
     World world(disk);
     ASSERT_NO_FATAL_FAILURE(world.Fill());
     operation.prepare(&world);
-    Status status;
-    bool threw = false;
-    {
-      const MemoryThatFails fails(allowed, failing);
-      try {
-        status = operation.run(&world);
-      } catch (const std::bad_alloc&) {
-        threw = true;
-      }
-      has_failed = fails.has_failed();
-    }
-    ASSERT_FALSE(threw);
+    const Status status = each.Call([&] { return operation.run(&world); });
+    ASSERT_FALSE(testing::Test::HasFailure());
     if (status.ok()) {
       for (const auto& [key, value] : operation.sets) world.Expect(key, value);
     } else if (operation.may_have_set) {
       world.AllowWrite(operation.sets);
-    }
-    if (!has_failed || status.code() != StatusCode::kResourceExhausted) {
-      ASSERT_EQ(status.ToString(), "Ok");
     }
     ASSERT_TRUE(status.ok() || !status.message().empty());
     ASSERT_NO_FATAL_FAILURE(world.Verify());
@@ -481,17 +468,13 @@ TEST_P(DbMemorySweep, AnOpeningFindsTheTablesOfAnInstallThatFailed) {
 
 TEST(DbMemory, ACompactionWithoutMemoryIsTriedAgainAlsoWithoutAFlush) {
   int failed = 0;
-  bool has_failed = true;
-  for (int64_t allowed = 0; has_failed; allowed += 7) {
-    SCOPED_TRACE("allocation " + std::to_string(allowed + 1));
+  EachAllocation each({.stride = 7, .later_stride = 7});
+  while (each.Next()) {
+    SCOPED_TRACE(each.ToString());
     World world(Disk::kSimulated);
     ASSERT_TRUE(world.Open().ok());
     ASSERT_NO_FATAL_FAILURE(FillUntilCompactionIsDue(&world));
-    {
-      const MemoryThatFails once(allowed, 1);
-      world.executor()->RunAll();
-      has_failed = once.has_failed();
-    }
+    ASSERT_TRUE(each.Call([&] { return RunJobs(&world); }).ok());
     const DBStats before = world.db()->GetStats();
     if (before.background_errors == 0) continue;
     ++failed;

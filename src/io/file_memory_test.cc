@@ -18,7 +18,7 @@
 namespace basalt::io {
 namespace {
 
-using base::MemoryThatFails;
+using base::EachAllocation;
 
 class FileMemory : public testing::Test {
  protected:
@@ -32,20 +32,15 @@ class FileMemory : public testing::Test {
     const std::filesystem::directory_iterator open("/proc/self/fd");
     return std::distance(begin(open), end(open));
   }
-  /// Fails the n-th allocation of `call`, which gives a Result, for n = 1, 2, ...
+  /// Fails each allocation of `call`, which gives a Result.
   template <class Call, class Check>
   void Sweep(const Call& call, const Check& check) {
     const auto descriptors = Descriptors();
-    bool has_failed = true;
-    for (int64_t allowed = 0; has_failed; ++allowed) {
-      SCOPED_TRACE(allowed);
-      auto result = [&] {
-        const MemoryThatFails once(allowed, 1);
-        auto answer = base::OrOutOfMemory(call);
-        has_failed = once.has_failed();
-        return answer;
-      }();
-      ASSERT_EQ(result.has_value(), !has_failed);
+    EachAllocation each;
+    while (each.Next()) {
+      SCOPED_TRACE(each.ToString());
+      const auto result = each.Call([&] { return base::OrOutOfMemory(call); });
+      ASSERT_EQ(result.has_value(), !each.has_failed());
       if (result) return;
       ASSERT_EQ(Descriptors(), descriptors);
       check();

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +23,7 @@
 namespace basalt::shared_map {
 namespace {
 
+using base::EachAllocation;
 using base::MemoryThatFails;
 
 std::string KeyOf(uint64_t number) { return "key:" + std::to_string(number); }
@@ -115,34 +115,19 @@ struct Operation {
   Model sets{};  ///< What it sets when it answers that it does; nothing otherwise.
 };
 
-/// Fails the n-th allocation of `operation`, alone and with all behind it, for n = 1, 2, ... until
-/// it has no more.
+/// Fails each allocation of `operation`, alone and with all behind it.
 void Sweep(const Operation& operation) {
-  bool has_failed = true;
-  for (int64_t n = 0; has_failed; ++n) {
-    for (const int64_t failing : {int64_t{1}, MemoryThatFails::kAll}) {
-      SCOPED_TRACE(std::string(operation.name) + ", allocation " + std::to_string(n + 1) + " of " +
-                   std::to_string(failing));
+  for (const int64_t failing : {int64_t{1}, MemoryThatFails::kAll}) {
+    EachAllocation each({.failing = failing});
+    while (each.Next()) {
+      SCOPED_TRACE(operation.name + (": " + each.ToString()));
       World world;
       ASSERT_NO_FATAL_FAILURE(world.Fill());
       operation.prepare(&world);
-      Status status;
-      bool threw = false;
-      {
-        const MemoryThatFails fails(n, failing);
-        try {
-          status = operation.run(&world);
-        } catch (const std::bad_alloc&) {
-          threw = true;
-        }
-        has_failed = fails.has_failed();
-      }
-      ASSERT_FALSE(threw);
+      const Status status = each.Call([&] { return operation.run(&world); });
+      ASSERT_FALSE(testing::Test::HasFailure());
       if (status.ok()) {
         for (const auto& [key, value] : operation.sets) world.model()[key] = value;
-      }
-      if (!has_failed || status.code() != StatusCode::kResourceExhausted) {
-        ASSERT_EQ(status.ToString(), "Ok");
       }
       ASSERT_NO_FATAL_FAILURE(world.Verify());
     }
@@ -246,21 +231,13 @@ TEST(SharedMapMemory, ABuildThatIsRefusedCanBeMadeAgain) {
     for (uint64_t i = 0; i < 16; ++i) BASALT_RETURN_IF_ERROR(builder->Add(KeyOf(i), kLarge));
     return builder->Finish().status();
   };
-  bool has_failed = true;
-  // Behind the first ones each seventh: neighbours mostly fail in the same code.
-  for (int64_t n = 0; has_failed; n += n < 40 ? 1 : 7) {
-    for (const int64_t failing : {int64_t{1}, MemoryThatFails::kAll}) {
-      SCOPED_TRACE(std::to_string(n + 1) + " of " + std::to_string(failing));
+  for (const int64_t failing : {int64_t{1}, MemoryThatFails::kAll}) {
+    EachAllocation each({.failing = failing, .later_stride = 7});
+    while (each.Next()) {
+      SCOPED_TRACE(each.ToString());
       TestMachine machine(
           std::make_unique<io::SimFileSystem>(io::SimFileSystem::Durability::kIgnored));
-      Status status;
-      {
-        const MemoryThatFails fails(n, failing);
-        status = build(&machine);
-        has_failed = fails.has_failed();
-      }
-      if (status.ok()) continue;
-      ASSERT_EQ(status.code(), StatusCode::kResourceExhausted) << status.ToString();
+      if (each.Call([&] { return build(&machine); }).ok()) continue;
       ASSERT_EQ(build(&machine).ToString(), "Ok");
     }
   }

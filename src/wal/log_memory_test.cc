@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -15,32 +14,25 @@
 namespace basalt::wal {
 namespace {
 
-using base::MemoryThatFails;
+using base::EachAllocation;
 
 TEST(LogMemory, AGroupThatFindsNoMemoryFailsWithThoseBehindItAndLaterOnesAreWritten) {
-  bool has_failed = true;
-  for (int64_t allowed = 0; has_failed; ++allowed) {
-    SCOPED_TRACE(allowed);
+  EachAllocation each;
+  while (each.Next()) {
+    SCOPED_TRACE(each.ToString());
     const auto fs = NewTestFileSystem();
     auto log = StartLog(fs.get());
     std::vector<std::string> expected;
-    has_failed = false;
     for (const bool is_first : {true, false}) {  // the one that makes a file, and another
       Log::Ticket leader = log->Stage(1, 1, "leader");
       log->Rotate();
       Log::Ticket behind = log->Stage(2, 1, "behind");
-      Status status;
-      {
-        const MemoryThatFails once(allowed, 1);
-        status = log->Wait(leader);
-        has_failed |= once.has_failed();
-      }
+      const Status status = each.Call([&] { return log->Wait(leader); });
       const Status after = log->Wait(behind);
       if (status.ok()) {
         ASSERT_EQ(after.ToString(), "Ok");
         expected.insert(expected.end(), {"leader", "behind"});
       } else {
-        ASSERT_EQ(status.code(), StatusCode::kResourceExhausted);
         ASSERT_EQ(after.code(), StatusCode::kResourceExhausted);
       }
       const std::string later = is_first ? "later" : "last";
@@ -56,47 +48,28 @@ TEST(LogMemory, AGroupThatFindsNoMemoryFailsWithThoseBehindItAndLaterOnesAreWrit
 }
 
 TEST(LogMemory, ASyncThatFindsNoMemoryIsFollowedByOneThatDoes) {
-  bool has_failed = true;
-  for (int64_t allowed = 0; has_failed; ++allowed) {
-    SCOPED_TRACE(allowed);
+  EachAllocation each;
+  while (each.Next()) {
+    SCOPED_TRACE(each.ToString());
     const auto fs = NewTestFileSystem();
     auto log = StartLog(fs.get(), {}, [](Lsn) { return Status(); });
     ASSERT_TRUE(Append(log.get(), "record").ok());
-    Status status;
-    {
-      const MemoryThatFails once(allowed, 1);
-      try {
-        status = log->Sync(1);
-      } catch (const std::bad_alloc&) {
-        status = base::OutOfMemory();
-      }
-      has_failed = once.has_failed();
-    }
-    if (!has_failed) {
-      ASSERT_EQ(status.ToString(), "Ok");
-    }
+    const auto sync = [&] { return base::OrOutOfMemory([&] { return log->Sync(1); }); };
+    static_cast<void>(each.Call(sync));
     ASSERT_EQ(log->Sync(1).ToString(), "Ok");
     ASSERT_EQ(log->durable_lsn(), 1U);
   }
 }
 
 TEST(LogMemory, ACloseThatFindsNoMemorySaysSoEachTime) {
-  bool has_failed = true;
-  for (int64_t allowed = 0; has_failed; ++allowed) {
-    SCOPED_TRACE(allowed);
+  EachAllocation each;
+  while (each.Next()) {
+    SCOPED_TRACE(each.ToString());
     const auto fs = NewTestFileSystem();
     auto log = StartLog(fs.get());
     ASSERT_TRUE(Append(log.get(), "record").ok());
-    Status status;
-    {
-      const MemoryThatFails once(allowed, 1);
-      status = log->Close();
-      has_failed = once.has_failed();
-    }
+    const Status status = each.Call([&] { return log->Close(); });
     ASSERT_EQ(log->Close().code(), status.code());
-    if (!has_failed) {
-      ASSERT_EQ(status.ToString(), "Ok");
-    }
     log.reset();
     ASSERT_EQ(RecoverAll(fs.get()).payloads, std::vector<std::string>{"record"});
   }
