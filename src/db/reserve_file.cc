@@ -28,7 +28,7 @@ bool ReserveFile::Fill(uint64_t bytes) noexcept {
   if (loans_ > 0) return false;
   const auto grown = base::OrOutOfMemory([&] { return Grow(bytes); });
   // What else fails, for want of a descriptor say, tells nothing of the disk's room.
-  return !grown || *grown;
+  return grown ? *grown : !io::IsDiskFull(grown.error());
 }
 
 Result<bool> ReserveFile::Grow(uint64_t bytes) {

@@ -30,7 +30,7 @@ class ReserveFile {
   };
 
   /// Makes it at least so large. One of an earlier run is used, and cut to this at first. False:
-  /// it is lent, or the disk has no room for that; it is then as large as it was.
+  /// it is lent, or the disk has no room for that, or for its name; it is then as large as it was.
   bool Fill(uint64_t bytes) noexcept;
   /// Cuts it to so much, if it is larger. `needed` is asked while nobody fills it.
   void Trim(const std::function<uint64_t()>& needed) noexcept;

@@ -101,6 +101,23 @@ TEST(ReserveFile, OneThatHasNoSpaceCountsForNothing) {
   EXPECT_FALSE(*fs.Exists(kPath));
 }
 
+// A file system that is full may have no room for a name either, or no inode.
+TEST(ReserveFile, ADiskWithoutRoomForItsNameIsFull) {
+  io::SimFileSystem fs;
+  for (const int error : {ENOSPC, EDQUOT}) {
+    ReserveFile reserve(&fs, kPath, /*is_wanted=*/true);
+    const auto opens = [](std::string_view operation, std::string_view) {
+      return operation == "open";
+    };
+    fs.SetFault({.at_call = 1, .error = error, .sticky = true, .matches = opens});
+    EXPECT_FALSE(reserve.Fill(1000)) << error;
+    fs.ClearFault();
+    EXPECT_TRUE(reserve.Fill(1000)) << error;
+    EXPECT_EQ(fs.FileSize(kPath).value(), 1000u);
+    ASSERT_TRUE(reserve.Release());
+  }
+}
+
 // Writers would be told to free space.
 TEST(ReserveFile, WantOfADescriptorIsNotTakenForAFullDisk) {
   io::SimFileSystem fs;

@@ -14,6 +14,9 @@ namespace {
 /// A call that is interrupted this often in a row is reported: something is wrong with the machine.
 constexpr int kInterruptionsMax = 1000;
 
+/// The advice where a disk is full, and only there: IsDiskFull knows it by that.
+constexpr std::string_view kFreeSpace = "free space, then retry";
+
 /// No file is longer, and no offset greater.
 constexpr uint64_t kOffsetMax = std::numeric_limits<int64_t>::max();
 
@@ -47,7 +50,7 @@ std::string AdviceForErrno(int error, std::string_view path) {
   switch (error) {
     case ENOSPC:
     case EDQUOT:
-      return "free space, then retry";
+      return std::string(kFreeSpace);
     case EMFILE:
       return "raise the limit on open files (ulimit -n)";
     case ENFILE:
@@ -112,6 +115,10 @@ Status ErrnoStatus(int error, std::string_view operation, std::string_view path)
     message.append("; ").append(advice);
   }
   return {CodeOfErrno(error), std::move(message)};
+}
+
+bool IsDiskFull(const Status& status) noexcept {
+  return status.code() == StatusCode::kResourceExhausted && status.message().ends_with(kFreeSpace);
 }
 
 Result<size_t> File::ReadAt(uint64_t offset, std::span<char> out) const {

@@ -24,6 +24,9 @@ namespace basalt::io {
 /// ENFILE, ENOMEM: ResourceExhausted; others IoError. `operation` reads like "write 4096 bytes at
 /// 8192".
 Status ErrnoStatus(int error, std::string_view operation, std::string_view path);
+/// Whether it is one of ENOSPC or EDQUOT: what is wanting is room on the disk, and nothing else
+/// that ResourceExhausted may mean.
+bool IsDiskFull(const Status& status) noexcept;
 
 /// A read-only mapping of a file's first bytes; unmapped on destruction. Sees later writes.
 class Mapping {

@@ -536,6 +536,16 @@ TEST(ErrnoStatus, ChoosesTheCode) {
   }
 }
 
+TEST(ErrnoStatus, TellsAFullDiskFromWhatElseMayBeExhausted) {
+  for (const int error : {ENOSPC, EDQUOT}) {
+    EXPECT_TRUE(IsDiskFull(ErrnoStatus(error, "open", "a"))) << error;
+  }
+  for (const int error : {EMFILE, ENFILE, ENOMEM, EIO, ENOENT}) {
+    EXPECT_FALSE(IsDiskFull(ErrnoStatus(error, "open", "a"))) << error;
+  }
+  EXPECT_FALSE(IsDiskFull({}));
+}
+
 TEST(Paths, AreTakenApartAndJoined) {
   EXPECT_EQ(ParentDirectory("a/b"), "a");
   EXPECT_EQ(ParentDirectory("/a/b/c"), "/a/b");
