@@ -285,10 +285,13 @@ std::shared_ptr<const Version> VersionOf(const Manifest& manifest, io::FileSyste
   return std::make_shared<const Version>(std::move(ascending));
 }
 
+Result<std::string> ReadManifestBytes(io::FileSystem* fs, const std::string& directory) {
+  return io::ReadWholeFile(fs, io::JoinPath(directory, kManifestName), kMaxManifestBytes);
+}
+
 Result<Manifest> ReadManifest(io::FileSystem* fs, const std::string& directory) {
-  const std::string path = io::JoinPath(directory, kManifestName);
-  BASALT_ASSIGN_OR_RETURN(const std::string bytes, io::ReadWholeFile(fs, path, kMaxManifestBytes));
-  return DecodeManifest(bytes, path);
+  BASALT_ASSIGN_OR_RETURN(const std::string bytes, ReadManifestBytes(fs, directory));
+  return DecodeManifest(bytes, io::JoinPath(directory, kManifestName));
 }
 
 Result<std::string> EncodeReadable(const Manifest& manifest, const std::string& directory,

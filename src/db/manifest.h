@@ -119,6 +119,8 @@ std::shared_ptr<const Version> VersionOf(const Manifest& manifest, io::FileSyste
                                          const std::string& directory,
                                          const TableFile::Memory& memory);
 
+/// Of the manifest in `directory`, to be decoded. NotFound when there is none.
+Result<std::string> ReadManifestBytes(io::FileSystem* fs, const std::string& directory);
 /// NotFound when there is none.
 Result<Manifest> ReadManifest(io::FileSystem* fs, const std::string& directory);
 /// The bytes of the manifest in `directory`, which ReadManifest will accept. ResourceExhausted:

@@ -236,19 +236,18 @@ Status Core::LoadForReading() {
   constexpr int kAttempts = 10;
   io::FileSystem* const fs = environment_.fs;
   for (int attempt = 1;; ++attempt) {
-    auto read = ReadManifest(fs, path_);
-    if (!read) {
-      if (read.error().code() != StatusCode::kNotFound) return read.error();
+    const auto bytes = ReadManifestBytes(fs, path_);
+    if (!bytes) {
+      if (bytes.error().code() != StatusCode::kNotFound) return bytes.error();
       return Status(StatusCode::kNotFound, "there is no database at " + path_ +
                                                ": check the path; opening read-only makes none");
     }
-    const std::string before = EncodeManifest(*read);
-    manifest_ = std::move(*read);
+    BASALT_ASSIGN_OR_RETURN(manifest_, DecodeManifest(*bytes, io::JoinPath(path_, kManifestName)));
     commit_.last_sequence = 0;
     Status loaded = LoadFiles();
     if (loaded.ok()) return {};
-    const auto after = ReadManifest(fs, path_);
-    if (attempt == kAttempts || !after || EncodeManifest(*after) == before) return loaded;
+    const auto after = ReadManifestBytes(fs, path_);
+    if (attempt == kAttempts || !after || *after == *bytes) return loaded;
   }
 }
 
