@@ -2,11 +2,13 @@
 // for ThreadSanitizer as much as for its own assertions.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <fstream>
 #include <functional>
 #include <future>
 #include <latch>
@@ -447,17 +449,25 @@ TEST(HandleLifetime, ClosesBesideACompactionByHandAtAnyMoment) {
   }
 }
 
+/// Whether a thread of this process sleeps, waiting for a lock, say.
+bool Sleeps(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const size_t name_end = line.rfind(')');
+  return name_end != line.npos && line.substr(name_end).starts_with(") S");
+}
+
 TEST(HandleLifetime, ASecondCloseWaitsForTheFirst) {
   std::promise<void> flushed;
-  std::promise<void> second_returned;
-  std::shared_future<void> has_returned = second_returned.get_future().share();
+  std::promise<void> second_waits;
   const db::Environment environment = SmallEnvironment();
   DBOptions options{.memory_budget = uint64_t{4} << 20};
-  // Holds the first one up until the second has returned, or may be taken to wait.
+  // Holds the first one up until the second waits.
   options.on_event = [&](const Event& event) {
     if (event.kind != Event::Kind::kFlush) return;
     flushed.set_value();
-    has_returned.wait_for(std::chrono::milliseconds(200));
+    second_waits.get_future().wait();
   };
   const auto db = db::OpenDatabase("/db", options, environment).value();
   ASSERT_TRUE(db->Put("key", "value").ok());
@@ -465,8 +475,17 @@ TEST(HandleLifetime, ASecondCloseWaitsForTheFirst) {
   flushed.get_future().wait();
   std::jthread first([&] { EXPECT_TRUE(db->Close().ok()); });
   while (db->Get("key")) std::this_thread::yield();
-  EXPECT_TRUE(db->Close().ok());
-  second_returned.set_value();
+  std::atomic<pid_t> second_thread{0};
+  std::atomic<bool> second_returned{false};
+  std::jthread second([&] {
+    second_thread = gettid();
+    EXPECT_TRUE(db->Close().ok());
+    second_returned = true;
+  });
+  while (!second_returned && !Sleeps(second_thread)) std::this_thread::yield();
+  EXPECT_FALSE(second_returned);
+  second_waits.set_value();
+  second.join();
   // What is closed can be opened.
   const auto again = db::OpenDatabase("/db", {}, environment);
   EXPECT_TRUE(again) << again.error().ToString();
