@@ -466,6 +466,30 @@ TEST_P(DbMemorySweep, AnOpeningFindsTheTablesOfAnInstallThatFailed) {
   SweepAll({{"compact, and close", compact_and_close, leave_no_range_delete}}, 2);
 }
 
+TEST(DbMemory, FiguresAreAllThereOrAllZero) {
+  World world(Disk::kSimulated);
+  ASSERT_NO_FATAL_FAILURE(world.Fill());
+  int failed = 0;
+  EachAllocation each;
+  while (each.Next()) {
+    SCOPED_TRACE(each.ToString());
+    DBStats figures;
+    static_cast<void>(each.Call([&] {
+      figures = world.db()->GetStats();
+      return Status();
+    }));
+    failed += each.has_failed() ? 1 : 0;
+    EXPECT_EQ(figures.levels.empty(), each.has_failed());
+    for (const uint64_t figure :
+         {figures.memory_budget, figures.keyspaces, figures.last_sequence, figures.last_lsn,
+          figures.writes, figures.records_written, figures.flushes, figures.compactions,
+          figures.log_bytes, figures.memtable_bytes, figures.cache_capacity}) {
+      EXPECT_EQ(figure == 0, each.has_failed());
+    }
+  }
+  EXPECT_GT(failed, 0);
+}
+
 TEST(DbMemory, ACompactionWithoutMemoryIsTriedAgainAlsoWithoutAFlush) {
   int failed = 0;
   EachAllocation each({.stride = 7, .later_stride = 7});
