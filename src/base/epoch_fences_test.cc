@@ -245,6 +245,43 @@ TEST_F(EpochWithBuffers, AReaderEntersAtAnyMomentOfAWritersTurns) {
   }
 }
 
+// At one moment of a writer's turns a reader that was parked wakes, leaves and enters again; at a
+// later one some of its stores become visible, so that a scan may have looked at its slot between
+// them: it must not take a reader for parked that it sees to have left after it woke.
+TEST_F(EpochWithBuffers, AReadersStoresAreSeenAtAnyMomentOfAWritersTurns) {
+  constexpr size_t kDrainedMax = 4;
+  int moments = 1;
+  for (int first = 0; first < moments; ++first) {
+    for (int second = first; second < moments; ++second) {
+      for (size_t drained = 1; drained <= kDrainedMax; ++drained) {
+        StoreBuffers::Begin(World::kThreads);
+        World world;
+        const Node* node = nullptr;
+        int moment = 0;
+        StoreBuffers::at_step = [&] {
+          if (moment == first) {
+            world.EnterAsFirst();
+            world.LeaveAsFirst();
+            node = world.EnterAsFirst();
+          }
+          if (moment == second) {
+            StoreBuffers::Be(0);
+            StoreBuffers::DrainOwn(drained);
+          }
+          ++moment;
+        };
+        for (int i = 0; i < 4; ++i) world.TakeTurn(0);
+        StoreBuffers::at_step = nullptr;
+        moments = std::max(moments, moment);
+        StoreBuffers::DrainAll();
+        ASSERT_FALSE(node != nullptr && node->is_freed)
+            << "entered at " << first << ", " << drained << " seen at " << second;
+      }
+    }
+  }
+  EXPECT_GE(moments, 20);
+}
+
 // One scan has made its fence when a reader enters and another scan asks to park that reader; the
 // first goes on before the other has made its own.
 TEST_F(EpochWithBuffers, AScanParksOnlyWhatItHasAskedForItself) {
