@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -396,6 +398,47 @@ TEST_P(Operations, MergeAndUpdateKeepTheExpiry) {
   clock_.Advance(1'000'000'000);
   Pass();
   EXPECT_EQ(Scan(), "a=4 ");
+}
+
+TEST_P(Operations, AnIteratorSaysWhenWhatItShowsExpires) {
+  const KeyspaceId apart = db_->CreateKeyspace("apart").value();
+  const WallTime start = WallTime(milliseconds(clock_.WallMillis()));
+  ASSERT_TRUE(db_->Put("a", "1", {.ttl = seconds(10)}).ok());
+  ASSERT_TRUE(db_->Put("b", "1").ok());
+  ASSERT_TRUE(db_->Put("c", "1", {.ttl = seconds(20)}).ok());
+  ASSERT_TRUE(db_->Put("d", "1", {.ttl = seconds(30)}).ok());
+  ASSERT_TRUE(db_->Put("e", "1", {.ttl = seconds(40)}).ok());
+  ASSERT_TRUE(db_->Put("a", "1", {.keyspace = apart, .ttl = milliseconds(1)}).ok());
+  Pass();
+  const auto before = db_->GetSnapshot();
+  ASSERT_TRUE(before);
+  ASSERT_TRUE(db_->Merge("c", MergeOperator::kAppend, "2").ok());
+  ASSERT_TRUE(db_->Put("d", "2").ok());
+  ASSERT_TRUE(db_->PutIfAbsent("f", "1", {.ttl = seconds(50)}).value());
+  ASSERT_TRUE(db_->Merge("g", MergeOperator::kAppend, "1").ok());
+  const auto expect = [&](const std::vector<std::optional<seconds>>& ttls, ScanOptions options) {
+    std::vector<std::optional<WallTime>> expected;
+    for (const auto& ttl : ttls) {
+      expected.push_back(ttl ? std::optional(start + *ttl) : std::nullopt);
+    }
+    for (const bool keys_only : {false, true}) {
+      options.keys_only = keys_only;
+      const auto it = db_->NewIterator(options);
+      std::vector<std::optional<WallTime>> forward;
+      for (it->SeekToFirst(); it->Valid(); it->Next()) forward.push_back(it->expiry());
+      EXPECT_EQ(forward, expected);
+      std::vector<std::optional<WallTime>> backward;
+      for (it->SeekToLast(); it->Valid(); it->Prev()) backward.push_back(it->expiry());
+      std::ranges::reverse(backward);
+      EXPECT_EQ(backward, expected);
+    }
+  };
+  const std::optional<seconds> never;
+  expect({seconds(10), never, seconds(20), seconds(30), seconds(40)}, {.snapshot = &*before});
+  Pass();
+  expect({seconds(10), never, seconds(20), never, seconds(40), seconds(50), never}, {});
+  clock_.Advance(15'000'000);
+  expect({never, seconds(20), never, seconds(40), seconds(50), never}, {});
 }
 
 TEST_P(Operations, PutIfAbsentPutsOnce) {

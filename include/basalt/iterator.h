@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "basalt/status.h"
+#include "basalt/wall_time.h"
 
 namespace basalt {
 
@@ -28,6 +30,10 @@ class Iterator {
   /// ScanOptions::keys_only.
   std::string_view key() const noexcept { return key_; }
   std::string_view value() const noexcept { return value_; }
+  /// When the present record expires, by the clock of its database; nothing: never. Only when
+  /// Valid(). A walk shows what had not expired when the iterator was made, so that the moment may
+  /// have passed. Costs a call, and nothing where it is not asked. Records of a MemTable have none.
+  virtual std::optional<WallTime> expiry() const noexcept { return std::nullopt; }
 
   virtual void SeekToFirst() = 0;
   virtual void SeekToLast() = 0;

@@ -1,6 +1,7 @@
 #include "base/visible_iterator.h"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <optional>
 #include <span>
@@ -17,7 +18,8 @@
 // for all of these. Where the present record is a merge, the source has passed what it builds on,
 // and both are copies. Backward, the source meets a key's versions oldest first, so that it has to
 // pass all of them to know the newest: it stands before the present key, whose record is copied,
-// unless records stay where they are anyway.
+// unless records stay where they are anyway. So the expiry is the source's, but of a merge and
+// backward, where it is kept with what was merged last; plain puts have none.
 
 namespace basalt::base {
 namespace {
@@ -43,6 +45,14 @@ class VisibleIterator final : public Iterator {
       lower_.emplace(*options.prefix);
       upper_ = PrefixEnd(*options.prefix);
     }
+  }
+
+  std::optional<WallTime> expiry() const noexcept override {
+    const bool is_given = ahead_ != ahead_begin_;
+    const bool is_kept = backward_ || is_merged_;
+    const uint64_t ms = is_given ? 0 : is_kept ? merged_.expiry_ms : source()->time_ms();
+    if (ms == 0) return std::nullopt;
+    return WallTime(std::chrono::milliseconds(ms));
   }
 
   void SeekToFirst() override {
@@ -349,6 +359,7 @@ class VisibleIterator final : public Iterator {
         found = true;
       }
       if (found && !HasExpired(expiry_ms)) {
+        merged_.expiry_ms = expiry_ms;
         key_ = found_key_;
         if (keys_only_) value_ = {};
         valid_ = true;
@@ -437,7 +448,7 @@ class VisibleIterator final : public Iterator {
   bool has_told_ = false;
   bool is_merged_ = false;  ///< Forward: the source has passed the present key's newest version.
   std::vector<PendingMerge> merges_;  ///< Newest first; oldest first while gathered backward.
-  MergedValue merged_;
+  MergedValue merged_;                ///< Backward, its expiry is that of any present record.
 };
 
 class ErrorIterator final : public Iterator {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,7 +21,16 @@
 namespace basalt::table {
 namespace {
 
-using Contents = std::map<std::string, std::string>;
+/// What an iterator shows of a key.
+struct Shown {
+  std::string value;
+  std::optional<WallTime> expiry;
+
+  friend bool operator==(const Shown&, const Shown&) = default;
+};
+using Contents = std::map<std::string, Shown>;
+
+Shown ShownBy(const Iterator& it) { return {std::string(it.value()), it.expiry()}; }
 
 std::string AppendValue(const std::string& operand) {
   return static_cast<char>(MergeOperator::kAppend) + operand;
@@ -46,7 +56,8 @@ std::vector<Record> Versions(base::Random* random) {
     } else if (kind % 5 == 0) {
       records.push_back(Delete(keys[i], i + 1));
     } else {
-      records.push_back(Put(keys[i], i + 1, Numbered("value", i), kind % 5 == 1 ? 10 : 0));
+      const uint64_t expiry_ms = kind % 5 == 1 ? 10 : kind % 5 == 2 ? 30 : 0;
+      records.push_back(Put(keys[i], i + 1, Numbered("value", i), expiry_ms));
     }
   }
   Sort(&records);
@@ -81,7 +92,10 @@ Contents Seen(const std::vector<Record>& records, base::SequenceNumber at,
       value = merged->value;
       expiry_ms = merged->expiry_ms;
     }
-    if (value && (expiry_ms == 0 || expiry_ms > kNow)) seen[key] = *value;
+    if (!value || (expiry_ms != 0 && expiry_ms <= kNow)) continue;
+    std::optional<WallTime> expiry;
+    if (expiry_ms != 0) expiry.emplace(std::chrono::milliseconds(expiry_ms));
+    seen[key] = {*value, expiry};
   }
   return seen;
 }
@@ -173,10 +187,10 @@ TEST(VisibleIterator, ShowsWhatAReaderSeesHoweverManyVersionsThereAre) {
                                   .records_stay = random.OneIn(2)},
                                  {});
     Contents forward;
-    for (it->SeekToFirst(); it->Valid(); it->Next()) forward.emplace(it->key(), it->value());
+    for (it->SeekToFirst(); it->Valid(); it->Next()) forward.emplace(it->key(), ShownBy(*it));
     EXPECT_EQ(forward, seen);
     Contents backward;
-    for (it->SeekToLast(); it->Valid(); it->Prev()) backward.emplace(it->key(), it->value());
+    for (it->SeekToLast(); it->Valid(); it->Prev()) backward.emplace(it->key(), ShownBy(*it));
     EXPECT_EQ(backward, seen);
 
     // To and fro, beside the same walk over what is seen.
@@ -187,7 +201,7 @@ TEST(VisibleIterator, ShowsWhatAReaderSeesHoweverManyVersionsThereAre) {
       while (expected != seen.end()) {
         ASSERT_TRUE(it->Valid());
         ASSERT_EQ(it->key(), expected->first);
-        ASSERT_EQ(it->value(), expected->second);
+        ASSERT_EQ(ShownBy(*it), expected->second);
         if (random.OneIn(8)) break;
         if (random.OneIn(2) && expected != seen.begin()) {
           --expected;

@@ -111,6 +111,12 @@ Outcome IteratorPair::Compare(const Move& move) {
                  " another value than was written: " + Quoted(iterator_->value().substr(0, 24)) +
                  " instead of " + Quoted(expected.substr(0, 24)));
   }
+  const auto expiry = iterator_->expiry().value_or(WallTime());
+  const auto expiry_ms = static_cast<uint64_t>(expiry.time_since_epoch().count());
+  if (expiry_ms != at_->second.expiry_ms) {
+    return wrong("says that " + Quoted(at_->first) + " expires at " + std::to_string(expiry_ms) +
+                 " ms instead of " + std::to_string(at_->second.expiry_ms) + " (0: never)");
+  }
   return {};
 }
 
