@@ -27,6 +27,7 @@ std::string SerialiseAgain(const WriteBatch& batch) {
     uint8_t flags = 0;
     if (cursor.keyspace() != 0) flags |= basalt::base::kBatchFlagKeyspace;
     if (cursor.time_ms() != 0) flags |= basalt::base::kBatchFlagTime;
+    if (cursor.time_is_expiry()) flags |= basalt::base::kBatchFlagTimeIsExpiry;
     basalt::base::Append(&out, static_cast<uint8_t>(cursor.kind()));
     basalt::base::Append(&out, flags);
     basalt::base::Append(&out, static_cast<uint16_t>(cursor.key().size()));
@@ -43,7 +44,9 @@ std::string SerialiseAgain(const WriteBatch& batch) {
 void CheckPublicRoundTrip(const WriteBatch& batch) {
   WriteBatch written;
   const Status status = batch.ForEach([&written](const WriteBatch::Record& record) {
-    if (record.kind == RecordKind::kPut) {
+    if (record.kind == RecordKind::kPut && record.expiry) {
+      written.PutUntil(record.key, record.value, *record.expiry, record.keyspace);
+    } else if (record.kind == RecordKind::kPut) {
       written.Put(record.key, record.value, record.ttl, record.keyspace);
     } else if (record.kind == RecordKind::kDelete) {
       written.Delete(record.key, record.keyspace);

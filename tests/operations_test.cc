@@ -441,6 +441,35 @@ TEST_P(Operations, AnIteratorSaysWhenWhatItShowsExpires) {
   expect({never, seconds(20), never, seconds(40), seconds(50), never}, {});
 }
 
+TEST_P(Operations, APutUntilAMomentExpiresAtIt) {
+  options_.default_ttl = seconds(1);
+  Reopen();
+  const WallTime expiry = WallTime(milliseconds(clock_.WallMillis())) + seconds(10);
+  ASSERT_TRUE(db_->Put("hidden", "1", {.ttl = seconds(100)}).ok());
+  Pass();
+  clock_.Advance(7'654'321);
+  WriteBatch batch;
+  batch.PutUntil("a", "1", expiry);
+  batch.PutUntil("hidden", "2", expiry - seconds(5));
+  batch.PutUntil("late", "1", WallTime::max());
+  batch.Put("b", "1");
+  ASSERT_TRUE(db_->Write(batch).ok());
+  Pass();
+  EXPECT_EQ(Get("hidden"), "(absent)");
+  EXPECT_EQ(Scan(), "a=1 b=1 late=1 ");
+  const auto it = db_->NewIterator();
+  it->SeekToLast();
+  EXPECT_EQ(it->expiry(), WallTime::max());
+  it->SeekToFirst();
+  EXPECT_EQ(it->expiry(), expiry);
+  clock_.SetWall(static_cast<uint64_t>(expiry.time_since_epoch().count()) - 1);
+  EXPECT_EQ(Scan(), "a=1 late=1 ");
+  clock_.Advance(1'000);
+  EXPECT_EQ(Scan(), "late=1 ");
+  Pass();
+  EXPECT_EQ(Get("hidden"), "(absent)");
+}
+
 TEST_P(Operations, PutIfAbsentPutsOnce) {
   EXPECT_TRUE(db_->PutIfAbsent("a", "1").value());
   Pass();

@@ -81,7 +81,7 @@ struct MemTableStats {
 /// Records lie in append-only generations with a hash index each; a background sorts what is new,
 /// but for the newest half a million while writers take every processor and nobody iterates, and
 /// merges what is sealed. Versions are ordered by sequence number: the newest write wins, whoever
-/// wrote it. Nothing is on disk. There is no expiry: a batch with a `ttl` is Unsupported. Every
+/// wrote it. Nothing is on disk. There is no expiry: a put that has one is Unsupported. Every
 /// keyspace exists. Durability levels are accepted and mean nothing.
 ///
 /// Thread-safe. Lookups take no lock. Values, iterators and snapshots outlive the handle. The

@@ -150,7 +150,7 @@ class SharedMap {
   /// when the key changed meanwhile.
   Status Update(std::string_view key, const UpdateFunction& fn, const WriteOptions& options = {});
   /// Puts and deletes, durable all or none. A reader may see a part of them for a moment; a
-  /// snapshot never does. Unsupported: other kinds of records, a ttl, a keyspace.
+  /// snapshot never does. Unsupported: other kinds of records, what expires, a keyspace.
   Status Write(const WriteBatch& batch, const WriteOptions& options = {});
   /// Makes all writes that have returned survive a power cut.
   Status Sync();

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "basalt/options.h"
 #include "basalt/status.h"
+#include "basalt/wall_time.h"
 
 namespace basalt {
 
@@ -39,7 +41,8 @@ enum class MergeOperator : uint8_t { kAdd = 1, kMin = 2, kMax = 3, kAppend = 4 }
 /// then refuses the whole batch. What a record is made of may be views into the same batch.
 class WriteBatch {
  public:
-  /// One record, as views into the batch. `ttl` is relative to the write; zero: none.
+  /// One record, as views into the batch. `ttl` is relative to the write; zero: none, or there is
+  /// an `expiry`.
   struct Record {
     RecordKind kind;
     KeyspaceId keyspace;
@@ -47,6 +50,7 @@ class WriteBatch {
     std::string_view value;  ///< Or the exclusive end of a range, or a merge's operand.
     std::chrono::milliseconds ttl;
     MergeOperator merge_operator = MergeOperator::kAdd;  ///< Of a merge.
+    std::optional<WallTime> expiry{};                    ///< Of PutUntil.
   };
 
   WriteBatch() = default;
@@ -62,6 +66,11 @@ class WriteBatch {
   /// InvalidArgument.
   void Put(std::string_view key, std::string_view value, std::chrono::milliseconds ttl = {},
            KeyspaceId keyspace = KeyspaceId::kDefault);
+  /// The same, but expiring at that moment by the database's clock, as Iterator::expiry tells it of
+  /// another record: for copies. What has expired already hides older values all the same. A moment
+  /// that is not after the beginning of 1970 is InvalidArgument.
+  void PutUntil(std::string_view key, std::string_view value, WallTime expiry,
+                KeyspaceId keyspace = KeyspaceId::kDefault);
   /// Removes `key`, present or not.
   void Delete(std::string_view key, KeyspaceId keyspace = KeyspaceId::kDefault);
   /// Removes all keys in [begin, end), present or not; earlier records of this batch included. An
@@ -78,7 +87,7 @@ class WriteBatch {
   size_t count() const noexcept { return count_; }
   size_t byte_size() const noexcept { return bytes_.size(); }
   bool empty() const noexcept { return count_ == 0; }
-  /// Whether it has a record of this kind; of a later one in the list of kinds; with a ttl.
+  /// Whether it has a record of this kind; of a later one in the list of kinds; one that expires.
   bool Has(RecordKind kind) const noexcept { return (contents_ & KindBit(kind)) != 0; }
   bool HasBeyond(RecordKind kind) const noexcept { return contents_ >= 2 * KindBit(kind); }
   bool has_ttl() const noexcept { return (contents_ & kTtlBit) != 0; }
@@ -99,7 +108,8 @@ class WriteBatch {
 
  private:
   void Add(RecordKind kind, KeyspaceId keyspace, std::string_view key, std::string_view value,
-           std::chrono::milliseconds ttl, MergeOperator op = MergeOperator::kAdd);
+           std::chrono::milliseconds time, MergeOperator op = MergeOperator::kAdd,
+           bool time_is_expiry = false);
 
   static constexpr uint32_t kTtlBit = 1;  // Kinds begin at 1.
   static constexpr uint32_t KindBit(RecordKind kind) noexcept {

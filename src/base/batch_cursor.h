@@ -13,12 +13,13 @@
 //
 //   offset size
 //        0    1  kind (RecordKind)
-//        1    1  flags: 1 keyspace follows, 2 time follows; others are refused
+//        1    1  flags: 1 keyspace follows, 2 time follows, 4 a put's time is its expiry though
+//                this is no log, where all are; others are refused
 //        2    2  key length
 //        4    4  value length
 //        8    4  keyspace, if flagged and not zero
-//        .    8  time, if flagged: in a batch a put's relative TTL in ms; in a log, in ms since
-//                1970, a put's expiry, and of every merge when it was written
+//        .    8  time, if flagged: in a batch a put's relative TTL in ms, or its expiry; in a
+//                log, in ms since 1970, a put's expiry, and of every merge when it was written
 //        .       key bytes, value bytes
 //
 // One batch has one form: a keyspace of zero and a time of zero or above 2^63 - 1 are refused, and
@@ -30,6 +31,7 @@ namespace basalt::base {
 inline constexpr size_t kBatchRecordHeaderBytes = 8;
 inline constexpr uint8_t kBatchFlagKeyspace = 1;
 inline constexpr uint8_t kBatchFlagTime = 2;
+inline constexpr uint8_t kBatchFlagTimeIsExpiry = 4;
 
 /// What a record is made of.
 struct BatchRecord {
@@ -38,7 +40,8 @@ struct BatchRecord {
   uint64_t time_ms = 0;
   std::string_view key;
   std::string_view value;
-  uint8_t merge_operator = 0;  ///< Goes before the value; 0: nothing does.
+  uint8_t merge_operator = 0;   ///< Goes before the value; 0: nothing does.
+  bool time_is_expiry = false;  ///< Not relative; for a batch, not for a log. Only with a time.
 };
 
 /// No record takes more beside its key and value.
@@ -57,7 +60,8 @@ inline constexpr size_t kBatchRecordExtraBytesMax =
     char* at = bytes + before;
     at[0] = static_cast<char>(record.kind);
     at[1] = static_cast<char>((record.keyspace != 0 ? kBatchFlagKeyspace : 0) |
-                              (record.time_ms != 0 ? kBatchFlagTime : 0));
+                              (record.time_ms != 0 ? kBatchFlagTime : 0) |
+                              (record.time_is_expiry ? kBatchFlagTimeIsExpiry : 0));
     Store(at + 2, static_cast<uint16_t>(record.key.size()));
     Store(at + 4, static_cast<uint32_t>(operator_bytes + record.value.size()));
     at += kBatchRecordHeaderBytes;
@@ -77,8 +81,8 @@ inline constexpr size_t kBatchRecordExtraBytesMax =
 }
 
 /// The bytes of the record that `bytes` begin with, by its kind, flags and lengths alone; 0: none
-/// that a batch may have begins there and ends within them. For who looks at bytes that are seldom
-/// a batch: WriteBatch::Parse says what is wrong with one.
+/// that a log may have begins there and ends within them. For who looks at bytes that are seldom a
+/// batch: WriteBatch::Parse says what is wrong with one.
 inline size_t BatchRecordBytes(std::string_view bytes) noexcept {
   if (bytes.size() < kBatchRecordHeaderBytes) return 0;
   const auto kind = static_cast<uint8_t>(bytes[0]);
@@ -111,6 +115,7 @@ class BatchCursor {
     at_ += kBatchRecordHeaderBytes;
     keyspace_ = 0;
     time_ms_ = 0;
+    time_is_expiry_ = (flags & kBatchFlagTimeIsExpiry) != 0;
     if ((flags & kBatchFlagKeyspace) != 0) {
       keyspace_ = Load<uint32_t>(at_);
       at_ += 4;
@@ -131,6 +136,7 @@ class BatchCursor {
   RecordKind kind() const noexcept { return kind_; }
   uint32_t keyspace() const noexcept { return keyspace_; }
   uint64_t time_ms() const noexcept { return time_ms_; }
+  bool time_is_expiry() const noexcept { return time_is_expiry_; }
   std::string_view key() const noexcept { return key_; }
   std::string_view value() const noexcept { return value_; }
 
@@ -140,6 +146,7 @@ class BatchCursor {
   RecordKind kind_ = RecordKind::kPut;
   uint32_t keyspace_ = 0;
   uint64_t time_ms_ = 0;
+  bool time_is_expiry_ = false;
   std::string_view key_;
   std::string_view value_;
 };

@@ -15,8 +15,9 @@ namespace {
 
 using base::kBatchFlagKeyspace;
 using base::kBatchFlagTime;
+using base::kBatchFlagTimeIsExpiry;
 
-constexpr uint8_t kKnownFlags = kBatchFlagKeyspace | kBatchFlagTime;
+constexpr uint8_t kKnownFlags = kBatchFlagKeyspace | kBatchFlagTime | kBatchFlagTimeIsExpiry;
 
 /// What may not stand in a batch, or ok. Sizes are checked here only, so that a record in a batch
 /// always fits its length fields.
@@ -73,6 +74,10 @@ Status CheckSerialisedRecord(base::Decoder* in, size_t start) {
   }
   if (has_time && (time_ms == 0 || time_ms > std::numeric_limits<int64_t>::max())) {
     return refuse(StatusCode::kCorruption, "time " + std::to_string(time_ms) + " is out of range");
+  }
+  if ((flags & kBatchFlagTimeIsExpiry) != 0 &&
+      (!has_time || kind != static_cast<uint8_t>(RecordKind::kPut))) {
+    return refuse(StatusCode::kCorruption, "an expiry without a time, or of what is no put");
   }
   if (kind == static_cast<uint8_t>(RecordKind::kDelete) && (has_time || value_bytes != 0)) {
     return refuse(StatusCode::kCorruption, "a delete with a value or a time");
@@ -136,6 +141,20 @@ void WriteBatch::Put(std::string_view key, std::string_view value, std::chrono::
   Add(RecordKind::kPut, keyspace, key, value, ttl);
 }
 
+void WriteBatch::PutUntil(std::string_view key, std::string_view value, WallTime expiry,
+                          KeyspaceId keyspace) {
+  const std::chrono::milliseconds since_1970 = expiry.time_since_epoch();
+  if (since_1970.count() <= 0) {
+    if (error_.ok()) {
+      error_ = Status(StatusCode::kInvalidArgument,
+                      "write batch: the expiry is " + std::to_string(since_1970.count()) +
+                          " ms since 1970; give a positive one, or leave it out with Put");
+    }
+    return;
+  }
+  Add(RecordKind::kPut, keyspace, key, value, since_1970, {}, /*time_is_expiry=*/true);
+}
+
 void WriteBatch::Delete(std::string_view key, KeyspaceId keyspace) {
   Add(RecordKind::kDelete, keyspace, key, {}, {});
 }
@@ -165,11 +184,13 @@ void WriteBatch::Clear() noexcept {
 }
 
 void WriteBatch::Add(RecordKind kind, KeyspaceId keyspace, std::string_view key,
-                     std::string_view value, std::chrono::milliseconds ttl, MergeOperator op) {
+                     std::string_view value, std::chrono::milliseconds time, MergeOperator op,
+                     bool time_is_expiry) {
   const bool is_merge = kind == RecordKind::kMerge;
   // Apart from what gives the fault its text, which costs more than the rest of a small record.
-  if (key.size() > kMaxKeyBytes || value.size() >= kMaxValueBytes || ttl.count() < 0) [[unlikely]] {
-    Status fault = CheckRecord(key, value, ttl);
+  if (key.size() > kMaxKeyBytes || value.size() >= kMaxValueBytes || time.count() < 0)
+      [[unlikely]] {
+    Status fault = CheckRecord(key, value, time);
     if (fault.ok() && is_merge) {
       fault = Status(StatusCode::kInvalidArgument,
                      "write batch: the operand has 4 GiB - 1 bytes, one less is possible");
@@ -189,10 +210,11 @@ void WriteBatch::Add(RecordKind kind, KeyspaceId keyspace, std::string_view key,
     }
     base::AppendBatchRecord({.kind = kind,
                              .keyspace = static_cast<uint32_t>(keyspace),
-                             .time_ms = static_cast<uint64_t>(ttl.count()),
+                             .time_ms = static_cast<uint64_t>(time.count()),
                              .key = key,
                              .value = value,
-                             .merge_operator = is_merge ? static_cast<uint8_t>(op) : uint8_t{0}},
+                             .merge_operator = is_merge ? static_cast<uint8_t>(op) : uint8_t{0},
+                             .time_is_expiry = time_is_expiry},
                             &bytes_);
   } catch (const std::bad_alloc&) {
     if (error_.ok()) {
@@ -201,21 +223,23 @@ void WriteBatch::Add(RecordKind kind, KeyspaceId keyspace, std::string_view key,
     return;
   }
   ++count_;
-  contents_ |= KindBit(kind) | (ttl.count() != 0 ? kTtlBit : 0);
+  contents_ |= KindBit(kind) | (time.count() != 0 ? kTtlBit : 0);
 }
 
 Status WriteBatch::ForEach(const std::function<Status(const Record&)>& visit) const {
   base::BatchCursor cursor(bytes_);
   while (cursor.Next()) {
     const bool is_merge = cursor.kind() == RecordKind::kMerge;
+    const std::chrono::milliseconds time(static_cast<int64_t>(cursor.time_ms()));
     BASALT_RETURN_IF_ERROR(
         visit({.kind = cursor.kind(),
                .keyspace = static_cast<KeyspaceId>(cursor.keyspace()),
                .key = cursor.key(),
                .value = is_merge ? cursor.value().substr(1) : cursor.value(),
-               .ttl = std::chrono::milliseconds(static_cast<int64_t>(cursor.time_ms())),
-               .merge_operator = is_merge ? static_cast<MergeOperator>(cursor.value()[0])
-                                          : MergeOperator::kAdd}));
+               .ttl = cursor.time_is_expiry() ? std::chrono::milliseconds(0) : time,
+               .merge_operator =
+                   is_merge ? static_cast<MergeOperator>(cursor.value()[0]) : MergeOperator::kAdd,
+               .expiry = cursor.time_is_expiry() ? std::optional(WallTime(time)) : std::nullopt}));
   }
   return {};
 }

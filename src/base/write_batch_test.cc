@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -88,10 +92,11 @@ TEST(WriteBatch, KeepsRecordsInOrder) {
 TEST(WriteBatch, BytesAreTheDocumentedOnes) {
   WriteBatch batch;
   batch.Put("key", "value", milliseconds(5), KeyspaceId{9});
+  batch.PutUntil("key", "value", WallTime(milliseconds(5)));
   batch.Delete("gone");
   const std::string expected =
       RecordBytes(1, 3, 3, 5, Bytes(uint32_t{9}) + Bytes(uint64_t{5}) + "keyvalue") +
-      RecordBytes(2, 0, 4, 0, "gone");
+      RecordBytes(1, 6, 3, 5, Bytes(uint64_t{5}) + "keyvalue") + RecordBytes(2, 0, 4, 0, "gone");
   EXPECT_EQ(batch.bytes(), expected);
 }
 
@@ -108,6 +113,35 @@ TEST(WriteBatch, ForEachGivesKeyspaceAndTtl) {
                   .ok());
   EXPECT_EQ(seen, (std::vector<std::pair<KeyspaceId, milliseconds>>{
                       {KeyspaceId{7}, milliseconds(1500)}, {KeyspaceId{8}, milliseconds(0)}}));
+}
+
+TEST(WriteBatch, ForEachGivesTheExpiryApartFromATtl) {
+  WriteBatch batch;
+  const WallTime expiry{milliseconds(1'764'297'600'000)};
+  batch.PutUntil("k", "v", expiry, KeyspaceId{7});
+  batch.Put("k", "v", milliseconds(5));
+  EXPECT_TRUE(batch.has_ttl());
+  for (const WriteBatch& read : {batch, WriteBatch::Parse(batch.bytes()).value()}) {
+    std::vector<std::pair<milliseconds, std::optional<WallTime>>> seen;
+    EXPECT_TRUE(read.ForEach([&seen](const WriteBatch::Record& record) {
+                      seen.emplace_back(record.ttl, record.expiry);
+                      return Status();
+                    })
+                    .ok());
+    EXPECT_EQ(seen, (std::vector<std::pair<milliseconds, std::optional<WallTime>>>{
+                        {milliseconds(0), expiry}, {milliseconds(5), std::nullopt}}));
+  }
+}
+
+TEST(WriteBatch, AnExpiryBefore1970IsRemembered) {
+  for (const int64_t ms : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min()}) {
+    WriteBatch batch;
+    batch.PutUntil("k", "v", WallTime(milliseconds(ms)));
+    EXPECT_EQ(batch.count(), 0u);
+    EXPECT_EQ(batch.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(batch.status().message().find(" " + std::to_string(ms) + " ms since 1970"),
+              std::string_view::npos);
+  }
 }
 
 TEST(WriteBatch, ForEachStopsAtTheFirstError) {
@@ -305,7 +339,11 @@ TEST(WriteBatch, ParseRefusesMalformedRecordsByName) {
   const std::vector<MalformedCase> cases = {
       {"kind 0", RecordBytes(0, 0, 0, 0, ""), StatusCode::kUnsupported, "unknown kind 0"},
       {"kind 6", RecordBytes(6, 0, 0, 0, ""), StatusCode::kUnsupported, "unknown kind 6"},
-      {"flag 4", RecordBytes(1, 4, 0, 0, ""), StatusCode::kUnsupported, "unknown flags 4"},
+      {"an expiry without a time", RecordBytes(1, 4, 0, 0, ""), StatusCode::kCorruption,
+       "an expiry without a time"},
+      {"an expiry of a merge", RecordBytes(4, 6, 1, 2, Bytes(uint64_t{5}) + "k\4a"),
+       StatusCode::kCorruption, "of what is no put"},
+      {"flag 8", RecordBytes(1, 8, 0, 0, ""), StatusCode::kUnsupported, "unknown flags 8"},
       {"flag 128", RecordBytes(1, 129, 0, 0, ""), StatusCode::kUnsupported, "unknown flags 129"},
       {"keyspace zero", RecordBytes(1, 1, 0, 0, Bytes(uint32_t{0})), StatusCode::kCorruption,
        "keyspace zero"},

@@ -26,6 +26,7 @@ bool HasTime(const base::BatchCursor& record, const LogFormRules& rules) noexcep
 uint64_t LogTime(const base::BatchCursor& record, const LogFormRules& rules) noexcept {
   if (record.kind() == RecordKind::kMerge) return rules.now_ms;
   if (record.kind() != RecordKind::kPut) return 0;
+  if (record.time_is_expiry()) return record.time_ms();
   const uint64_t ttl =
       record.time_ms() != 0 ? record.time_ms() : static_cast<uint64_t>(rules.default_ttl.count());
   if (ttl == 0) return 0;

@@ -398,7 +398,7 @@ Status StoreCore::Write(const WriteBatch& batch) {
   }
   if (batch.has_ttl()) {
     return Status(StatusCode::kUnsupported,
-                  "write to a memtable: it has no expiry; leave the ttl out");
+                  "write to a memtable: it has no expiry; leave ttl and expiry out");
   }
   if (batch.empty()) return {};
   const size_t bytes = BytesOf(batch);

@@ -88,11 +88,14 @@ TEST(MemTable, AKeyThatIsTooLongIsRefusedAndTheLongestIsNot) {
   EXPECT_EQ(table->GetStats().last_sequence, 1u);
 }
 
-TEST(MemTable, ABatchWithATtlIsUnsupportedAndChangesNothing) {
+TEST(MemTable, ABatchWhoseRecordsExpireIsUnsupportedAndChangesNothing) {
   const auto table = NewTable();
   WriteBatch batch;
   batch.Put("a", "1");
   batch.Put("b", "2", std::chrono::milliseconds(1'000));
+  EXPECT_EQ(table->Write(batch).code(), StatusCode::kUnsupported);
+  batch.Clear();
+  batch.PutUntil("b", "2", WallTime(std::chrono::years(100)));
   EXPECT_EQ(table->Write(batch).code(), StatusCode::kUnsupported);
   EXPECT_TRUE(Scan(*table).empty());
   EXPECT_EQ(table->GetStats().records, 0u);

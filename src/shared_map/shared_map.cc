@@ -45,7 +45,7 @@ Status CollectOperations(const WriteBatch& batch, std::vector<Writer::Operation>
       return Status(StatusCode::kUnsupported,
                     "a shared map takes batches of puts and deletes only");
     }
-    if (record.keyspace != KeyspaceId::kDefault || record.ttl.count() != 0) {
+    if (record.keyspace != KeyspaceId::kDefault || record.ttl.count() != 0 || record.expiry) {
       return Status(StatusCode::kUnsupported,
                     "a shared map has neither keyspaces nor expiry; leave them out of the batch");
     }

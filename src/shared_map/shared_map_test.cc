@@ -454,6 +454,9 @@ TEST(SharedMap, RefusesWhatItDoesNotHave) {
   batch.Put("a", "1");
   batch.DeleteRange("a", "b");
   EXPECT_EQ(map->Write(batch).code(), StatusCode::kUnsupported);
+  batch.Clear();
+  batch.PutUntil("a", "1", WallTime(std::chrono::years(100)));
+  EXPECT_EQ(map->Write(batch).code(), StatusCode::kUnsupported);
   EXPECT_EQ(map->GetStats()->entries, 0u) << "nothing of a refused batch";
   auto reader = map->NewReader().value();
   std::vector<std::string_view> keys(2);
