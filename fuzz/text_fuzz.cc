@@ -53,11 +53,12 @@ void CheckRecord(RecordFormat format, std::string_view line) {
   const Result<Record> record = basalt::tools::ParseRecord(format, line);
   if (!Accepted(record)) return;
   std::string again;
-  basalt::tools::AppendRecord(format, record->key, record->value, again);
+  basalt::tools::AppendRecord(format, record->key, record->value, again, record->expiry);
   BASALT_CHECK(again.ends_with('\n'));
   again.pop_back();
   const Record read = basalt::tools::ParseRecord(format, again).value();
-  BASALT_CHECK(read.key == record->key && read.value == record->value);
+  BASALT_CHECK(read.key == record->key && read.value == record->value &&
+               read.expiry == record->expiry);
 }
 
 void CheckJson(std::string_view text) {

@@ -156,7 +156,9 @@ void CommandLine::AddTransferVerbs() {
 A line is key, tab, value, with \t \n \r \\ for tab, newline, carriage return and
 backslash, and \xNN for any other byte. With --json a line is
 {"key":"...","value":"..."}, where {"base64":"..."} may stand in place of a
-string. Empty lines are skipped. A line that cannot be meant ends the load with
+string. A record that expires has a third part, expiry_ms=N, or a third member,
+"expiry_ms":N: milliseconds since 1970 UTC. What has expired already is left out
+and counted. Empty lines are skipped. A line that cannot be meant ends the load with
 its number; what came before it is loaded and counted, what follows is not.
 )");
   AddPath(load);
@@ -180,7 +182,7 @@ its number; what came before it is loaded and counted, what follows is not.
   basalt dump ./db --keyspace users > users.tsv
   basalt dump ./db --skip-bad > what-can-be-read.tsv
 A dump is of one keyspace; without --keyspace, stderr says which others there are.
-It does not say when records expire: loaded from it, they stay.
+It says when records expire: loaded from it, they do so at the same moment.
 )");
   AddPath(dump);
   AddKeyspace(dump, kKeyspaceToRead);

@@ -19,20 +19,23 @@ class JsonLines : public RecordSource {
  public:
   explicit JsonLines(LineReader lines) : lines_(std::move(lines)) {}
 
+  /// Passes over what has expired, as a database does.
   Result<Step> Next() override {
-    std::string_view line;
     do {
-      const Result<bool> more = lines_.Next(line);
-      if (!more) return more.error();
-      if (!*more) return Step::kEnd;
-      if (lines_.line_number() == 1) line = WithoutByteOrderMark(line);
-    } while (line.empty() || line == "\r");
-    Result<Record> record = ParseRecord(RecordFormat::kJson, line);
-    if (!record) {
-      return Bad(std::string(record.error().message()) +
-                 (line.starts_with('{') ? "" : " (is this --csv?)"));
-    }
-    record_ = std::move(*record);
+      std::string_view line;
+      do {
+        const Result<bool> more = lines_.Next(line);
+        if (!more) return more.error();
+        if (!*more) return Step::kEnd;
+        if (lines_.line_number() == 1) line = WithoutByteOrderMark(line);
+      } while (line.empty() || line == "\r");
+      Result<Record> record = ParseRecord(RecordFormat::kJson, line);
+      if (!record) {
+        return Bad(std::string(record.error().message()) +
+                   (line.starts_with('{') ? "" : " (is this --csv?)"));
+      }
+      record_ = std::move(*record);
+    } while (HasExpired(record_));
     return Take(record_.key, record_.value);
   }
 

@@ -1,6 +1,10 @@
 #include "tools/basalt/text_format.h"
 
 #include <boost/json.hpp>
+#include <charconv>
+#include <chrono>
+#include <system_error>
+#include <utility>
 
 #include "tools/basalt/base64.h"
 #include "tools/basalt/figures.h"
@@ -64,6 +68,24 @@ Status Malformed(std::string_view what) { return {StatusCode::kInvalidArgument, 
 
 std::string Column(size_t position) { return "column " + std::to_string(position + 1); }
 
+constexpr std::string_view kTextExpiry = "expiry_ms=";
+
+/// Nothing: it is no moment at which a record may expire.
+std::optional<WallTime> ExpiryAt(int64_t ms) {
+  if (ms <= 0) return std::nullopt;
+  return WallTime(std::chrono::milliseconds(ms));
+}
+
+/// Nothing: the last part of a text line is no expiry.
+std::optional<WallTime> ParseTextExpiry(std::string_view text) {
+  if (!text.starts_with(kTextExpiry)) return std::nullopt;
+  text.remove_prefix(kTextExpiry.size());
+  int64_t ms = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ms);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return ExpiryAt(ms);
+}
+
 Result<Record> ParseTextRecord(std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
   const size_t tab = line.find('\t');
@@ -71,14 +93,20 @@ Result<Record> ParseTextRecord(std::string_view line) {
     return Malformed("no tab: a line is key, tab, value (or is this --json?)");
   }
   const size_t second = line.find('\t', tab + 1);
+  std::optional<WallTime> expiry;
   if (second != std::string_view::npos) {
-    return Malformed("a second tab at " + Column(second) + ": inside keys and values write \\t");
+    expiry = ParseTextExpiry(line.substr(second + 1));
+    if (!expiry) {
+      return Malformed("a second tab at " + Column(second) +
+                       ": inside keys and values write \\t; behind the value only expiry_ms=N may "
+                       "stand, N milliseconds since 1970");
+    }
   }
   Result<std::string> key = ParseText(line.substr(0, tab));
   if (!key) return Malformed("in the key: " + std::string(key.error().message()));
-  Result<std::string> value = ParseText(line.substr(tab + 1));
+  Result<std::string> value = ParseText(line.substr(0, second).substr(tab + 1));
   if (!value) return Malformed("in the value: " + std::string(value.error().message()));
-  return Record{std::move(*key), std::move(*value)};
+  return Record{std::move(*key), std::move(*value), expiry};
 }
 
 /// The bytes of one member of a JSON line.
@@ -124,21 +152,39 @@ Result<Record> ParseJsonRecord(std::string_view line) {
   const boost::json::object* record = document.if_object();
   const boost::json::value* key = record == nullptr ? nullptr : record->if_contains("key");
   const boost::json::value* value = record == nullptr ? nullptr : record->if_contains("value");
-  if (key == nullptr || value == nullptr || record->size() != 2) {
-    return Malformed("a line is {\"key\":...,\"value\":...} with these two members and no others");
+  const boost::json::value* expiry_ms =
+      record == nullptr ? nullptr : record->if_contains("expiry_ms");
+  const size_t known = expiry_ms == nullptr ? 2 : 3;
+  if (key == nullptr || value == nullptr || record->size() != known) {
+    return Malformed(
+        "a line is {\"key\":...,\"value\":...} with these two members and no others, but for an "
+        "\"expiry_ms\" of what expires");
   }
   Result<std::string> key_bytes = BytesOf(*key, "\"key\"");
   if (!key_bytes) return key_bytes.error();
   Result<std::string> value_bytes = BytesOf(*value, "\"value\"");
   if (!value_bytes) return value_bytes.error();
-  const size_t members = 2U + (key->is_object() ? 1 : 0) + (value->is_object() ? 1 : 0);
+  std::optional<WallTime> expiry;
+  if (expiry_ms != nullptr) {
+    if (expiry_ms->is_int64()) expiry = ExpiryAt(expiry_ms->get_int64());
+    if (!expiry) {
+      return Malformed("\"expiry_ms\" must be a whole number above 0: milliseconds since 1970");
+    }
+  }
+  const size_t members = known + (key->is_object() ? 1 : 0) + (value->is_object() ? 1 : 0);
   if (CountMembers(line) != members) {
     return Malformed("a member stands twice: leave the one that is meant");
   }
-  return Record{std::move(*key_bytes), std::move(*value_bytes)};
+  return Record{std::move(*key_bytes), std::move(*value_bytes), expiry};
 }
 
 }  // namespace
+
+bool HasExpired(const Record& record) {
+  // In the clock's own nanoseconds, a moment behind the year 2262 would overflow.
+  const auto now = std::chrono::floor<WallTime::duration>(std::chrono::system_clock::now());
+  return record.expiry && *record.expiry <= now;
+}
 
 bool IsUtf8(std::string_view bytes) {
   while (!bytes.empty()) {
@@ -217,13 +263,15 @@ void AppendJson(std::string_view bytes, std::string& out) {
 }
 
 void AppendRecord(RecordFormat format, std::string_view key, std::optional<std::string_view> value,
-                  std::string& out) {
+                  std::string& out, std::optional<WallTime> expiry) {
+  const std::string moment = expiry ? std::to_string(expiry->time_since_epoch().count()) : "";
   if (format == RecordFormat::kText) {
     AppendText(key, out);
     if (value.has_value()) {
       out += '\t';
       AppendText(*value, out);
     }
+    if (expiry) out.append("\t").append(kTextExpiry).append(moment);
   } else {
     out += R"({"key":)";
     AppendJson(key, out);
@@ -231,6 +279,7 @@ void AppendRecord(RecordFormat format, std::string_view key, std::optional<std::
       out += R"(,"value":)";
       AppendJson(*value, out);
     }
+    if (expiry) out.append(R"(,"expiry_ms":)").append(moment);
     out += '}';
   }
   out += '\n';

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "basalt/status.h"
+#include "basalt/wall_time.h"
 
 namespace basalt::tools {
 
@@ -22,13 +23,20 @@ namespace basalt::tools {
 //
 // JSON: `{"key":K,"value":V} NEWLINE`, where K and V are strings, or {"base64":"..."} for what is
 // not UTF-8.
+//
+// Of a record that expires the line ends in `TAB expiry_ms=N`, or in `,"expiry_ms":N}`: N
+// milliseconds after the beginning of 1970, UTC.
 
 enum class RecordFormat : uint8_t { kText, kJson };
 
 struct Record {
   std::string key;
   std::string value;
+  std::optional<WallTime> expiry{};
 };
+
+/// By the machine's clock.
+bool HasExpired(const Record& record);
 
 /// Whether all of it is well-formed UTF-8.
 bool IsUtf8(std::string_view bytes);
@@ -49,7 +57,7 @@ void AppendJson(std::string_view bytes, std::string& out);
 
 /// Appends one line. Without a value, the key alone: the text of the key, or {"key":K}.
 void AppendRecord(RecordFormat format, std::string_view key, std::optional<std::string_view> value,
-                  std::string& out);
+                  std::string& out, std::optional<WallTime> expiry = std::nullopt);
 /// Reads one line, without its newline; a raw carriage return at the end is not part of a text
 /// line. InvalidArgument says what is wrong and where in the line.
 Result<Record> ParseRecord(RecordFormat format, std::string_view line);

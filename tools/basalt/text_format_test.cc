@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <optional>
 #include <random>
+#include <string>
+#include <utility>
 
 namespace basalt::tools {
 namespace {
@@ -66,6 +70,43 @@ TEST(TextFormat, RecordsAreLines) {
   EXPECT_EQ(keys, "k\n{\"key\":\"k\"}\n");
 }
 
+TEST(TextFormat, ALineSaysWhenItsRecordExpires) {
+  const WallTime expiry{std::chrono::milliseconds(1'764'297'600'123)};
+  for (const auto& [format, expected] :
+       {std::pair(RecordFormat::kText, "k\tv\texpiry_ms=1764297600123\n"),
+        std::pair(RecordFormat::kJson,
+                  "{\"key\":\"k\",\"value\":\"v\",\"expiry_ms\":1764297600123}\n")}) {
+    std::string line;
+    AppendRecord(format, "k", "v", line, expiry);
+    EXPECT_EQ(line, expected);
+    const Result<Record> record = Parsed(format, line);
+    ASSERT_TRUE(record) << record.error().ToString();
+    EXPECT_EQ(record->key, "k");
+    EXPECT_EQ(record->value, "v");
+    EXPECT_EQ(record->expiry, expiry);
+    EXPECT_EQ(Parsed(format, Line(format, "k", "v"))->expiry, std::nullopt);
+
+    line.clear();
+    AppendRecord(format, "", "", line, WallTime::max());
+    EXPECT_EQ(Parsed(format, line)->expiry, WallTime::max());
+  }
+  EXPECT_TRUE(ParseRecord(RecordFormat::kText, "k\tv\texpiry_ms=5\r")) << "of a Windows file";
+  EXPECT_TRUE(HasExpired({.key = "k", .value = "v", .expiry = WallTime(std::chrono::days(1))}));
+  EXPECT_FALSE(HasExpired({.key = "k", .value = "v", .expiry = WallTime::max()}));
+  EXPECT_FALSE(HasExpired({.key = "k", .value = "v"}));
+}
+
+TEST(TextFormat, WhatIsNoMomentAfterTheBeginningOf1970IsRefused) {
+  for (const std::string moment : {"", "0", "-1", "+1", "1 ", " 1", "1.0", "1e3", "0x1", "null",
+                                   "1,", "\"1\"", "9223372036854775808"}) {
+    EXPECT_FALSE(ParseRecord(RecordFormat::kText, "k\tv\texpiry_ms=" + moment)) << moment;
+    if (moment == "1 " || moment == " 1") continue;  // White space of JSON.
+    EXPECT_FALSE(
+        ParseRecord(RecordFormat::kJson, R"({"key":"k","value":"v","expiry_ms":)" + moment + "}"))
+        << moment;
+  }
+}
+
 TEST(TextFormat, LinesOfWindowsFilesAreRead) {
   const Result<Record> text = ParseRecord(RecordFormat::kText, "k\tv\r");
   ASSERT_TRUE(text);
@@ -75,7 +116,9 @@ TEST(TextFormat, LinesOfWindowsFilesAreRead) {
 
 TEST(TextFormat, BadTextLinesAreRefused) {
   EXPECT_FALSE(ParseRecord(RecordFormat::kText, "no tab"));
-  EXPECT_FALSE(ParseRecord(RecordFormat::kText, "a\tb\tc"));
+  for (const char* behind : {"", "c", "5", "expiry_ms", "expiry=5", "expiry_ms=5\t"}) {
+    EXPECT_FALSE(ParseRecord(RecordFormat::kText, "a\tb\t"s + behind)) << behind;
+  }
   EXPECT_FALSE(ParseRecord(RecordFormat::kText, "a\\z\tb"));
   EXPECT_FALSE(ParseRecord(RecordFormat::kText, "a\tb\\z"));
 }
@@ -92,6 +135,9 @@ TEST(TextFormat, BadJsonLinesAreRefused) {
                            R"({"key":"a","value":1})",
                            R"({"key":null,"value":"b"})",
                            R"({"key":"a","value":"b","ttl":1})",
+                           R"({"key":"a","expiry_ms":5})",
+                           R"({"key":"a","value":"b","expiry_ms":5,"ttl":1})",
+                           R"({"key":"a","value":"b","expiry_ms":5,"expiry_ms":6})",
                            R"({"key":"a","value":"b"} {"key":"c","value":"d"})",
                            R"({"key":"a","value":{"base64":"?"}})",
                            R"({"key":"a","value":{"base64":1}})",

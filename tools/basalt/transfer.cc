@@ -16,15 +16,23 @@ namespace {
 /// A batch is written when it has so many bytes, however few its records.
 constexpr size_t kBatchBytes = 1 << 20;
 
-/// Gathers records into batches, writes them, and counts what is in the database. The first failed
-/// write stays: nothing is written after it.
+/// Gathers records into batches, writes them, and counts what is in the database. What has expired
+/// is left out. The first failed write stays: nothing is written after it.
 class BatchWriter {
  public:
   BatchWriter(DB& db, KeyspaceId keyspace, const LoadOptions& options)
       : db_(db), keyspace_(keyspace), options_(options) {}
 
   Status Add(const Record& record) {
-    batch_.Put(record.key, record.value, {}, keyspace_);
+    if (HasExpired(record)) {
+      ++expired_;
+      return {};
+    }
+    if (record.expiry) {
+      batch_.PutUntil(record.key, record.value, *record.expiry, keyspace_);
+    } else {
+      batch_.Put(record.key, record.value, {}, keyspace_);
+    }
     bytes_pending_ += record.key.size() + record.value.size();
     if (batch_.count() < options_.batch_records && batch_.byte_size() < kBatchBytes) return {};
     return Write();
@@ -45,6 +53,7 @@ class BatchWriter {
   uint64_t records() const noexcept { return records_; }
   /// Of keys and values.
   uint64_t bytes() const noexcept { return bytes_; }
+  uint64_t expired() const noexcept { return expired_; }
 
  private:
   DB& db_;
@@ -55,6 +64,7 @@ class BatchWriter {
   uint64_t bytes_pending_ = 0;
   uint64_t records_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t expired_ = 0;
 };
 
 Result<Record> ParseLine(RecordFormat format, std::string_view line, const LineReader& input) {
@@ -89,10 +99,17 @@ Status AddLines(RecordFormat format, LineReader& input, BatchWriter& writer, Pro
   }
 }
 
+/// Goes behind what says how much was loaded.
+std::string ExpiredText(const BatchWriter& writer) {
+  if (writer.expired() == 0) return {};
+  return "; left out " + FormatCount(writer.expired()) +
+         (writer.expired() == 1 ? " that has expired" : " that have expired");
+}
+
 std::string Summary(const BatchWriter& writer, double seconds) {
   return "loaded " + FormatCount(writer.records()) + " records, " + FormatBytes(writer.bytes()) +
          " of keys and values, in " + FormatSeconds(seconds) + " (" +
-         FormatCount(PerSecond(writer.records(), seconds)) + " records/s)";
+         FormatCount(PerSecond(writer.records(), seconds)) + " records/s)" + ExpiredText(writer);
 }
 
 /// All records of a keyspace, also behind those whose merges do not fit.
@@ -109,7 +126,7 @@ class RecordWalk {
     std::string behind;  // The first key behind what was printed or skipped.
     for (records_->SeekToFirst();; records_->Seek(behind)) {
       for (; records_->Valid(); records_->Next()) {
-        if (!print(records_->key(), records_->value())) return {};
+        if (!print(*records_)) return {};
         behind.assign(records_->key()).push_back('\0');
       }
       const Status& status = records_->status();
@@ -159,7 +176,8 @@ ExitCode Load(const LoadOptions& options, Output& out) {
   }
   const ExitCode code = Report(stopped);
   Complain(FormatCount(writer.records()) +
-           " records before that are loaded; nothing that follows is in " + options.path);
+           " records before that are loaded; nothing that follows is in " + options.path +
+           ExpiredText(writer));
   return code;
 }
 
@@ -174,9 +192,9 @@ ExitCode Dump(const DumpOptions& options, Output& out) {
   const RecordFormat format = options.json ? RecordFormat::kJson : RecordFormat::kText;
   std::string line;
   RecordWalk walk(**db, *keyspace);
-  const Status walked = walk.Run(options.skip_bad, [&](auto key, auto value) {
+  const Status walked = walk.Run(options.skip_bad, [&](const Iterator& record) {
     line.clear();
-    AppendRecord(format, key, value, line);
+    AppendRecord(format, record.key(), record.value(), line, record.expiry());
     return out.Write(line);
   });
   if (walk.skipped() > 0) Complain(FormatCount(walk.skipped()) + " records are left out");

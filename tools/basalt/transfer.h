@@ -20,8 +20,8 @@ struct LoadOptions {
   WriteOptions write;
 };
 /// Writes each line of a file as a record, in atomic batches; makes the database and the keyspace
-/// when they are not there. Stops at the first line that cannot be meant, and says what was loaded
-/// before it.
+/// when they are not there. Leaves out what has expired and counts it. Stops at the first line that
+/// cannot be meant, and says what was loaded before it.
 ExitCode Load(const LoadOptions& options, Output& out);
 
 struct DumpOptions {
@@ -30,8 +30,9 @@ struct DumpOptions {
   bool json = false;
   bool skip_bad = false;  ///< Goes on behind records whose merges do not fit.
 };
-/// Prints all records of a keyspace as of one moment, in the form that Load reads. With none named,
-/// says on stderr which it leaves out. kCorruption when bad records were skipped.
+/// Prints all records of a keyspace as of one moment, and when they expire, in the form that Load
+/// reads. With none named, says on stderr which it leaves out. kCorruption when bad records were
+/// skipped.
 ExitCode Dump(const DumpOptions& options, Output& out);
 
 }  // namespace basalt::tools
