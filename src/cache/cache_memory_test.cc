@@ -1,18 +1,14 @@
+// Allocations that fail, each in turn, are errors or misses, and all works on; and lookups ask for
+// none.
+
 #include <gtest/gtest.h>
 
-#include "cache/test_cache.h"
-
-// Each allocation that fails is an error or a miss, and all works on. Sanitizers have allocators of
-// their own.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-
+#include <array>
 #include <chrono>
-#include <cstdlib>
+#include <cstdint>
 #include <functional>
 #include <future>
-#include <limits>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,43 +16,142 @@
 #include <utility>
 #include <vector>
 
-namespace {
-
-// Of this thread: so many allocations succeed, and the one after them fails.
-constexpr int kNeverFails = std::numeric_limits<int>::max();
-thread_local int until_failure = kNeverFails;
-
-bool Fails() noexcept {
-  if (until_failure == kNeverFails) return false;
-  return until_failure-- == 0;
-}
-
-// Apart, or the compiler takes std::free of what came from operator new for a mistake.
-[[gnu::noinline]] void Free(void* memory) noexcept { std::free(memory); }
-
-}  // namespace
-
-void* operator new(size_t bytes) {
-  void* const memory = Fails() ? nullptr : std::malloc(bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  return Fails() ? nullptr : std::malloc(bytes);
-}
-void operator delete(void* memory) noexcept { Free(memory); }
-void operator delete(void* memory, size_t) noexcept { Free(memory); }
-void operator delete(void* memory, const std::nothrow_t&) noexcept { Free(memory); }
+#include "base/epoch.h"
+#include "base/test_memory_operators.h"
+#include "cache/test_cache.h"
 
 namespace basalt::cache {
 namespace {
 
+using base::MemoryThatFails;
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
 /// Runs `work` with its n-th allocation failing, for each n. False: it had fewer.
 template <class Work>
 bool RunWithFailure(int n, const Work& work) {
-  until_failure = n;
+  const MemoryThatFails one(n, 1);
   work();
-  return std::exchange(until_failure, kNeverFails) < 0;
+  return one.has_failed();
+}
+
+/// Whether `work` asks for memory; it gets none.
+template <class Work>
+bool Allocates(const Work& work) {
+  const MemoryThatFails none(0);
+  work();
+  return none.has_failed();
+}
+
+/// Keys that are there for good, that expire in an hour, that have expired, and that were never
+/// put.
+enum class Kind : uint8_t { kLasting, kExpiring, kExpired, kAbsent };
+constexpr std::array kKinds = {Kind::kLasting, Kind::kExpiring, Kind::kExpired, Kind::kAbsent};
+
+bool IsThere(Kind kind) { return kind == Kind::kLasting || kind == Kind::kExpiring; }
+
+// Of all sizes that lookups have ways of their own for, and so many that some are not in their home
+// bucket.
+std::vector<std::string> KeysOf(Kind kind) {
+  const std::string last(1, static_cast<char>('a' + static_cast<int>(kind)));
+  std::vector<std::string> keys;
+  for (const size_t bytes : {1, 3, 4, 8, 9, 16, 17, 40, 1'000, 65'535}) {
+    keys.push_back(std::string(bytes - 1, 'k') + last);
+  }
+  for (int i = 0; i < 1'000; ++i) keys.push_back("key " + std::to_string(i) + last);
+  return keys;
+}
+
+CachePutOptions OptionsOf(Kind kind) {
+  if (kind == Kind::kLasting) return {};
+  return {.ttl = kind == Kind::kExpiring ? milliseconds(hours(1)) : milliseconds(1)};
+}
+
+/// Puts them all but those that are absent.
+template <class SomeCache, class ValueOfNumber>
+void PutKeys(SomeCache* cache, const ValueOfNumber& value_of) {
+  for (const Kind kind : kKinds) {
+    size_t number = 0;
+    if (kind == Kind::kAbsent) continue;
+    for (const std::string& key : KeysOf(kind)) {
+      ASSERT_TRUE(cache->Put(key, value_of(number++), OptionsOf(kind)).ok());
+    }
+  }
+  std::this_thread::sleep_for(milliseconds(5));
+}
+
+template <class SomeCache>
+void ExpectLookupsAskForNone(SomeCache* cache) {
+  static_cast<void>(cache->Peek("a thread's first lookup may ask for memory"));
+  for (const Kind kind : kKinds) {
+    for (const std::string& key : KeysOf(kind)) {
+      bool gets = false;
+      bool peeks = false;
+      EXPECT_FALSE(Allocates([&] { gets = static_cast<bool>(cache->Get(key)); }))
+          << "get, kind " << static_cast<int>(kind) << ", " << key.size() << " bytes";
+      EXPECT_FALSE(Allocates([&] { peeks = static_cast<bool>(cache->Peek(key)); }))
+          << "peek, kind " << static_cast<int>(kind) << ", " << key.size() << " bytes";
+      EXPECT_EQ(gets, IsThere(kind));
+      EXPECT_EQ(peeks, IsThere(kind));
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+TEST(CacheMemory, LookupsAskForNone) {
+  constexpr std::array<size_t, 5> kValueBytes = {0, 1, Value::kInlineBytes, Value::kInlineBytes + 1,
+                                                 20'000};
+  const auto cache = NewCache({.shards = 1});
+  PutKeys(cache.get(), [&](size_t i) { return std::string(kValueBytes[i % 5], 'v'); });
+  ExpectLookupsAskForNone(cache.get());
+  // Inside another epoch they cannot go the quick way.
+  const base::EpochGuard guard;
+  ExpectLookupsAskForNone(cache.get());
+}
+
+TEST(CacheMemory, AMultiGetAsksForNone) {
+  constexpr std::array<size_t, 3> kValueBytes = {1, Value::kInlineBytes + 1, 20'000};
+  const auto cache = NewCache({.shards = 1});
+  PutKeys(cache.get(), [&](size_t i) { return std::string(kValueBytes[i % 3], 'v'); });
+  static_cast<void>(cache->Peek("a thread's first lookup may ask for memory"));
+  for (const Kind kind : kKinds) {
+    const std::vector<std::string> keys = KeysOf(kind);
+    const std::vector<std::string_view> views(keys.begin(), keys.end());
+    std::vector<MaybeValue> values(keys.size());
+    Status status;
+    EXPECT_FALSE(Allocates([&] { status = cache->MultiGet(views, values); }));
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    for (const MaybeValue& value : values) ASSERT_EQ(value.has_value(), IsThere(kind));
+  }
+}
+
+TEST(CacheMemory, LookupsOfObjectsAskForNone) {
+  const auto cache = TypedCache<std::string, std::string>::Create({.shards = 1}).value();
+  PutKeys(cache.get(), [](size_t) { return std::string(300, 'v'); });
+  ExpectLookupsAskForNone(cache.get());
+
+  const auto numbers = TypedCache<uint64_t, uint64_t>::Create().value();
+  ASSERT_TRUE(numbers->Put(7, 49).ok());
+  for (const uint64_t key : {7, 8}) {
+    Pinned<uint64_t> value;
+    EXPECT_FALSE(Allocates([&] { value = numbers->Get(key); }));
+    EXPECT_EQ(static_cast<bool>(value), key == 7);
+  }
+}
+
+TEST(CacheMemory, AHitThatNeedsNoComputationAsksForNone) {
+  const auto cache = NewCache();
+  const std::string large(5'000, 'v');
+  ASSERT_TRUE(cache->Put("small", "value").ok());
+  ASSERT_TRUE(cache->Put("large", large).ok());
+  const std::function<Result<std::string>()> compute = [] { return std::string("computed"); };
+  static_cast<void>(cache->Peek("a thread's first lookup may ask for memory"));
+  for (const std::string_view key : {"small", "large"}) {
+    Result<Value> value = Status(StatusCode::kAborted, "not asked");
+    EXPECT_FALSE(Allocates([&] { value = cache->GetOrCompute(key, compute); }));
+    ASSERT_TRUE(value);
+    EXPECT_EQ(value->view(), key == "small" ? std::string_view("value") : large);
+  }
 }
 
 TEST(CacheMemory, AComputationThatFindsNoMemoryLeavesItsKeyComputable) {
@@ -86,7 +181,7 @@ TEST(CacheMemory, AComputationThatFindsNoMemoryLeavesItsKeyComputable) {
 template <class SomeCache>
 void ExpectNothingIsThrown(SomeCache* cache) {
   const std::string long_key(70'000, 'k');
-  const CachePutOptions negative{.ttl = std::chrono::milliseconds(-1'000'000)};
+  const CachePutOptions negative{.ttl = milliseconds(-1'000'000)};
   const std::function<Result<std::string>()> compute = [] { return std::string("computed"); };
   const std::vector<std::pair<const char*, std::function<Status()>>> calls = {
       {"create", [] { return SomeCache::Create().status(); }},
@@ -95,7 +190,7 @@ void ExpectNothingIsThrown(SomeCache* cache) {
       {"create in too many parts",
        [] { return SomeCache::Create({.capacity_bytes = 65'536, .shards = 128}).status(); }},
       {"create with a ttl",
-       [] { return SomeCache::Create({.default_ttl = std::chrono::milliseconds(-1)}).status(); }},
+       [] { return SomeCache::Create({.default_ttl = milliseconds(-1)}).status(); }},
       {"create with no eviction",
        [] { return SomeCache::Create({.eviction = Eviction{7}}).status(); }},
       {"put", [&] { return cache->Put(long_key, "value"); }},
@@ -113,7 +208,6 @@ void ExpectNothingIsThrown(SomeCache* cache) {
     for (int n = 0; has_failed; ++n) {
       EXPECT_NO_THROW(has_failed = RunWithFailure(n, [&] { static_cast<void>(call()); }))
           << name << ", allocation " << n;
-      until_failure = kNeverFails;
       ASSERT_LT(n, 1000);
     }
   }
@@ -159,5 +253,3 @@ TEST(CacheMemory, AMultiGetMissesWhatItCannotCopy) {
 
 }  // namespace
 }  // namespace basalt::cache
-
-#endif
