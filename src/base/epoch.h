@@ -246,6 +246,8 @@ class BasicRetireList {
   using Note = std::unique_ptr<typename Domain::Retired>;
   /// Throws std::bad_alloc.
   static Note NewNote() { return std::make_unique<typename Domain::Retired>(); }
+  /// The same, but null where there is no memory.
+  static Note TryNewNote() noexcept { return Note(new (std::nothrow) typename Domain::Retired); }
   void Retire(Note note, void* object, size_t bytes, void (*deleter)(void*)) noexcept;
 
   /// Frees what no reader can see any more; gives its bytes. Inside an epoch that is only what was
@@ -422,7 +424,7 @@ BasicRetireList<Atomic>::~BasicRetireList() {
 
 template <template <class> class Atomic>
 void BasicRetireList<Atomic>::Retire(void* object, size_t bytes, void (*deleter)(void*)) noexcept {
-  Retire(Note(new (std::nothrow) typename Domain::Retired), object, bytes, deleter);
+  Retire(TryNewNote(), object, bytes, deleter);
 }
 
 template <template <class> class Atomic>

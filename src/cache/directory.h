@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include "base/arena.h"
 #include "base/epoch.h"
@@ -95,8 +96,8 @@ class BasicDirectory {
   /// Divides the segment of this hash. False: no memory, or too few live slots to be worth it
   /// (`live_min`).
   bool Split(uint64_t hash, size_t live_min) noexcept;
-  /// Joins the segment of this hash with its sibling. False: that is divided further, or together
-  /// they hold too much. Takes no memory.
+  /// Joins the segment of this hash with its sibling. False: that is divided further, together they
+  /// hold too much, or there is not even memory for a note. Takes nothing of the budget.
   bool Join(uint64_t hash) noexcept;
   /// Begins anew with one segment; only when nothing is live. False: no memory, or there is one.
   bool Reset() noexcept;
@@ -129,6 +130,10 @@ class BasicDirectory {
   static_assert(kShardShift == std::countr_zero(kBuckets) + 64 - Word::kTagShift);
   static_assert(kShardShift + kShardBitsMax <= 64 - kDepthMax);
   static constexpr uint64_t kLocalDepthMask = 127;
+
+  using RetireList = base::BasicRetireList<Atomic>;
+  /// Had before anything is unlinked: else that would stay for ever where there is no memory.
+  using Note = typename RetireList::Note;
 
   /// 2^depth words. Known by one word, so that a lookup does not wait for the depth: the pointer,
   /// and in the low bits that its alignment leaves 64 - depth, by which a lookup shifts. A depth of
@@ -202,7 +207,7 @@ class BasicDirectory {
   alignas(64) AtomicWord words_{0};
   const uint64_t hash_seed_;
   MemoryBudget* const budget_;
-  alignas(64) base::BasicRetireList<Atomic> retired_;
+  alignas(64) RetireList retired_;
   uint64_t bytes_ = 0;
   uint64_t segments_ = 0;
 };
@@ -257,7 +262,8 @@ bool BasicDirectory<Atomic, Entry>::Deepen(int local_depth) noexcept {
   if (present.depth() == kDepthMax) return false;
   const uint64_t bytes = BytesOfWords(present.depth() + 1);
   if (!budget_->TryCharge(bytes)) return false;
-  AtomicWord* const words = NewWords(present.depth() + 1);
+  Note note = RetireList::TryNewNote();
+  AtomicWord* const words = note == nullptr ? nullptr : NewWords(present.depth() + 1);
   if (words == nullptr) {
     budget_->Refund(bytes);
     return false;
@@ -269,7 +275,7 @@ bool BasicDirectory<Atomic, Entry>::Deepen(int local_depth) noexcept {
   }
   words_.store(Words(words, present.depth() + 1).packed(), std::memory_order_seq_cst);
   bytes_ += bytes;
-  retired_.Retire(present.handle(), BytesOfWords(present.depth()), FreeWords);
+  retired_.Retire(std::move(note), present.handle(), BytesOfWords(present.depth()), FreeWords);
   return true;
 }
 
@@ -280,7 +286,8 @@ bool BasicDirectory<Atomic, Entry>::Split(uint64_t hash, size_t live_min) noexce
   const int local_depth = static_cast<int>(word & kLocalDepthMask);
   if (Segment::CountLive(*old) < live_min || local_depth == kDepthMax) return false;
   if (!budget_->TryCharge(2 * sizeof(Segment))) return false;
-  Segment* const zero = NewSegment();
+  Note note = RetireList::TryNewNote();
+  Segment* const zero = note == nullptr ? nullptr : NewSegment();
   Segment* const one = zero == nullptr ? nullptr : NewSegment();
   if (one == nullptr || !Deepen(local_depth)) {
     if (zero != nullptr) FreeSegment(zero);
@@ -301,7 +308,7 @@ bool BasicDirectory<Atomic, Entry>::Split(uint64_t hash, size_t live_min) noexce
                                    std::memory_order_seq_cst);
   }
   ++segments_;
-  retired_.Retire(old, sizeof(Segment), FreeSegment);
+  retired_.Retire(std::move(note), old, sizeof(Segment), FreeSegment);
   FreeRetiredNowAndThen();
   return true;
 }
@@ -321,6 +328,8 @@ bool BasicDirectory<Atomic, Entry>::Join(uint64_t hash) noexcept {
   Segment* const zero = SegmentIn(zero_word);
   Segment* const one = SegmentIn(one_word);
   if (!Segment::FitTogether(*zero, *one)) return false;
+  Note note = RetireList::TryNewNote();
+  if (note == nullptr) return false;
   Segment::CopyInto(*one, zero);
   for (size_t i = 0; i < 2 * half; ++i) {
     present.first[first + i].store(
@@ -328,7 +337,7 @@ bool BasicDirectory<Atomic, Entry>::Join(uint64_t hash) noexcept {
         std::memory_order_seq_cst);
   }
   --segments_;
-  retired_.Retire(one, sizeof(Segment), FreeSegment);
+  retired_.Retire(std::move(note), one, sizeof(Segment), FreeSegment);
   return true;
 }
 
@@ -337,8 +346,9 @@ bool BasicDirectory<Atomic, Entry>::Reset() noexcept {
   const Words old = words();
   if (segments_ == 1 && old.depth() == 1) return false;
   const uint64_t old_bytes = segments_ * sizeof(Segment) + BytesOfWords(old.depth());
-  if (!Start()) return false;
-  retired_.Retire(old.handle(), old_bytes, FreeWhole);
+  Note note = RetireList::TryNewNote();
+  if (note == nullptr || !Start()) return false;
+  retired_.Retire(std::move(note), old.handle(), old_bytes, FreeWhole);
   return true;
 }
 
