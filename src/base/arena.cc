@@ -112,6 +112,7 @@ const std::shared_ptr<ChunkPool>& ChunkPool::Process() {
 }
 
 char* ChunkPool::Take(size_t bytes) noexcept {
+  if (IsRefusedToPools()) return nullptr;
   if (bytes > kSlabBytes) {
     char* const kept = TakeKept(bytes);
     return kept != nullptr ? kept : MapAligned(bytes);
@@ -124,6 +125,7 @@ char* ChunkPool::Take(size_t bytes) noexcept {
 }
 
 char* ChunkPool::TakeZeros(size_t bytes) noexcept {
+  if (bytes > kSlabBytes && IsRefusedToPools()) return nullptr;
   char* const block = bytes > kSlabBytes ? TakeKept(bytes) : Take(bytes);
   if (block == nullptr) return bytes > kSlabBytes ? MapAligned(bytes) : nullptr;
   std::memset(block, 0, bytes);

@@ -42,6 +42,14 @@
 
 namespace basalt::base {
 
+/// Tests set it: pools refuse what it gives true for, as if the system had no memory.
+inline constinit std::atomic<bool (*)() noexcept> refuses_pools{nullptr};
+
+inline bool IsRefusedToPools() noexcept {
+  const auto refuses = refuses_pools.load(std::memory_order_relaxed);
+  return refuses != nullptr && refuses();
+}
+
 /// Recycles blocks of memory. Thread-safe.
 class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
  public:

@@ -129,6 +129,7 @@ auto AlignedExtentPool<alignment>::MapSlab() noexcept -> Head* {
 
 template <size_t alignment>
 char* AlignedExtentPool<alignment>::Take(size_t bytes) noexcept {
+  if (IsRefusedToPools()) return nullptr;
   if (bytes > kSlabUnits * kAlignment - kHeadBytes) {
     if (bytes > SIZE_MAX / 2) return nullptr;
     const size_t mapped =

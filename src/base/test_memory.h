@@ -18,11 +18,12 @@
 namespace basalt::base {
 
 /// While it lives, of the calling thread's allocations the first `allowed` succeed, then `failing`
-/// fail, and those behind them succeed again. kNothrow: those that may throw do not count.
+/// fail, and those behind them succeed again. kNothrow: those that may throw do not count. kPools:
+/// only what it takes of the pools in arena.h and extent_pool.h counts, which otherwise does not.
 class MemoryThatFails {
  public:
   static constexpr int64_t kAll = INT64_MAX / 2;
-  enum class Of : uint8_t { kEvery, kNothrow };
+  enum class Of : uint8_t { kEvery, kNothrow, kPools };
 
   explicit MemoryThatFails(int64_t allowed, int64_t failing = kAll, Of of = Of::kEvery) noexcept;
   ~MemoryThatFails();

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
 
+#include "base/arena.h"
 #include "base/test_memory.h"
 
 // What replaces operator new for a whole test program: to be included by one of its files.
@@ -15,7 +17,8 @@ namespace {
 // Of this thread, counted from now; none fails while `failing` is 0.
 thread_local int64_t allowed = 0;
 thread_local int64_t failing = 0;
-thread_local bool only_nothrow = false;
+using Of = basalt::base::MemoryThatFails::Of;
+thread_local Of counted = Of::kEvery;
 
 bool FailsNow() noexcept {
   if (failing == 0) return false;
@@ -27,6 +30,10 @@ bool FailsNow() noexcept {
   --allowed;
   return true;
 }
+
+bool ThrowingFails() noexcept { return counted == Of::kEvery && FailsNow(); }
+bool NothrowFails() noexcept { return counted != Of::kPools && FailsNow(); }
+bool PoolFails() noexcept { return counted == Of::kPools && FailsNow(); }
 
 // Apart, since g++ warns where it sees memory of a replaced operator freed by std::free.
 [[gnu::noinline]] void Free(void* memory) noexcept { std::free(memory); }
@@ -43,17 +50,15 @@ void* OrThrow(void* memory) {
 
 }  // namespace
 
-void* operator new(size_t bytes) {
-  return OrThrow(!only_nothrow && FailsNow() ? nullptr : std::malloc(bytes));
-}
+void* operator new(size_t bytes) { return OrThrow(ThrowingFails() ? nullptr : std::malloc(bytes)); }
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  return FailsNow() ? nullptr : std::malloc(bytes);
+  return NothrowFails() ? nullptr : std::malloc(bytes);
 }
 void* operator new(size_t bytes, std::align_val_t alignment) {
-  return OrThrow(!only_nothrow && FailsNow() ? nullptr : Aligned(bytes, alignment));
+  return OrThrow(ThrowingFails() ? nullptr : Aligned(bytes, alignment));
 }
 void* operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  return FailsNow() ? nullptr : Aligned(bytes, alignment);
+  return NothrowFails() ? nullptr : Aligned(bytes, alignment);
 }
 void operator delete(void* memory) noexcept { Free(memory); }
 void operator delete(void* memory, size_t) noexcept { Free(memory); }
@@ -69,7 +74,8 @@ namespace basalt::base {
 MemoryThatFails::MemoryThatFails(int64_t allowed_ones, int64_t failing_ones, Of of) noexcept {
   allowed = allowed_ones;
   failing = failing_ones;
-  only_nothrow = of == Of::kNothrow;
+  counted = of;
+  refuses_pools.store(PoolFails, std::memory_order_relaxed);
 }
 MemoryThatFails::~MemoryThatFails() { failing = 0; }
 bool MemoryThatFails::has_failed() const noexcept { return allowed < 0; }
