@@ -289,6 +289,10 @@ class ObjectCache {
 
   Result<bool> PutObject(std::string_view key, const Source& source, const CachePutOptions& options,
                          When when);
+  /// `update` gets the present object or null.
+  Status UpdateObject(
+      std::string_view key,
+      const std::function<Result<std::optional<Source>>(const void* present)>& update);
   ObjectPin GetObject(std::string_view key, bool counts) const;
   ObjectPin TakeObject(std::string_view key);
   bool EraseObject(std::string_view key);
@@ -333,7 +337,9 @@ class Pinned : public cache::ObjectPin {
 ///
 /// An entry is charged its own memory and, with `weight`, what an object owns besides. A value can
 /// be held by 31,744 handles at a time; beyond that a lookup misses, and GetOrCompute
-/// is ResourceExhausted. All else is as for Cache.
+/// is ResourceExhausted. All else is as for Cache, of which three functions are not here: MultiGet
+/// (call Get for each), Allocate (objects are made, not filled) and Reserve (what objects own is
+/// charged by their weight).
 template <class K, class V>
 class TypedCache : private cache::ObjectCache {
   static_assert(std::is_nothrow_move_constructible_v<V> && std::is_nothrow_destructible_v<V>,
@@ -376,6 +382,22 @@ class TypedCache : private cache::ObjectCache {
   Pinned<V> Take(const Key& key) { return Pinned<V>(TakeObject(Bytes(key))); }
   bool Erase(const Key& key) { return EraseObject(Bytes(key)); }
   bool Touch(const Key& key, std::chrono::milliseconds ttl) { return TouchObject(Bytes(key), ttl); }
+
+  /// `fn(const V* present)`, null where the key is absent, gives a Result<std::optional<V>>: what
+  /// replaces it, which is another object and keeps its expiry, or nothing, which erases it.
+  template <class Function>
+  Status Update(const Key& key, const Function& fn) {
+    std::optional<V> made;
+    const auto update = [&](const void* present) -> Result<std::optional<Source>> {
+      Result<std::optional<V>> after = fn(static_cast<const V*>(present));
+      if (!after) return after.error();
+      if (!*after) return std::optional<Source>();
+      made.emplace(std::move(**after));
+      return std::optional<Source>(SourceOf(key, &*made));
+    };
+    // By reference, so that it takes no memory.
+    return UpdateObject(Bytes(key), std::cref(update));
+  }
 
   /// `fn()` gives a Result<V>.
   template <class Function>

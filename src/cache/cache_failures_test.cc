@@ -285,6 +285,12 @@ void SweepObjects(MemoryThatFails::Of of) {
       for (int i = 0; i < kObjects; i += 3) {
         expect(cache->Replace(i, Counted(&living, -i)).status());
       }
+      for (int i = 0; i < kObjects; i += 5) {
+        const auto update = [&](const Counted*) -> Result<std::optional<Counted>> {
+          return std::optional<Counted>(std::in_place, &living, i);
+        };
+        expect(cache->Update(i, update));
+      }
       for (int i = 0; i < kObjects; i += 2) cache->Erase(i);
       for (int i = 1; i < kObjects; i += 9) cache->Take(i);
       for (int i = 0; i < kObjects; i += 4) {

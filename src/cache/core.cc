@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <new>
 #include <string>
@@ -433,6 +434,23 @@ bool CacheCore::Touch(std::string_view key, std::chrono::milliseconds ttl) {
 }
 
 Status CacheCore::Update(std::string_view key, const UpdateFunction& fn) {
+  const auto update = [&](const Entry* present) -> Result<std::optional<NewEntry>> {
+    std::optional<std::string_view> before;
+    if (present != nullptr) before = present->value_view();
+    const Result<std::optional<std::string>> after = fn(before);
+    if (!after) return after.error();
+    if (!*after) return std::optional<NewEntry>();
+    BASALT_ASSIGN_OR_RETURN(NewEntry entry, Allocate(key, (*after)->size(), {}));
+    std::memcpy(entry->value(), (*after)->data(), (*after)->size());
+    return std::optional(std::move(entry));
+  };
+  // By reference, so that it takes no memory.
+  return UpdateEntry(key, std::cref(update));
+}
+
+Status CacheCore::UpdateEntry(
+    std::string_view key,
+    const std::function<Result<std::optional<NewEntry>>(const Entry*)>& update) {
   const uint64_t hash = HashOf(key);
   for (;;) {
     bool is_refused = false;
@@ -440,17 +458,10 @@ Status CacheCore::Update(std::string_view key, const UpdateFunction& fn) {
     if (is_refused) {
       return Status(StatusCode::kResourceExhausted, "update: too many handles hold the value");
     }
-    std::optional<std::string_view> before;
-    if (present) before = present->value_view();
-    Result<std::optional<std::string>> after = fn(before);
-    if (!after) return after.error();
-    if (!*after) {
-      if (EraseIf(hash, key, present.get())) return {};
-      continue;
-    }
-    BASALT_ASSIGN_OR_RETURN(NewEntry entry, Allocate(key, (*after)->size(), {}));
-    std::memcpy(entry->value(), (*after)->data(), (*after)->size());
-    if (Link(std::move(entry), Condition::kIfUnchanged, present.get())) return {};
+    BASALT_ASSIGN_OR_RETURN(std::optional<NewEntry> entry, update(present.get()));
+    const bool is_done = entry ? Link(std::move(*entry), Condition::kIfUnchanged, present.get())
+                               : EraseIf(hash, key, present.get());
+    if (is_done) return {};
   }
 }
 

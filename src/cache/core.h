@@ -173,6 +173,10 @@ class CacheCore {
   EntryRef TakeObject(std::string_view key);
   bool Touch(std::string_view key, std::chrono::milliseconds ttl);
   Status Update(std::string_view key, const UpdateFunction& fn);
+  /// `update` gets the present entry or null, and gives the one that replaces it; none: it is
+  /// erased.
+  Status UpdateEntry(std::string_view key,
+                     const std::function<Result<std::optional<NewEntry>>(const Entry*)>& update);
   /// `compute` gives an entry for the key, with this time to live.
   Result<EntryRef> GetOrCompute(std::string_view key, Ttl ttl,
                                 const std::function<Result<NewEntry>()>& compute);

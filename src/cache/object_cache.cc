@@ -1,4 +1,5 @@
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -51,6 +52,19 @@ Result<bool> ObjectCache::PutObject(std::string_view key, const Source& source,
   return core_->Link(std::move(*entry), when == When::kAlways     ? Condition::kAlways
                                         : when == When::kIfAbsent ? Condition::kIfAbsent
                                                                   : Condition::kIfPresent);
+}
+
+Status ObjectCache::UpdateObject(
+    std::string_view key,
+    const std::function<Result<std::optional<Source>>(const void* present)>& update) {
+  const auto update_entry = [&](const Entry* present) -> Result<std::optional<NewEntry>> {
+    BASALT_ASSIGN_OR_RETURN(const std::optional<Source> source,
+                            update(present == nullptr ? nullptr : present->value() + kWeightBytes));
+    if (!source) return std::optional<NewEntry>();
+    BASALT_ASSIGN_OR_RETURN(NewEntry entry, EntryOf(core_.get(), key, *source, {}, false));
+    return std::optional(std::move(entry));
+  };
+  return core_->UpdateEntry(key, std::cref(update_entry));
 }
 
 ObjectPin ObjectCache::GetObject(std::string_view key, bool counts) const {

@@ -176,6 +176,56 @@ TEST_F(TypedCacheTest, AllFunctionsDoWhatTheirNamesSay) {
   EXPECT_EQ(stats.entries, 0u);
 }
 
+TEST_F(TypedCacheTest, UpdateReplacesMakesErasesAndRefuses) {
+  using Updated = Result<std::optional<Counted>>;
+  const auto cache = NewCounted();
+  const auto add_one = [&](const Counted* present) -> Updated {
+    return std::optional<Counted>(std::in_place, &living_,
+                                  present == nullptr ? 1 : present->number() + 1);
+  };
+  ASSERT_TRUE(cache->Update(7, add_one).ok());
+  const Pinned<Counted> first = cache->Get(7);
+  ASSERT_TRUE(cache->Update(7, add_one).ok());
+  EXPECT_EQ(first->number(), 1u) << "it is another object";
+  EXPECT_EQ(cache->Get(7)->number(), 2u);
+  const Status refused = cache->Update(
+      7, [](const Counted*) -> Updated { return Status(StatusCode::kAborted, "not now"); });
+  EXPECT_EQ(refused.code(), StatusCode::kAborted);
+  EXPECT_EQ(cache->Get(7)->number(), 2u);
+  const auto erase = [](const Counted*) -> Updated { return std::optional<Counted>(); };
+  ASSERT_TRUE(cache->Update(7, erase).ok());
+  EXPECT_FALSE(cache->Get(7));
+}
+
+TEST_F(TypedCacheTest, AnUpdateThatFindsNoRoomLeavesTheOldObject) {
+  const auto cache = NewCounted({.capacity_bytes = 1 << 20});
+  ASSERT_TRUE(cache->Put(7, Counted(&living_, 1)).ok());
+  const auto grow = [&](const Counted*) -> Result<std::optional<Counted>> {
+    return std::optional<Counted>(std::in_place, &living_, 2, 2 << 20);
+  };
+  EXPECT_EQ(cache->Update(7, grow).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(cache->Get(7)->number(), 1u);
+  EXPECT_EQ(living_, 1);
+}
+
+TEST_F(TypedCacheTest, UpdatesOfOneKeyByManyThreadsAllCount) {
+  constexpr int kThreads = 4;
+  constexpr uint64_t kUpdates = 2'000;
+  const auto cache = NewCounted();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      const auto add_one = [&](const Counted* present) -> Result<std::optional<Counted>> {
+        return std::optional<Counted>(std::in_place, &living_,
+                                      present == nullptr ? 1 : present->number() + 1);
+      };
+      for (uint64_t k = 0; k < kUpdates; ++k) EXPECT_TRUE(cache->Update(7, add_one).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(cache->Get(7)->number(), kThreads * kUpdates);
+}
+
 TEST_F(TypedCacheTest, ForEachGivesEveryKeyAndObjectOnce) {
   const auto cache = NewCounted();
   for (uint64_t i = 0; i < 3000; ++i) ASSERT_TRUE(cache->Put(i, Make(i * 3)).ok());
