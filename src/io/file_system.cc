@@ -59,8 +59,9 @@ std::string AdviceForErrno(int error, std::string_view path) {
       return "free memory, then retry";
     case EACCES:
     case EPERM:
-    case EROFS:
       return "check the permissions of " + std::string(path);
+    case EROFS:
+      return "mount it to be written, or use another path";
     case EISDIR:
       return "name a file, not a directory";
     case ENOTDIR:
@@ -76,6 +77,15 @@ std::string AdviceForErrno(int error, std::string_view path) {
     default:
       return {};
   }
+}
+
+Status Failure(int error, std::string_view operation, std::string_view path,
+               std::string_view advice) {
+  std::string message(path);
+  message.append(": cannot ").append(operation).append(": ");
+  message += std::generic_category().message(error);
+  if (!advice.empty()) message.append("; ").append(advice);
+  return {CodeOfErrno(error), std::move(message)};
 }
 
 Status Check(int error, std::string_view operation, std::string_view path) {
@@ -108,13 +118,7 @@ std::string ReplacementOf(std::string_view path) { return std::string(path) + ".
 }  // namespace
 
 Status ErrnoStatus(int error, std::string_view operation, std::string_view path) {
-  std::string message(path);
-  message.append(": cannot ").append(operation).append(": ");
-  message += std::generic_category().message(error);
-  if (const std::string advice = AdviceForErrno(error, path); !advice.empty()) {
-    message.append("; ").append(advice);
-  }
-  return {CodeOfErrno(error), std::move(message)};
+  return Failure(error, operation, path, AdviceForErrno(error, path));
 }
 
 bool IsDiskFull(const Status& status) noexcept {
@@ -247,8 +251,16 @@ Result<std::unique_ptr<File>> FileSystem::Open(std::string_view path, OpenMode m
 }
 
 Status FileSystem::CreateDirectory(std::string_view path) {
-  return CallOnPath("create the directory", path,
-                    [&](const std::string& owned) { return DoCreateDirectory(owned); });
+  BASALT_RETURN_IF_ERROR(CheckPath(path));
+  const std::string owned(path);
+  const int error = RetryInterrupted([&] { return DoCreateDirectory(owned); });
+  if (error == 0) return {};
+  // It is the directory above that is not there, or that refuses.
+  const std::string parent = ParentDirectory(path);
+  const std::string advice =
+      error == ENOENT ? "make the directory above it (mkdir -p " + parent + "), then retry"
+                      : AdviceForErrno(error, parent);
+  return Failure(error, "create the directory", path, advice);
 }
 
 Result<std::vector<std::string>> FileSystem::List(std::string_view path) {

@@ -520,9 +520,24 @@ TEST(ErrnoStatus, NamesOperationPathCauseAndAdvice) {
       ErrnoStatus(EMFILE, "open", "/db/1.log").ToString(),
       "ResourceExhausted: /db/1.log: cannot open: Too many open files; raise the limit on open "
       "files (ulimit -n)");
-  EXPECT_EQ(ErrnoStatus(EROFS, "create", "/db/1.log").ToString(),
-            "IoError: /db/1.log: cannot create: Read-only file system; check the permissions of "
+  EXPECT_EQ(ErrnoStatus(EACCES, "open", "/db/1.log").ToString(),
+            "IoError: /db/1.log: cannot open: Permission denied; check the permissions of "
             "/db/1.log");
+  EXPECT_EQ(ErrnoStatus(EROFS, "create", "/db/1.log").ToString(),
+            "IoError: /db/1.log: cannot create: Read-only file system; mount it to be written, or "
+            "use another path");
+}
+
+TEST(FileSystem, WhatKeepsADirectoryFromBeingMadeIsNamed) {
+  EXPECT_EQ(
+      FileSystem::Posix()->CreateDirectory("no-such-parent/db").ToString(),
+      "NotFound: no-such-parent/db: cannot create the directory: No such file or directory; make "
+      "the directory above it (mkdir -p no-such-parent), then retry");
+  SimFileSystem disk;
+  disk.SetFault({.kind = Fault::Kind::kError, .at_call = 1, .error = EACCES});
+  EXPECT_EQ(disk.CreateDirectory("/home/db").ToString(),
+            "IoError: /home/db: cannot create the directory: Permission denied; check the "
+            "permissions of /home");
 }
 
 TEST(ErrnoStatus, ChoosesTheCode) {

@@ -20,8 +20,7 @@ Result<std::unique_ptr<DB>> OpenToWrite(const std::string& path, const DBOptions
   Result<std::unique_ptr<DB>> db = DB::Open(path, options);
   if (!options.create_if_missing || db.status().code() != StatusCode::kNotFound) return db;
   // Not that of a database that is not there, which is made.
-  return Status(StatusCode::kIoError, std::string(db.error().message()) +
-                                          ": make the directory above it (mkdir -p), then retry");
+  return Status(StatusCode::kIoError, db.error().message());
 }
 
 }  // namespace basalt::tools
