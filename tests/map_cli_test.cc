@@ -516,6 +516,29 @@ TEST_F(MapCli, ReadersNeverMakeAMap) {
   EXPECT_EQ(ReadFile("file"), "no directory");
 }
 
+TEST_F(MapCli, WhatIsMissingIsNamedWithWhatToDo) {
+  const std::string how = "`map build` and `map put` make a map that is not there; the other verbs";
+  for (const char* command :
+       {"get nowhere k", "del nowhere k", "stat nowhere", "check nowhere", "export nowhere"}) {
+    const Outcome refused = Run("$B map "s + command);
+    EXPECT_EQ(refused.code, 3) << command;
+    EXPECT_NE(refused.err.find("there is no shared map at nowhere: check the path"),
+              std::string::npos)
+        << refused.err;
+    EXPECT_NE(refused.err.find(how), std::string::npos) << refused.err;
+  }
+  EXPECT_EQ(Out("mkdir empty"), "");
+  ExpectRefused("$B map stat empty", 3, "empty: holds no shared map; check the path");
+  ExpectRefused("$B map stat empty", 3, how);
+  for (const char* command : {"put none/x/m k v", "build none/x/m /dev/null"}) {
+    const Outcome refused = Run("$B map "s + command);
+    EXPECT_EQ(refused.code, 3) << command;
+    EXPECT_NE(refused.err.find("make the directory above it (mkdir -p none/x)"), std::string::npos)
+        << refused.err;
+    EXPECT_EQ(refused.err.find(how), std::string::npos) << refused.err;
+  }
+}
+
 TEST_F(MapCli, ADatabaseIsNoMap) {
   EXPECT_EQ(Out("$B put db k v"), "");
   const std::string before = Out("ls db");

@@ -153,7 +153,7 @@ Result<SharedMapReport> CheckMap(std::string_view path,
                                  const SharedMapProgressFunction& on_progress,
                                  const Environment& environment) {
   return base::OrOutOfMemory([&]() -> Result<SharedMapReport> {
-    BASALT_ASSIGN_OR_RETURN(std::string directory, environment.fs->Resolve(path));
+    BASALT_ASSIGN_OR_RETURN(std::string directory, ResolveMap(environment.fs, path));
     Inspection inspection(std::move(directory), on_progress, environment);
     constexpr int kAttemptsMax = 1000;
     int attempt = 0;
@@ -168,7 +168,7 @@ namespace {
 
 Status DestroyIn(std::string_view path, const Environment& environment) {
   io::FileSystem* const fs = environment.fs;
-  BASALT_ASSIGN_OR_RETURN(const std::string directory, fs->Resolve(path));
+  BASALT_ASSIGN_OR_RETURN(const std::string directory, ResolveMap(fs, path));
   BASALT_RETURN_IF_ERROR(NewestGenerationNumber(fs, directory).status());
   {
     BASALT_ASSIGN_OR_RETURN(const auto lock, LockMap(directory, {}, environment));

@@ -17,7 +17,7 @@ void Core::SetWriter(std::unique_ptr<Writer> writer) { writer_ = std::move(write
 
 Result<std::shared_ptr<Core>> Core::Attach(std::string_view path, const Environment& environment) {
   io::FileSystem* const fs = environment.fs;
-  BASALT_ASSIGN_OR_RETURN(std::string directory, fs->Resolve(path));
+  BASALT_ASSIGN_OR_RETURN(std::string directory, ResolveMap(fs, path));
   auto core = std::make_shared<Core>(std::move(directory), environment);
   auto control = ControlPage::Open(fs, core->PathOf(std::string(kControlName)), /*to_write=*/false);
   if (!control && control.error().code() == StatusCode::kNotFound) {

@@ -212,6 +212,13 @@ Result<std::shared_ptr<const Generation>> GenerationOpener::Open(ListFile listed
       std::make_shared<Generation>(std::move(listed), std::move(bases), std::move(sets)));
 }
 
+Result<std::string> ResolveMap(io::FileSystem* fs, std::string_view path) {
+  auto directory = fs->Resolve(path);
+  if (directory || directory.error().code() != StatusCode::kNotFound) return directory;
+  return Status(StatusCode::kNotFound, "there is no shared map at " + std::string(path) +
+                                           ": check the path, or make one (SharedMap::Create)");
+}
+
 Result<uint64_t> NewestGenerationNumber(io::FileSystem* fs, const std::string& directory) {
   BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs->List(directory));
   std::optional<uint64_t> newest;
@@ -225,7 +232,8 @@ Result<uint64_t> NewestGenerationNumber(io::FileSystem* fs, const std::string& d
   const bool database = std::find(names.begin(), names.end(), "MANIFEST") != names.end();
   return Status(StatusCode::kNotFound,
                 directory + (database ? ": is a database, not a shared map"
-                                      : ": is no shared map: it holds no generation"));
+                                      : ": holds no shared map; check the path, or make one "
+                                        "(SharedMap::Create)"));
 }
 
 }  // namespace basalt::shared_map

@@ -156,6 +156,9 @@ class GenerationOpener {
   std::map<uint64_t, std::weak_ptr<ChangeIndex>> indexes_;
 };
 
+/// The directory of the map at `path`, absolute. NotFound: there is nothing.
+Result<std::string> ResolveMap(io::FileSystem* fs, std::string_view path);
+
 /// The highest number of a generation in the directory. NotFound: there is none.
 Result<uint64_t> NewestGenerationNumber(io::FileSystem* fs, const std::string& directory);
 

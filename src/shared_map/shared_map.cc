@@ -77,7 +77,7 @@ Result<std::unique_ptr<SharedMap>> OpenMap(std::string_view path, const SharedMa
                                            const Environment& environment) {
   return base::OrOutOfMemory([&]() -> Result<std::unique_ptr<SharedMap>> {
     BASALT_RETURN_IF_ERROR(CheckMapOptions(options));
-    BASALT_ASSIGN_OR_RETURN(const std::string directory, environment.fs->Resolve(path));
+    BASALT_ASSIGN_OR_RETURN(const std::string directory, ResolveMap(environment.fs, path));
     // Before a lock file is made in somebody's directory.
     BASALT_RETURN_IF_ERROR(NewestGenerationNumber(environment.fs, directory).status());
     BASALT_ASSIGN_OR_RETURN(auto lock, LockMap(directory, options, environment));

@@ -15,6 +15,14 @@ ExitCode ReportMap(const Status& status) {
   return code;
 }
 
+ExitCode ReportMapThatIsThere(const Status& status) {
+  const ExitCode code = ReportMap(status);
+  if (status.code() == StatusCode::kNotFound) {
+    Complain("`map build` and `map put` make a map that is not there; the other verbs never do");
+  }
+  return code;
+}
+
 Status CheckMapPath(const std::string& path, std::string_view instead, StatusCode code) {
   if (path == ":memory:") {
     return {StatusCode::kInvalidArgument,

@@ -15,6 +15,8 @@ namespace basalt::tools {
 /// Says what went wrong on stderr, and what to do where the code alone tells it; gives the exit
 /// code.
 ExitCode ReportMap(const Status& status);
+/// The same for a verb that makes no map.
+ExitCode ReportMapThatIsThere(const Status& status);
 
 /// Refuses what can be no map on a disk: ":memory:", which would end with the command
 /// (InvalidArgument), and a database's directory (`code`; the message ends with `instead`, which

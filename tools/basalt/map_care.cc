@@ -79,7 +79,7 @@ ExitCode MapStat(const MapStatOptions& options, Output& out) {
       CheckMapPath(options.map, "`basalt stat " + options.map + "` shows its figures");
   if (!is_map.ok()) return ReportMap(is_map);
   const Result<std::unique_ptr<SharedMap>> map = SharedMap::Attach(options.map);
-  if (!map) return ReportMap(map.error());
+  if (!map) return ReportMapThatIsThere(map.error());
   const Result<SharedMapStats> stats = (*map)->GetStats();
   if (!stats) return ReportMap(stats.error());
   out.Write(options.output == OutputFormat::kTable
@@ -104,7 +104,8 @@ ExitCode MapCheck(const MapCheckOptions& options, Output& out) {
     seconds = progress.seconds();
   }
   // Corruption that keeps it from looking says all there is to say.
-  if (!report) return ReportPlainly(report.error());
+  if (report.status().code() == StatusCode::kCorruption) return ReportPlainly(report.error());
+  if (!report) return ReportMapThatIsThere(report.error());
   out.Write(options.output == OutputFormat::kTable
                 ? CheckTable(*report, seconds)
                 : Rendered(options.output, CheckDocument(*report)));

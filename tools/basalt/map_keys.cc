@@ -128,7 +128,7 @@ ExitCode MapGet(const MapGetOptions& options, Output& out) {
   const Status is_map = CheckMapPath(options.map, "`basalt get " + options.map + " KEY` reads it");
   if (!is_map.ok()) return ReportMap(is_map);
   const Result<std::unique_ptr<SharedMap>> map = SharedMap::Attach(options.map);
-  if (!map) return ReportMap(map.error());
+  if (!map) return ReportMapThatIsThere(map.error());
   Result<SharedMap::Reader> reader = (*map)->NewReader();
   if (!reader) return ReportMap(reader.error());
   const std::vector<std::string_view> views(keys->begin(), keys->end());
@@ -166,7 +166,7 @@ ExitCode MapDelete(const MapDeleteOptions& options, Output& /*out*/) {
   for (const std::string& key : *keys) batch.Delete(key);
   if (!batch.status().ok()) return ReportMap(batch.status());
   const Result<std::unique_ptr<SharedMap>> map = SharedMap::Open(options.map);
-  if (!map) return ReportMap(map.error());
+  if (!map) return ReportMapThatIsThere(map.error());
   Status status = (*map)->Write(batch, options.write);
   if (status.ok()) status = (*map)->Close();
   return ReportMap(status);
@@ -177,7 +177,7 @@ ExitCode MapExport(const MapExportOptions& options, Output& out) {
       CheckMapPath(options.map, "`basalt dump " + options.map + "` prints what is in it");
   if (!is_map.ok()) return ReportMap(is_map);
   const Result<std::unique_ptr<SharedMap>> map = SharedMap::Attach(options.map);
-  if (!map) return ReportMap(map.error());
+  if (!map) return ReportMapThatIsThere(map.error());
   Result<SharedMap::Reader> reader = (*map)->NewReader();
   if (!reader) return ReportMap(reader.error());
   Result<SharedMap::Reader> snapshot = reader->GetSnapshot();
