@@ -276,6 +276,43 @@ TEST_F(MapCli, ABadLineEndsABuildAndNoMapIsMade) {
   EXPECT_FALSE(fs::exists(At("m")));
 }
 
+TEST_F(MapCli, InputOfAnotherFormIsToldApart) {
+  WriteFile("key", "{\"key\":\"a\xFF\",\"value\":\"1\"}\n");
+  ExpectRefused("$B map build m key", 2,
+                "key:1: not UTF-8 at column 10: such bytes are written {\"base64\":\"...\"}");
+  WriteFile("cut", "{\"key\":\"a\",\"value\":\"\xE2\x82\"}\n");
+  ExpectRefused("$B map build m cut", 2, "cut:1: not UTF-8 at column 21: ");
+  ExpectRefused("$B load db cut --json", 2, "cut:1: not UTF-8 at column 21: ");
+  WriteFile("earlier", "{\"key\":a,\"value\":\"\xFF\"}\n");
+  ExpectRefused("$B map build m earlier", 2, "earlier:1: not JSON: syntax error at column 8");
+  for (const std::string array :
+       {"[\n{\"key\":\"a\",\"value\":\"1\"}\n]\n", "[{\"key\":\"a\",\"value\":\"1\"}]\n"}) {
+    WriteFile("array", array);
+    ExpectRefused("$B map build m array", 2, "(each line must be an object, not part of an array)");
+  }
+  WriteFile("narrow.csv", "\xEF\xBB\xBF" + "a,1"s);
+  WriteFile("narrow", "\xEF\xBB\xBF{\"key\":\"a\",\"value\":\"1\"}");
+  for (const char* const form : {"UTF-16LE", "UTF-16BE"}) {
+    EXPECT_EQ(Out("iconv -f UTF-8 -t "s + form + " narrow.csv >wide.csv"), "");
+    EXPECT_EQ(Out("iconv -f UTF-8 -t "s + form + " narrow >wide"), "");
+    ExpectRefused("$B map build m wide.csv --csv --skip-bad-lines", 2, "wide.csv:1: UTF-16");
+    ExpectRefused("$B map build m wide --skip-bad-lines", 2, "`iconv -f UTF-16 -t UTF-8`");
+  }
+  WriteFile("semicolons", "id;name\n7;Ada\n");
+  ExpectRefused(
+      "$B map build m semicolons --csv", 2,
+      "semicolons:1: 1 cell, but the value is in column 2 (only commas part cells, and no "
+      "semicolons)");
+  ExpectRefused("$B map build m semicolons --csv --header --key-column id", 2, "no semicolons)");
+  WriteFile("tabs", "\"id\"\t\"name\"\n");
+  ExpectRefused("$B map build m tabs --csv", 2, "(only commas part cells, and no tabs)");
+  WriteFile("bare", "7\tAda\n");
+  ExpectRefused("$B map build m bare --csv", 2, "(only commas part cells, and no tabs)");
+  WriteFile("single", "7\n");
+  EXPECT_EQ(Run("$B map build m single --csv").err.find("commas"), std::string::npos);
+  EXPECT_FALSE(fs::exists(At("m")));
+}
+
 TEST_F(MapCli, BadLinesMayBeSkippedAndAreCounted) {
   WriteFile("bad",
             "{\"key\":\"a\",\"value\":\"1\"}\nnonsense\n{\"key\":\"b\",\"value\":\"[2\"}\n"

@@ -90,4 +90,12 @@ std::string_view WithoutByteOrderMark(std::string_view first_line) {
   return first_line;
 }
 
+Status RefuseUtf16(std::string_view first_line, const std::string& position) {
+  if (!first_line.starts_with("\xFF\xFE") && !first_line.starts_with("\xFE\xFF")) return {};
+  return {StatusCode::kInvalidArgument,
+          position +
+              ": UTF-16, by its byte order mark; make it UTF-8 first, say by "
+              "`iconv -f UTF-16 -t UTF-8`"};
+}
+
 }  // namespace basalt::tools

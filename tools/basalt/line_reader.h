@@ -52,4 +52,7 @@ class LineReader {
 /// The line without the byte order mark of UTF-8 that some programs begin a text with.
 std::string_view WithoutByteOrderMark(std::string_view first_line);
 
+/// InvalidArgument, with `position`, when the line begins with the byte order mark of UTF-16.
+Status RefuseUtf16(std::string_view first_line, const std::string& position);
+
 }  // namespace basalt::tools

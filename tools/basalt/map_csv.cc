@@ -21,7 +21,10 @@ Result<bool> CsvReader::NextLine(std::string_view& line) {
     Result<bool> more = lines_.Next(line);
     if (!more || !*more) return more;
   }
-  if (++line_number_ == 1) line = WithoutByteOrderMark(line);
+  if (++line_number_ == 1) {
+    if (Status status = RefuseUtf16(line, lines_.position()); !status.ok()) return status;
+    line = WithoutByteOrderMark(line);
+  }
   return true;
 }
 
@@ -76,7 +79,8 @@ Result<CsvReader::Step> CsvReader::ReadCells(std::string_view line) {
       if (at == line.size() || line.substr(at) == "\r") return Step::kRow;
       if (line[at] != ',') {
         return Bad("no comma behind the closing quote at " + Place(at - 1) +
-                   ": inside a quoted cell a quote is doubled");
+                   ": inside a quoted cell a quote is doubled" +
+                   SeparatorRemark(line.substr(at, 1)));
       }
     } else {
       const size_t comma = line.find(',', at);
@@ -118,6 +122,13 @@ Result<bool> CsvReader::ReadQuoted(std::string& cell, std::string_view& line, si
     }
     at = 0;
   }
+}
+
+std::string SeparatorRemark(std::string_view text) {
+  const size_t at = text.find_first_of(";\t");
+  if (at == std::string_view::npos) return {};
+  return std::string(" (only commas part cells, and no ") +
+         (text[at] == ';' ? "semicolons)" : "tabs)");
 }
 
 }  // namespace basalt::tools

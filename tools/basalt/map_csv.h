@@ -15,7 +15,8 @@ namespace basalt::tools {
 /// Rows of comma-separated values (RFC 4180), of any bytes. A cell that begins with a quote ends
 /// with one and may hold commas and line ends; a quote inside it is doubled. A line ends with a
 /// newline, or a carriage return and a newline. Empty lines are passed over, and so is the byte
-/// order mark that some programs begin a file with. Memory: the longest row, twice.
+/// order mark that some programs begin a file with; that of UTF-16 is InvalidArgument. Memory: the
+/// longest row, twice.
 class CsvReader {
  public:
   enum class Step : uint8_t { kRow, kBadRow, kEnd };
@@ -63,5 +64,9 @@ class CsvReader {
   size_t count_ = 0;
   std::string fault_;
 };
+
+/// For messages about a text that should have been parted by commas, when it has another usual
+/// separator: a remark in brackets. Empty otherwise.
+std::string SeparatorRemark(std::string_view text);
 
 }  // namespace basalt::tools

@@ -15,6 +15,13 @@
 namespace basalt::tools {
 namespace {
 
+/// What may have been meant by a line that is no record.
+std::string Remark(std::string_view line) {
+  if (line.starts_with('{')) return "";
+  return line.starts_with('[') ? " (each line must be an object, not part of an array)"
+                               : " (is this --csv?)";
+}
+
 class JsonLines : public RecordSource {
  public:
   explicit JsonLines(LineReader lines) : lines_(std::move(lines)) {}
@@ -27,12 +34,14 @@ class JsonLines : public RecordSource {
         const Result<bool> more = lines_.Next(line);
         if (!more) return more.error();
         if (!*more) return Step::kEnd;
-        if (lines_.line_number() == 1) line = WithoutByteOrderMark(line);
+        if (lines_.line_number() == 1) {
+          if (Status status = RefuseUtf16(line, lines_.position()); !status.ok()) return status;
+          line = WithoutByteOrderMark(line);
+        }
       } while (line.empty() || line == "\r");
       Result<Record> record = ParseRecord(RecordFormat::kJson, line);
       if (!record) {
-        return Bad(std::string(record.error().message()) +
-                   (line.starts_with('{') ? "" : " (is this --csv?)"));
+        return Bad(std::string(record.error().message()) + Remark(line));
       }
       record_ = std::move(*record);
     } while (HasExpired(record_));
@@ -49,6 +58,11 @@ class JsonLines : public RecordSource {
   Record record_;
 };
 
+/// Where commas have parted nothing, what else may have been meant to.
+std::string RemarkOnOnlyCell(std::span<const std::string> cells) {
+  return cells.size() == 1 ? SeparatorRemark(cells[0]) : "";
+}
+
 std::string Cells(size_t count) { return FormatCount(count) + (count == 1 ? " cell" : " cells"); }
 
 /// The place, from 0, of the column that `text` names: a number from 1, or one of `names`.
@@ -57,8 +71,8 @@ Result<size_t> FindColumn(const std::string& text, std::span<const std::string> 
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size() && number > 0) {
     if (names.empty() || number <= names.size()) return number - 1;
-    return Status(StatusCode::kInvalidArgument,
-                  "there is no column " + text + ": the header has " + Cells(names.size()));
+    return Status(StatusCode::kInvalidArgument, "there is no column " + text + ": the header has " +
+                                                    Cells(names.size()) + RemarkOnOnlyCell(names));
   }
   if (names.empty()) {
     return Status(StatusCode::kInvalidArgument,
@@ -76,7 +90,8 @@ Result<size_t> FindColumn(const std::string& text, std::span<const std::string> 
     found = i;
   }
   if (found) return *found;
-  return Status(StatusCode::kInvalidArgument, "there is no column '" + text + "' among " + listed);
+  return Status(StatusCode::kInvalidArgument,
+                "there is no column '" + text + "' among " + listed + RemarkOnOnlyCell(names));
 }
 
 class CsvRecords : public RecordSource {
@@ -119,7 +134,7 @@ class CsvRecords : public RecordSource {
     const size_t last = std::max(key_column_, value_column_);
     if (last >= cells.size()) {
       return Bad(Cells(cells.size()) + ", but the " + (last == value_column_ ? "value" : "key") +
-                 " is in column " + std::to_string(last + 1));
+                 " is in column " + std::to_string(last + 1) + RemarkOnOnlyCell(cells));
     }
     if (width_ == 0) width_ = cells.size();
     if (cells.size() != width_) {

@@ -33,6 +33,17 @@ size_t Utf8SequenceLength(std::string_view bytes) {
   return InRange(bytes, 3, 0x80, 0xBF) ? 4 : 0;
 }
 
+/// Of so many bytes at the beginning, all are well-formed UTF-8.
+size_t Utf8PrefixLength(std::string_view bytes) {
+  size_t length = 0;
+  while (length < bytes.size()) {
+    const size_t next = Utf8SequenceLength(bytes.substr(length));
+    if (next == 0) break;
+    length += next;
+  }
+  return length;
+}
+
 bool IsPlain(uint8_t byte) { return byte >= 0x20 && byte < 0x7F && byte != '\\'; }
 
 void AppendEscape(uint8_t byte, std::string& out) {
@@ -145,6 +156,11 @@ Result<Record> ParseJsonRecord(std::string_view line) {
   boost::json::error_code error;
   const size_t parsed = parser.write_some(line.data(), line.size(), error);
   if (!error && parsed == line.size()) parser.finish(error);
+  const size_t text = error ? Utf8PrefixLength(line) : line.size();
+  if (text < line.size() && text <= parsed) {  // What it stopped at is no text.
+    return Malformed("not UTF-8 at " + Column(text) +
+                     ": such bytes are written {\"base64\":\"...\"} in place of a string");
+  }
   if (error) return Malformed("not JSON: " + error.message() + " at " + Column(parsed));
   if (parsed != line.size()) return Malformed("more than one JSON value, at " + Column(parsed));
 
@@ -186,14 +202,7 @@ bool HasExpired(const Record& record) {
   return record.expiry && *record.expiry <= now;
 }
 
-bool IsUtf8(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const size_t length = Utf8SequenceLength(bytes);
-    if (length == 0) return false;
-    bytes.remove_prefix(length);
-  }
-  return true;
-}
+bool IsUtf8(std::string_view bytes) { return Utf8PrefixLength(bytes) == bytes.size(); }
 
 void AppendText(std::string_view bytes, std::string& out) {
   while (!bytes.empty()) {
