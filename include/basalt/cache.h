@@ -91,7 +91,9 @@ struct CacheStats {
 
   /// Hits of all lookups, 0 to 1; 0 before the first.
   double hit_ratio() const noexcept;
-  /// The figures in Prometheus' text format; each name begins with `prefix`.
+  /// The figures in Prometheus' text format; each name begins with `prefix` and '_'. What of the
+  /// prefix cannot stand in a name (letters of ASCII, digits, '_' and ':' can) becomes '_', and
+  /// before a digit that begins it stands one.
   std::string ToPrometheus(std::string_view prefix = "basalt_cache") const;
 };
 

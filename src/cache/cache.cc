@@ -138,10 +138,26 @@ double CacheStats::hit_ratio() const noexcept {
   return lookups == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(lookups);
 }
 
+namespace {
+
+/// As the names of Prometheus may begin.
+std::string NameOf(std::string_view prefix) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::string name(!prefix.empty() && is_digit(prefix.front()) ? "_" : "");
+  for (const char c : prefix) {
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    name += is_letter || is_digit(c) || c == ':' ? c : '_';
+  }
+  return name;
+}
+
+}  // namespace
+
 std::string CacheStats::ToPrometheus(std::string_view prefix) const {
+  const std::string begin = NameOf(prefix) + "_";
   std::string text;
   const auto family = [&](std::string_view name, std::string_view type, std::string_view help) {
-    const std::string full = std::string(prefix) + "_" + std::string(name);
+    const std::string full = begin + std::string(name);
     text += "# HELP " + full + " " + std::string(help) + "\n# TYPE " + full + " " +
             std::string(type) + "\n";
     return full;

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "basalt/cache.h"
@@ -162,7 +163,11 @@ struct Exposition {
       EXPECT_EQ(helps.count(name), 1u) << line;
       EXPECT_EQ(types[name] == "counter", name.ends_with("_total")) << line;
       EXPECT_EQ(first.find('{') == std::string::npos, !first.ends_with("\"}")) << line;
-      EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"), std::string::npos) << line;
+      EXPECT_TRUE(std::all_of(name.begin(), name.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_' || c == ':';
+      })) << line;
+      EXPECT_FALSE(name[0] >= '0' && name[0] <= '9') << line;
       uint64_t value = 0;
       EXPECT_TRUE(words >> value) << line;
       EXPECT_TRUE(samples.emplace(first, value).second) << line;
@@ -197,6 +202,24 @@ TEST(CacheStats, PrometheusTextIsWellFormedAndSaysTheSame) {
   }
   EXPECT_EQ(bytes, stats.bytes);
   EXPECT_TRUE(Exposition(stats.ToPrometheus()).samples.contains("basalt_cache_entries"));
+}
+
+TEST(CacheStats, PrometheusNamesAreWellFormedWhateverThePrefix) {
+  const std::pair<std::string_view, std::string_view> prefixes[] = {
+      {"bad name{", "bad_name_"},
+      {"a\n# b", "a___b"},
+      {"7th", "_7th"},
+      {"", ""},
+      {"\xC3\xA9", "__"},
+      {"app:Cache_7", "app:Cache_7"},
+  };
+  for (const auto& [prefix, begins] : prefixes) {
+    Exposition text(CacheStats{.hits = 7}.ToPrometheus(prefix));
+    EXPECT_EQ(text.samples[std::string(begins) + "_lookups_total{result=\"hit\"}"], 7u) << prefix;
+    for (const auto& [name, type] : text.types) {
+      EXPECT_TRUE(name.starts_with(std::string(begins) + "_")) << name;
+    }
+  }
 }
 
 // ---- on_remove ----
