@@ -704,6 +704,38 @@ TEST(MemTable, WaitForBackgroundWorkLeavesAllSorted) {
   EXPECT_GE(stats.sorted_runs, 2u);
 }
 
+TEST(MemTable, ALargeBatchIsSortedByItsWriterAndASmallerOneIsNot) {
+  for (const uint64_t kib : {uint64_t{200}, uint64_t{300}}) {
+    const auto table = NewTable(Still());
+    WriteBatch batch;
+    while (batch.byte_size() < kib * kKiB) {
+      batch.Put(Numbered("key", batch.count() * 7'919 % 10'000), std::string(100, 'v'));
+    }
+    ASSERT_TRUE(IsOk(table->Write(batch)));
+    const MemTableStats stats = table->GetStats();
+    EXPECT_EQ(stats.records, batch.count());
+    EXPECT_EQ(stats.sorted_records, kib > 256 ? batch.count() : 0) << kib << " KiB";
+  }
+}
+
+TEST(MemTable, TheBackgroundSortsAfterSixtyFourSmallBatches) {
+  const auto table = NewTable(Still());
+  const auto write_one = [&](uint64_t number) {
+    WriteBatch batch;
+    batch.Put(Numbered("a", number), "v");
+    batch.Put(Numbered("b", number), "v");
+    ASSERT_TRUE(IsOk(table->Write(batch)));
+  };
+  for (uint64_t i = 1; i < 64; ++i) write_one(i);
+  EXPECT_EQ(table->GetStats().sorted_records, 0u);
+  write_one(64);
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (table->GetStats().sorted_records < 128 && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(table->GetStats().sorted_records, 128u);
+}
+
 TEST(MemTable, SealedGenerationsAreMergedInTheBackground) {
   const auto table = NewTable({.memory_budget = 64 * kMiB, .generation_bytes = 256 * kKiB});
   for (uint64_t i = 0; i < 40'000; ++i) {
