@@ -103,7 +103,7 @@ int Main(int argc, char** argv) {
                "memtable_bench");
   app.footer(
       "Examples:\n"
-      "  memtable_bench                                  everything, under ten minutes\n"
+      "  memtable_bench                                  everything, some ten minutes\n"
       "  memtable_bench --quick                          everything on few records, once\n"
       "  memtable_bench --subjects basalt,rocksdb --benchmarks write,get --threads 1\n"
       "  memtable_bench --subjects basalt --benchmarks lifecycle,floor --runs 3");

@@ -489,17 +489,16 @@ void MemTableWorkloads::RunReads(MemTableSubject* subject, int round) {
 
 void MemTableWorkloads::MeasureScan(const Shape& shape, uint32_t interval,
                                     MemTableSubject* subject) {
-  const std::span<const CacheRequest> puts = std::span(shape.puts).first(shape.puts.size() / 5);
-  const OpenStore open(subject, {.records = puts.size()});
+  const OpenStore open(subject, {.records = shape.puts.size()});
   uint32_t until_scan = interval;
-  const CrewResult result = RunCrew(puts, {.sample_every = UINT32_MAX},
+  const CrewResult result = RunCrew(shape.puts, {.sample_every = UINT32_MAX},
                                     [&](std::span<const CacheRequest> group) -> uint64_t {
                                       subject->Put(group.front());
                                       if (--until_scan > 0) return 0;
                                       until_scan = interval;
                                       return subject->Scan(group.front(), kScanRecords) > 0 ? 1 : 0;
                                     });
-  Expect(*subject, "scans that began at their key", result.hits, puts.size() / interval);
+  Expect(*subject, "scans that began at their key", result.hits, shape.puts.size() / interval);
   AddSpeed(Format("scan_%u%s", interval, shape.name.c_str()), 1, *subject, result, false);
 }
 
