@@ -39,8 +39,9 @@ std::string MemTableReport::Cell(const Row& row, const std::string& subject) con
   if (row.metric == "p50") {
     const auto p99 = figures_.Find(row.benchmark, row.threads, subject, "p99");
     const auto p999 = figures_.Find(row.benchmark, row.threads, subject, "p99.9");
-    return Format(p999->median < 100 ? "%.2f/%.2f/%.2f" : "%.2f/%.1f/%.0f", figure->median,
-                  p99->median, p999->median);
+    const auto digits = [](double us) { return us < 10 ? 2 : us < 100 ? 1 : 0; };
+    return Format("%.*f/%.*f/%.*f", digits(figure->median), figure->median, digits(p99->median),
+                  p99->median, digits(p999->median), p999->median);
   }
   if (row.unit == "ops/s") return Format("%.2f M/s", figure->median / 1e6);
   return Format("%.*f %s", figure->median < 10 ? 2 : 1, figure->median, row.unit.c_str());

@@ -12,9 +12,11 @@
 #include <numeric>
 #include <utility>
 
+#include "base/histogram.h"
 #include "base/random.h"
 #include "bench/cache_footprint.h"
 #include "bench/cache_subject.h"
+#include "bench/cache_ticks.h"
 #include "bench/text.h"
 
 namespace basalt::bench {
@@ -24,6 +26,7 @@ constexpr size_t kBatch = 1000;
 constexpr uint32_t kScanRecords = 10;
 constexpr uint32_t kPutPercent = 20;
 constexpr uint32_t kSampleEvery = 32;
+constexpr uint32_t kSampleEveryMultiGet = 4;
 constexpr uint64_t kKeySeed = 1;
 constexpr uint64_t kRequestSeed = 2;
 
@@ -318,6 +321,7 @@ std::string_view ValueOf(uint32_t number) noexcept {
 const std::vector<MemTableWorkloads::Group>& MemTableWorkloads::Groups() {
   static const std::vector<Group> kGroups = {
       {"lifecycle", &MemTableWorkloads::RunLifecycle, {"lifecycle"}, true},
+      {"memory", &MemTableWorkloads::RunMemory, {"memory"}, true},
       {"writes", &MemTableWorkloads::RunWrites, {"write", "batch_write"}},
       {"reads", &MemTableWorkloads::RunReads, {"get", "multi_get", "mixed"}},
       {"scans", &MemTableWorkloads::RunScans, {"scan"}},
@@ -348,13 +352,11 @@ MemTableWorkloads::MemTableWorkloads(const MemTableSettings& settings, MemTableR
 }
 
 void MemTableWorkloads::AddSpeed(const std::string& benchmark, int threads,
-                                 const MemTableSubject& subject, const CrewResult& result,
-                                 bool with_latencies) {
+                                 const MemTableSubject& subject, const CrewResult& result) {
   const std::string name = subject.name();
   report_->Add(benchmark, threads, name, "throughput", "ops/s", result.PerSecond());
   report_->Add(benchmark, threads, name, "time", "ns", NsEach(result.seconds, result.requests));
   report_->Add(benchmark, threads, name, "cpu", "ns", result.CpuNs());
-  if (!with_latencies) return;
   report_->Add(benchmark, threads, name, "p50", "us", result.PercentileUs(50));
   report_->Add(benchmark, threads, name, "p99", "us", result.PercentileUs(99));
   report_->Add(benchmark, threads, name, "p99.9", "us", result.PercentileUs(99.9));
@@ -394,6 +396,13 @@ void MemTableWorkloads::RunLifecycle(MemTableSubject* subject, int round) {
   munmap(shared, sizeof(Lifecycle));
 }
 
+void MemTableWorkloads::RunMemory(MemTableSubject* subject, int /*round*/) {
+  const Footprint footprint =
+      MeasureFootprint([&] { return Live(settings_.records, 1, subject).peak_bytes; });
+  const auto logical = static_cast<double>(settings_.records * kLogicalBytes);
+  report_->Add("memory", 1, subject->name(), "peak memory", "x", footprint.claimed_bytes / logical);
+}
+
 double MemTableWorkloads::MeasureWrite(const Shape& shape, bool in_batches, int threads, bool check,
                                        MemTableSubject* subject) {
   const OpenStore open(subject, {.records = shape.puts.size()});
@@ -413,8 +422,7 @@ double MemTableWorkloads::MeasureWrite(const Shape& shape, bool in_batches, int 
   subject->Drain();
   const std::chrono::duration<double> drain = std::chrono::steady_clock::now() - drain_start;
 
-  AddSpeed((in_batches ? "batch_write" : "write") + shape.name, threads, *subject, result,
-           !in_batches);
+  AddSpeed((in_batches ? "batch_write" : "write") + shape.name, threads, *subject, result);
   if (subject->sorts_later() && !in_batches) {
     report_->Add("write_drained" + shape.name, threads, subject->name(), "time", "ns",
                  NsEach(result.seconds + drain.count(), result.requests));
@@ -459,14 +467,17 @@ void MemTableWorkloads::RunReads(MemTableSubject* subject, int round) {
               return subject->Get(group.front()).has_value() ? 1 : 0;
             });
         Expect(*subject, "keys found", result.hits, result.requests);
-        AddSpeed("get" + shape.name, threads, *subject, result, true);
+        AddSpeed("get" + shape.name, threads, *subject, result);
       }
       if (Wanted("multi_get")) {
         const CrewResult result =
-            RunCrew(gets, {.threads = threads, .group = MemTableSubject::kMultiGet},
+            RunCrew(gets,
+                    {.threads = threads,
+                     .group = MemTableSubject::kMultiGet,
+                     .sample_every = kSampleEveryMultiGet},
                     [&](std::span<const CacheRequest> group) { return subject->MultiGet(group); });
         Expect(*subject, "keys found together", result.hits, result.requests);
-        AddSpeed("multi_get" + shape.name, threads, *subject, result, false);
+        AddSpeed("multi_get" + shape.name, threads, *subject, result);
       }
       if (Wanted("mixed")) {
         const CrewResult result =
@@ -477,7 +488,7 @@ void MemTableWorkloads::RunReads(MemTableSubject* subject, int round) {
               return 1;
             });
         Expect(*subject, "keys found between puts", result.hits, result.requests);
-        AddSpeed("mixed" + shape.name, threads, *subject, result, true);
+        AddSpeed("mixed" + shape.name, threads, *subject, result);
       }
     }
     if (round > 0) continue;
@@ -489,17 +500,29 @@ void MemTableWorkloads::RunReads(MemTableSubject* subject, int round) {
 
 void MemTableWorkloads::MeasureScan(const Shape& shape, uint32_t interval,
                                     MemTableSubject* subject) {
+  const uint32_t timed_every = std::max(kSampleEvery / interval, 1U);  // of the scans
   const OpenStore open(subject, {.records = shape.puts.size()});
   uint32_t until_scan = interval;
-  const CrewResult result = RunCrew(shape.puts, {.sample_every = UINT32_MAX},
-                                    [&](std::span<const CacheRequest> group) -> uint64_t {
-                                      subject->Put(group.front());
-                                      if (--until_scan > 0) return 0;
-                                      until_scan = interval;
-                                      return subject->Scan(group.front(), kScanRecords) > 0 ? 1 : 0;
-                                    });
+  uint32_t until_timed = timed_every;
+  base::Histogram scans_ticks;
+  const auto scan = [&](const CacheRequest& from) {
+    if (--until_timed > 0) return subject->Scan(from, kScanRecords);
+    until_timed = timed_every;
+    const uint64_t before = TicksBefore();
+    const uint64_t seen = subject->Scan(from, kScanRecords);
+    scans_ticks.Record(TicksAfter() - before);
+    return seen;
+  };
+  CrewResult result = RunCrew(shape.puts, {.sample_every = UINT32_MAX},
+                              [&](std::span<const CacheRequest> group) -> uint64_t {
+                                subject->Put(group.front());
+                                if (--until_scan > 0) return 0;
+                                until_scan = interval;
+                                return scan(group.front()) > 0 ? 1 : 0;
+                              });
   Expect(*subject, "scans that began at their key", result.hits, shape.puts.size() / interval);
-  AddSpeed(Format("scan_%u%s", interval, shape.name.c_str()), 1, *subject, result, false);
+  result.samples_ticks = scans_ticks;
+  AddSpeed(Format("scan_%u%s", interval, shape.name.c_str()), 1, *subject, result);
 }
 
 void MemTableWorkloads::RunScans(MemTableSubject* subject, int /*round*/) {

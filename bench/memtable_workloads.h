@@ -53,6 +53,7 @@ class MemTableWorkloads {
   };
 
   void RunLifecycle(MemTableSubject* subject, int round);
+  void RunMemory(MemTableSubject* subject, int round);
   void RunWrites(MemTableSubject* subject, int round);
   void RunReads(MemTableSubject* subject, int round);
   void RunScans(MemTableSubject* subject, int round);
@@ -67,9 +68,9 @@ class MemTableWorkloads {
   bool Wanted(const std::string& benchmark) const {
     return settings_.benchmarks.contains(benchmark);
   }
-  /// Throughput, wall and processor time an operation, and latencies if `with_latencies`.
+  /// Throughput, wall and processor time an operation, and latencies.
   void AddSpeed(const std::string& benchmark, int threads, const MemTableSubject& subject,
-                const CrewResult& result, bool with_latencies);
+                const CrewResult& result);
 
   const MemTableSettings& settings_;
   MemTableReport* report_;
