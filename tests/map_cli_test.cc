@@ -149,6 +149,17 @@ TEST_F(MapCli, WhatIsPutIsGot) {
   EXPECT_EQ(Out("$B map put m '' ''; $B map get m ''"), "\n");
 }
 
+TEST_F(MapCli, AKeyThatNoMapCanHoldIsAUsageError) {
+  EXPECT_EQ(Out("$B map put m a 1"), "");
+  for (const char* const command :
+       {"put m $K v", "get m $K", "get m a $K", "del m $K", "del m a $K"}) {
+    ExpectRefused("K=$(printf '%65536s' x | tr ' ' y); $B map "s + command, 2,
+                  "InvalidArgument: the key has 65,536 bytes; the largest has 65,535\n");
+  }
+  EXPECT_EQ(Out("$B map get m a"), "1\n");
+  ExpectRefused("$B map get m $(printf '%65535s' x | tr ' ' y)", 1, "no key");
+}
+
 TEST_F(MapCli, SeveralKeysAreRecordsAndAnAbsentOneIsNamed) {
   EXPECT_EQ(Out("$B map put m a 1; $B map put m 'b,c' '\"2\"'; $B map put m tab 'x\ty'"), "");
   EXPECT_EQ(Out("$B map get m tab a"), "tab\tx\\ty\na\t1\n");

@@ -7,6 +7,7 @@
 
 #include "basalt/shared_map.h"
 #include "basalt/write_batch.h"
+#include "tools/basalt/figures.h"
 #include "tools/basalt/map_arguments.h"
 #include "tools/basalt/map_json.h"
 #include "tools/basalt/record_printer.h"
@@ -17,16 +18,24 @@ namespace {
 
 using MaybeView = std::optional<SharedMap::View>;
 
+Result<std::string> KeyOf(const std::string& argument, bool base64) {
+  Result<std::string> key = MeantBytes(argument, base64);
+  if (!key || key->size() <= kMaxKeyBytes) return key;
+  return Status(StatusCode::kInvalidArgument, "the key has " + FormatCount(key->size()) +
+                                                  " bytes; the largest has " +
+                                                  FormatCount(kMaxKeyBytes));
+}
+
 /// The bytes of all keys that a command line names.
 Result<std::vector<std::string>> KeysOf(const std::string& first,
                                         const std::vector<std::string>& more, bool base64) {
   std::vector<std::string> keys;
   keys.reserve(1 + more.size());
-  Result<std::string> key = MeantBytes(first, base64);
+  Result<std::string> key = KeyOf(first, base64);
   if (!key) return key.error();
   keys.push_back(std::move(*key));
   for (const std::string& argument : more) {
-    key = MeantBytes(argument, base64);
+    key = KeyOf(argument, base64);
     if (!key) return key.error();
     keys.push_back(std::move(*key));
   }
@@ -138,7 +147,7 @@ ExitCode MapGet(const MapGetOptions& options, Output& out) {
 }
 
 ExitCode MapPut(const MapPutOptions& options, Output& /*out*/) {
-  const Result<std::string> key = MeantBytes(options.key, options.base64);
+  const Result<std::string> key = KeyOf(options.key, options.base64);
   if (!key) return ReportMap(key.error());
   const Status is_map =
       CheckMapPath(options.map, "`basalt put " + options.map + " KEY VALUE` writes to it");
