@@ -23,6 +23,14 @@ Status RefusePath(std::string_view path) {
   return Status(StatusCode::kInvalidArgument, "the path of a map is empty; name a directory");
 }
 
+/// For what finds a map that is there.
+Status RefusePathOfNone(std::string_view path) {
+  if (path != kMemoryPath) return RefusePath(path);
+  return Status(StatusCode::kNotFound,
+                ":memory: is a new map for each Create and SharedMapBuilder::Create, and no other "
+                "call finds one; name a directory");
+}
+
 Status CheckRecord(std::string_view key, std::string_view value) {
   if (key.size() > kMaxKeyBytes) {
     return Status(StatusCode::kInvalidArgument, "a key of " + std::to_string(key.size()) +
@@ -43,11 +51,12 @@ Status CollectOperations(const WriteBatch& batch, std::vector<Writer::Operation>
   return batch.ForEach([&](const WriteBatch::Record& record) {
     if (record.kind != RecordKind::kPut && record.kind != RecordKind::kDelete) {
       return Status(StatusCode::kUnsupported,
-                    "a shared map takes batches of puts and deletes only");
+                    "a shared map takes batches of puts and deletes only; others are for a DB");
     }
     if (record.keyspace != KeyspaceId::kDefault || record.ttl.count() != 0 || record.expiry) {
       return Status(StatusCode::kUnsupported,
-                    "a shared map has neither keyspaces nor expiry; leave them out of the batch");
+                    "a shared map has neither keyspaces nor expiry; leave them out of the batch, "
+                    "or use a DB");
     }
     operations->push_back({.kind = record.kind, .key = record.key, .value = record.value});
     return Status();
@@ -129,13 +138,13 @@ Result<std::unique_ptr<SharedMap>> SharedMap::Create(std::string_view path,
 
 Result<std::unique_ptr<SharedMap>> SharedMap::Open(std::string_view path,
                                                    const SharedMapOptions& options) {
-  BASALT_RETURN_IF_ERROR(shared_map::RefusePath(path));
+  BASALT_RETURN_IF_ERROR(shared_map::RefusePathOfNone(path));
   BASALT_ASSIGN_OR_RETURN(const Environment environment, Environment::System());
   return shared_map::OpenMap(path, options, environment);
 }
 
 Result<std::unique_ptr<SharedMap>> SharedMap::Attach(std::string_view path) {
-  BASALT_RETURN_IF_ERROR(shared_map::RefusePath(path));
+  BASALT_RETURN_IF_ERROR(shared_map::RefusePathOfNone(path));
   BASALT_ASSIGN_OR_RETURN(const Environment environment, Environment::System());
   return shared_map::AttachMap(path, environment);
 }
@@ -219,13 +228,13 @@ Result<SharedMapStats> SharedMap::GetStats() const {
 
 Result<SharedMapReport> SharedMap::Check(std::string_view path,
                                          const SharedMapProgressFunction& on_progress) {
-  BASALT_RETURN_IF_ERROR(shared_map::RefusePath(path));
+  BASALT_RETURN_IF_ERROR(shared_map::RefusePathOfNone(path));
   BASALT_ASSIGN_OR_RETURN(const Environment environment, Environment::System());
   return shared_map::CheckMap(path, on_progress, environment);
 }
 
 Status SharedMap::Destroy(std::string_view path) {
-  BASALT_RETURN_IF_ERROR(shared_map::RefusePath(path));
+  BASALT_RETURN_IF_ERROR(shared_map::RefusePathOfNone(path));
   BASALT_ASSIGN_OR_RETURN(const Environment environment, Environment::System());
   return shared_map::DestroyMap(path, environment);
 }

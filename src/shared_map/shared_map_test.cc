@@ -441,10 +441,15 @@ TEST(SharedMap, RefusesWhatItDoesNotHave) {
   EXPECT_EQ(map->Put(std::string(65'536, 'k'), "").code(), StatusCode::kInvalidArgument);
   WriteOptions options;
   options.ttl = std::chrono::milliseconds(1);
-  EXPECT_EQ(map->Put("a", "", options).code(), StatusCode::kUnsupported);
+  EXPECT_EQ(
+      map->Put("a", "", options).ToString(),
+      "Unsupported: WriteOptions::ttl: a shared map has no expiry; leave the ttl zero, or keep "
+      "what expires in a DB or a Cache");
   options = {};
   options.keyspace = static_cast<KeyspaceId>(1);
-  EXPECT_EQ(map->Put("a", "", options).code(), StatusCode::kUnsupported);
+  EXPECT_EQ(map->Put("a", "", options).ToString(),
+            "Unsupported: WriteOptions::keyspace: a shared map has no keyspaces; make a map for "
+            "each, or use a DB");
   options = {};
   options.durability = Durability::kMemory;
   EXPECT_EQ(map->Put("a", "", options).code(), StatusCode::kInvalidArgument);
@@ -695,6 +700,17 @@ TEST(SharedMap, CloseSetsTheTimesOfWhatWasStoredThroughMappings) {
     EXPECT_GT(std::filesystem::last_write_time(file), long_ago + std::chrono::hours(1)) << file;
   }
   ASSERT_TRUE(SharedMap::Destroy(path).ok());
+}
+
+TEST(SharedMap, AMapInMemoryIsFoundByNoPath) {
+  const auto map = SharedMap::Create(":memory:").value();
+  const std::string refusal =
+      "NotFound: :memory: is a new map for each Create and SharedMapBuilder::Create, and no other "
+      "call finds one; name a directory";
+  EXPECT_EQ(SharedMap::Open(":memory:").status().ToString(), refusal);
+  EXPECT_EQ(SharedMap::Attach(":memory:").status().ToString(), refusal);
+  EXPECT_EQ(SharedMap::Check(":memory:").status().ToString(), refusal);
+  EXPECT_EQ(SharedMap::Destroy(":memory:").ToString(), refusal);
 }
 
 TEST(SharedMap, DestroyRemovesAMapAndNothingElse) {

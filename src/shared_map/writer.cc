@@ -31,6 +31,27 @@ uint64_t BytesOf(std::span<const Writer::Operation> operations) {
   return bytes;
 }
 
+Status CheckOptions(const WriteOptions& options) {
+  if (options.durability == Durability::kMemory) {
+    return Status(StatusCode::kInvalidArgument,
+                  "WriteOptions::durability kMemory is not of a write; leave it unset");
+  }
+  if (options.durability) {
+    BASALT_RETURN_IF_ERROR(base::CheckDurability("WriteOptions::durability", *options.durability));
+  }
+  if (options.keyspace != KeyspaceId::kDefault) {
+    return Status(StatusCode::kUnsupported,
+                  "WriteOptions::keyspace: a shared map has no keyspaces; make a map for each, or "
+                  "use a DB");
+  }
+  if (options.ttl.count() != 0) {
+    return Status(StatusCode::kUnsupported,
+                  "WriteOptions::ttl: a shared map has no expiry; leave the ttl zero, or keep what "
+                  "expires in a DB or a Cache");
+  }
+  return Status();
+}
+
 }  // namespace
 
 Writer::Writer(Core* core, const SharedMapOptions& options, std::unique_ptr<io::FileLock> lock)
@@ -443,26 +464,6 @@ Status Writer::Refusal() const {
   if (!failed_.ok()) {
     return Status(failed_.code(), "an earlier error ended the writing; open the map anew: " +
                                       std::string(failed_.message()));
-  }
-  return Status();
-}
-
-Status Writer::CheckOptions(const WriteOptions& options) const {
-  const auto refuse = [&](StatusCode code, std::string_view what) {
-    return Status(code, core_->directory() + ": " + std::string(what));
-  };
-  if (options.durability == Durability::kMemory) {
-    return refuse(StatusCode::kInvalidArgument,
-                  "WriteOptions::durability kMemory is not of a write; leave it unset");
-  }
-  if (options.durability) {
-    BASALT_RETURN_IF_ERROR(base::CheckDurability("WriteOptions::durability", *options.durability));
-  }
-  if (options.keyspace != KeyspaceId::kDefault) {
-    return refuse(StatusCode::kUnsupported, "a shared map has no keyspaces");
-  }
-  if (options.ttl.count() != 0) {
-    return refuse(StatusCode::kUnsupported, "a shared map has no expiry; leave the ttl zero");
   }
   return Status();
 }

@@ -77,7 +77,6 @@ class Writer {
 
   Status RefuseFork() const;
   Status Refusal() const;
-  Status CheckOptions(const WriteOptions& options) const;
   Status WriteLocked(std::span<const Operation> operations, Durability durability);
   Status AppendToLog(Durability durability);
   Status EncodeOperations(std::span<const Operation> operations);
