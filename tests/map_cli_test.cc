@@ -436,7 +436,18 @@ TEST_F(MapCli, LayoutsMemoryAndThreadsChangeNothingOfWhatIsFound) {
       EXPECT_EQ(Number(stat, "fixed_shards"), 0U);
     }
   }
-  EXPECT_EQ(Run("$B map build m in --overwrite --progress").code, 0);
+}
+
+TEST_F(MapCli, ABuildThatLastsShowsItsProgressWhenAskedTo) {
+  MakeMap();
+  // A line is due after two seconds.
+  const std::string slowly = "(head -n 500 records; sleep 3; tail -n 500 records) | ";
+  const Outcome built = Run(slowly + "$B map build slow --progress");
+  EXPECT_EQ(built.code, 0);
+  EXPECT_EQ(built.err.find("reading "), 0U) << built.err;
+  EXPECT_NE(built.err.find(" records/s\n"), std::string::npos) << built.err;
+  EXPECT_EQ(CountOf("\n", built.out), 1U) << built.out;
+  EXPECT_EQ(Records("slow"), Records("m"));
 }
 
 TEST_F(MapCli, ExportAndBuildRoundTripAnyBytes) {
