@@ -10,7 +10,7 @@ NAME ?= db
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo test test-asan test-tsan test-long planted crash metamorphic torture fuzz bench benches \
-        cache-sim cache-plots format lint install clean
+        cache-sim cache-plots map-plots format lint install clean
 
 help:  ## Say what there is to make
 	@echo 'make TARGET, where TARGET is one of'
@@ -86,6 +86,11 @@ cache-plots:  ## Draw miss ratio against cache size: build/bench/plots/*.png
 	@$(call build,bench,cache_sim)
 	build/bench/cache_sim --curve --output build/bench/cache_sim_curve.json
 	bench/cache_sim/plot.py build/bench/cache_sim_curve.json build/bench/plots
+
+map-plots:  ## Measure a shared map, and draw what changes cost: build/bench/plots/*.png
+	@$(BOOTSTRAP) plots
+	@$(MAKE) bench NAME=shared_map
+	bench/shared_map_plot.py build/bench/shared_map.json
 
 format:  ## Format our C++ in place
 	@$(BOOTSTRAP) lint

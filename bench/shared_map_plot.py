@@ -4,14 +4,17 @@
     make bench NAME=shared_map
     bench/shared_map_plot.py build/bench/shared_map.json
 
-Writes plots/shared_map_changes.png beside it. Needs Debian's python3-matplotlib.
+Writes plots/shared_map_changes.png beside it. Needs Debian's python3-matplotlib. `make map-plots` does all of it.
 """
 
 import json
 import os
 import sys
 
-import matplotlib
+try:
+    import matplotlib
+except ModuleNotFoundError:
+    sys.exit("shared_map_plot.py: needs Debian's python3-matplotlib; `make map-plots` installs it")
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  The backend has to be chosen first.
