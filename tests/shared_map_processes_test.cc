@@ -726,15 +726,17 @@ TEST(SharedMapAttach, WhoComesWhileAMapIsMadeOrOpenedAfterARestartFollows) {
   }
 }
 
-TEST(SharedMapAbsentKeys, AreNeverFound) {
+/// Probes a map at `path` of some keys in a base and some in the log.
+void ExpectThatAbsentKeysAreNotFound(const std::string& path, SharedMapLayout layout) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr uint64_t kProbes = 500'000;
+  constexpr uint64_t kProbes = 150'000;
 #else
-  constexpr uint64_t kProbes = 10'000'000;
+  constexpr uint64_t kProbes = 3'400'000;
 #endif
   constexpr uint64_t kBuilt = 150'000;
   constexpr uint64_t kKeys = 200'000;
-  auto builder = SharedMapBuilder::Create(":memory:", {.optimize_in_background = false}).value();
+  auto builder =
+      SharedMapBuilder::Create(path, {.layout = layout, .optimize_in_background = false}).value();
   for (uint64_t i = 0; i < kBuilt; ++i) {
     ASSERT_TRUE(builder->Add("present:" + std::to_string(i), "v").ok());
   }
@@ -744,6 +746,8 @@ TEST(SharedMapAbsentKeys, AreNeverFound) {
   }
   ASSERT_EQ(map->GetStats()->base_records, kBuilt);
   ASSERT_EQ(map->GetStats()->entries, kKeys);
+  const bool is_variable = layout == SharedMapLayout::kVariable;
+  ASSERT_EQ(map->GetStats()->fixed_shards, is_variable ? 0 : map->GetStats()->shards);
   auto reader = map->NewReader().value();
   ASSERT_TRUE(reader.Get("present:" + std::to_string(kBuilt - 1)).value());
   ASSERT_TRUE(reader.Get("present:" + std::to_string(kKeys - 1)).value());
@@ -767,6 +771,16 @@ TEST(SharedMapAbsentKeys, AreNeverFound) {
     for (const auto& result : results) found += result.value() ? 1 : 0;
   }
   EXPECT_EQ(found, 0u);
+}
+
+// Ten million probes in all.
+TEST(SharedMapAbsentKeys, AreNeverFound) {
+  ExpectThatAbsentKeysAreNotFound(":memory:", SharedMapLayout::kDerived);
+  std::string home = (std::filesystem::temp_directory_path() / "basalt_absent_XXXXXX").string();
+  ASSERT_NE(mkdtemp(home.data()), nullptr);
+  ExpectThatAbsentKeysAreNotFound(home + "/fixed", SharedMapLayout::kFixed);
+  ExpectThatAbsentKeysAreNotFound(home + "/variable", SharedMapLayout::kVariable);
+  std::filesystem::remove_all(home);
 }
 
 }  // namespace
