@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/coding.h"
 #include "base/random.h"
+#include "base/test_fork.h"
 #include "shared_map/change_index.h"
 #include "shared_map/change_log.h"
 #include "shared_map/file_names.h"
@@ -686,6 +689,39 @@ TEST(SharedMapDamage, EveryTruncationIsAnErrorOrARightAnswer) {
                        }
                      });
   }
+}
+
+TEST(SharedMapDamage, ATruncatedFileOfTheMachineIsNoSignal) {
+  std::string home = (std::filesystem::temp_directory_path() / "basalt_cut_XXXXXX").string();
+  ASSERT_NE(mkdtemp(home.data()), nullptr);
+  const std::string path = home + "/map";
+  Model model;
+  {
+    auto map = SharedMap::Create(path).value();
+    model = FillSmall(map.get());
+  }
+  io::FileSystem* const fs = io::FileSystem::Posix();
+  const std::vector<std::string> names = fs->List(path).value();
+  const int code = base::InChild([&] {
+    for (const std::string& name : names) {
+      if (name == kLockName) continue;
+      const std::string file_path = io::JoinPath(path, name);
+      const auto file = fs->Open(file_path, io::OpenMode::kReadWrite).value();
+      const uint64_t size = file->Size().value();
+      const std::string whole = io::ReadWholeFile(fs, file_path, size).value();
+      for (uint64_t at = 0; at < size; at += at < kWrittenBytes ? 1 : 1 + size / 97) {
+        if (!file->Truncate(at).ok()) return 2;
+        ExpectErrorsOrRightAnswers(SharedMap::Attach(path), {model});
+        if (testing::Test::HasFailure()) return 3;
+        if (!file->WriteAt(0, whole).ok()) return 2;
+      }
+    }
+    // Whole again, it is read: so each of the errors was over a file that was cut.
+    ExpectHolds(*SharedMap::Attach(path).value(), model);
+    return testing::Test::HasFailure() ? 4 : 0;
+  });
+  EXPECT_EQ(code, 0);
+  std::filesystem::remove_all(home);
 }
 
 }  // namespace
