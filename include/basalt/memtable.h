@@ -73,8 +73,8 @@ struct MemTableStats {
 /// somebody asks for it.
 ///
 ///     auto table = basalt::MemTable::Create().value();
-///     table->Put("b", "2");
-///     table->Put("a", "1");
+///     basalt::Status s = table->Put("b", "2");
+///     if (s.ok()) s = table->Put("a", "1");
 ///     auto it = table->NewIterator();
 ///     for (it->SeekToFirst(); it->Valid(); it->Next()) Use(it->key(), it->value());
 ///

@@ -96,7 +96,7 @@ struct SharedMapReport {
 /// read, at the cost of a memory access or two a lookup.
 ///
 ///     auto map = basalt::SharedMap::Create("/dev/shm/features").value();   // the writer
-///     map->Put("user:7", "...");
+///     basalt::Status s = map->Put("user:7", "...");
 ///
 ///     auto map = basalt::SharedMap::Attach("/dev/shm/features").value();   // every reader
 ///     auto reader = map->NewReader().value();                              // one a thread
@@ -287,7 +287,7 @@ enum class Duplicates : uint8_t {
 /// puts. Records beyond options.build_memory wait in a temporary file in the map's directory.
 ///
 ///     auto builder = basalt::SharedMapBuilder::Create("features").value();
-///     for (...) builder->Add(key, value);
+///     for (...) if (!builder->Add(key, value).ok()) return 1;
 ///     auto map = builder->Finish().value();          // open to be written
 ///
 /// One thread at a time. Destroyed without Finish, it leaves no map.
