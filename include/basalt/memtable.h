@@ -31,8 +31,8 @@ enum class Sorter : uint8_t {
 /// How a memtable is made. The defaults need no tuning.
 struct MemTableOptions {
   /// Bytes of all generations together: records, index, order, sorted runs. At least 256 KiB. What
-  /// iterators and values hold beyond that is not counted. A quarter is kept for compaction: live
-  /// keys and values can take about a third.
+  /// iterators and values hold beyond that is not counted, nor are some 15 KiB a generation. A
+  /// quarter is kept for compaction: live keys and values can take about a third.
   uint64_t memory_budget = uint64_t{256} << 20;
   /// A generation that has taken so much is sealed, and a fresh one takes its place. 0: an eighth
   /// of the budget; at least 64 KiB and 12 KiB a shard, at most half the budget. Above an eighth,

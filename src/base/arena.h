@@ -166,6 +166,11 @@ class Arena {
   };
   /// What is left of the piece that a writer took.
   class Cursor {
+   public:
+    /// Nothing is: as at first, and when a piece is used up.
+    bool is_empty() const noexcept { return units_left_ == 0; }
+
+   private:
     friend class Arena;
     char* at_ = nullptr;  // of next_
     Position next_ = 0;
@@ -192,7 +197,7 @@ class Arena {
 
   /// Makes sure that a column has room for its next block. False: as for Allocate.
   bool PrepareBlock(Cursor* cursor, bool within_limit) noexcept {
-    if (cursor->units_left_ != 0) return true;
+    if (!cursor->is_empty()) return true;
     const std::lock_guard lock(mutex_);
     return StartPiece(cursor, 1, within_limit);
   }

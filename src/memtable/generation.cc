@@ -23,7 +23,7 @@
 namespace basalt::memtable {
 namespace {
 
-constexpr size_t kShardsMax = Lane::kShardsMax;
+constexpr size_t kShardsMax = 256;
 constexpr size_t kOwnLanesMax = 16;
 constexpr size_t kLanesMax = 2 * kOwnLanesMax;
 constexpr size_t kPinnedValueBytesMin = (size_t{64} << 10) + 1;
@@ -121,8 +121,8 @@ Generation::Generation(Private, const GenerationOptions& options)
   const size_t chunk_bytes_max = base::Arena::ChunkBytesMax(options.budget_bytes);
   for (size_t i = 0; i < LanesOf(options); ++i) {
     const bool is_shared = i >= LanesOf(options) / 2;
-    lanes_.push_back(
-        std::make_unique<Lane>(pool_.get(), &budget_, chunk_bytes_max, &records_, is_shared));
+    lanes_.push_back(std::make_unique<Lane>(pool_.get(), &budget_, chunk_bytes_max, &records_,
+                                            shards, is_shared));
   }
   for (const auto& lane : lanes_) places_.push_back(lane->place());
   for (size_t i = 0; i < shards; ++i) {

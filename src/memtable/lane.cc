@@ -34,13 +34,25 @@ constexpr size_t kLineBytes = 64;
 }  // namespace
 
 Lane::Lane(base::ChunkPool* pool, base::ByteBudget* budget, size_t chunk_bytes_max,
-           base::Arena* records, bool is_shared) noexcept
+           base::Arena* records, size_t shards, bool is_shared)
     : is_shared_(is_shared),
       records_(records),
-      order_(pool, budget, OrderChunkBytesMax(chunk_bytes_max)) {}
+      pool_(pool),
+      budget_(budget),
+      order_chunk_bytes_max_(OrderChunkBytesMax(chunk_bytes_max)),
+      // On lines that have nothing of other lanes.
+      room_in_many_(shards > kFewShards ? new uint8_t[shards + 2 * kLineBytes]() : nullptr),
+      room_in_(room_in_many_ != nullptr ? room_in_many_.get() + kLineBytes : room_in_few_.data()) {}
+
+bool Lane::PrepareOrder(bool within_limit) noexcept {
+  if (order_ == nullptr) {
+    order_.reset(new (std::nothrow) base::Arena(pool_, budget_, order_chunk_bytes_max_));
+  }
+  return order_ != nullptr && order_->PrepareBlock(&order_cursor_, within_limit);
+}
 
 Lane::Placed Lane::Place(const RecordSource& source, bool within_limit) noexcept {
-  if (!order_.PrepareBlock(&order_cursor_, within_limit)) return {};
+  if (order_cursor_.is_empty() && !PrepareOrder(within_limit)) return {};
   const size_t bytes = source.ByteSize();
   const base::Arena::Block block = records_->Allocate(&record_cursor_, bytes, within_limit);
   if (block.position == 0) return {};
@@ -55,7 +67,7 @@ Lane::Placed Lane::Place(const RecordSource& source, bool within_limit) noexcept
                                            (source.is_of_several ? Record::kFlagBatch : 0) |
                                            (source.keyspace != 0 ? Record::kFlagKeyspace : 0))};
   const base::Arena::Block order =
-      order_.Allocate(&order_cursor_, sizeof(OrderEntry), within_limit);
+      order_->Allocate(&order_cursor_, sizeof(OrderEntry), within_limit);
   BASALT_CHECK(order.position == OrderPosition(placed_count_++));
   base::PrefetchToWrite(order.at + kLineBytes);
   new (order.at) OrderEntry{base::KeyPrefix(source.key), block.position, source.keyspace};

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "base/arena.h"
 #include "base/internal_key.h"
@@ -22,16 +23,16 @@ struct OrderEntry {
 static_assert(sizeof(OrderEntry) == 16);
 
 /// Where a thread, or some, lay down their records, one after the other: a place in the table's
-/// arena of records, and a column of order entries, in memory that no other lane writes to.
+/// arena of records, and a column of order entries, in memory that no other lane writes to. Most of
+/// a table's lanes are never written to, so one is small: its column is made with its first record.
 class alignas(64) Lane {
  public:
   using Position = base::Arena::Position;
-  static constexpr size_t kShardsMax = 256;
 
   /// `chunk_bytes_max`: of `records`. All of them outlive the lane. `is_shared`: by threads, of
   /// which one at a time is let between lock and unlock; else these do nothing.
   Lane(base::ChunkPool* pool, base::ByteBudget* budget, size_t chunk_bytes_max,
-       base::Arena* records, bool is_shared) noexcept;
+       base::Arena* records, size_t shards, bool is_shared);
 
   void lock() noexcept {
     if (is_shared_) lock_.lock();
@@ -87,7 +88,9 @@ class alignas(64) Lane {
 
   /// The first `count` order entries are not visited any more: gives back what memory is theirs
   /// alone. One thread at a time.
-  void FreeOrderBefore(uint32_t count) noexcept { order_.FreeBefore(OrderPosition(count)); }
+  void FreeOrderBefore(uint32_t count) noexcept {
+    if (count != 0) order_->FreeBefore(OrderPosition(count));
+  }
 
  private:
   static constexpr uint32_t kOrderUnits = sizeof(OrderEntry) / base::Arena::kUnitBytes;
@@ -95,11 +98,14 @@ class alignas(64) Lane {
     return base::Arena::kFirstPosition + i * kOrderUnits;
   }
   const OrderEntry* OrderAt(uint32_t i) const noexcept {
-    return reinterpret_cast<const OrderEntry*>(order_.At(OrderPosition(i)));
+    return reinterpret_cast<const OrderEntry*>(order_->At(OrderPosition(i)));
   }
   const Record* RecordAt(Position position) const noexcept {
     return reinterpret_cast<const Record*>(records_->At(position));
   }
+  [[gnu::noinline]] bool PrepareOrder(bool within_limit) noexcept;
+
+  static constexpr size_t kFewShards = 32;
 
   // What each record writes: one line, and one at the end.
   const bool is_shared_;
@@ -109,11 +115,16 @@ class alignas(64) Lane {
   base::Arena::Cursor record_cursor_;
   base::Arena::Cursor order_cursor_;
   base::Arena* const records_;
-  base::Arena order_;  // a column
+  std::unique_ptr<base::Arena> order_;  // a column; null as long as order_count_ is 0
+  base::ChunkPool* const pool_;
+  base::ByteBudget* const budget_;
+  const size_t order_chunk_bytes_max_;
+  const std::unique_ptr<uint8_t[]> room_in_many_;  // null where there are few shards
   alignas(64) InsertGate::Place place_;
   std::atomic<uint64_t> finished_count_{0};
   std::atomic<uint64_t> logical_bytes_{0};
-  std::array<uint8_t, kShardsMax> room_in_{};
+  std::array<uint8_t, kFewShards> room_in_few_{};
+  uint8_t* const room_in_;
 };
 
 template <class Visit>
@@ -121,7 +132,7 @@ void Lane::VisitOrder(uint32_t begin, uint32_t end, const Visit& visit) const {
   constexpr size_t kPrefetchDistance = 16;
   for (uint32_t i = begin; i < end;) {
     const OrderEntry* const entries = OrderAt(i);
-    const size_t contiguous = order_.ContiguousUnits(OrderPosition(i)) / kOrderUnits;
+    const size_t contiguous = order_->ContiguousUnits(OrderPosition(i)) / kOrderUnits;
     const size_t count = contiguous < end - i ? contiguous : end - i;
     for (size_t j = 0; j < count; ++j, ++i) {
       if (j + kPrefetchDistance < count) {
