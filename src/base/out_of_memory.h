@@ -8,18 +8,9 @@
 
 namespace basalt::base {
 
-constexpr std::string_view kOutOfMemory = "out of memory";
-
-/// `message`: begins with kOutOfMemory.
 inline Status OutOfMemory(
     std::string_view message = "out of memory: free some, then retry") noexcept {
   return Status(StatusCode::kResourceExhausted, message);
-}
-
-/// Whether it is that, and not a full disk, say. There may have been no memory for the message.
-inline bool IsOutOfMemory(const Status& status) noexcept {
-  return status.code() == StatusCode::kResourceExhausted &&
-         (status.message().empty() || status.message().starts_with(kOutOfMemory));
 }
 
 /// An error with the message that `describe()` makes; without one where there is no memory for it.

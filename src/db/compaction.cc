@@ -10,6 +10,7 @@
 #include "db/compaction_plan.h"
 #include "db/compaction_source.h"
 #include "db/edit.h"
+#include "io/file_system.h"
 
 // Compaction: several jobs may run at once, on tables and key ranges of their own. A job reads its
 // tables, writes what survives, and puts that in their place.
@@ -51,7 +52,7 @@ constexpr uint64_t kTablesOfJob = 16;
 constexpr uint64_t kPiecesOfBase = 4;
 constexpr uint64_t kPiecesMax = 64;
 constexpr size_t kRunningMax = 8;
-constexpr uint64_t kRetryMs = 10'000;  // after one that found no memory
+constexpr uint64_t kRetryMs = 10'000;  // after one that found no memory, or no descriptor
 // What a compaction reads, at 5 ns a byte, while an iterator spends its time on one more table:
 // some 0.3 us for a seek, 1 us where 50 records are read.
 constexpr uint64_t kScanCostBytes = 128;
@@ -215,7 +216,8 @@ void Core::CompactionTask() {
     const std::scoped_lock lock(mutex_);
     End(*job);
     if (compacted.ok() || compacted.code() == StatusCode::kAborted) ScheduleCompaction();
-    if (base::IsOutOfMemory(compacted)) LookAgainIn(WallMillis(), kRetryMs);
+    const bool is_exhausted = compacted.code() == StatusCode::kResourceExhausted;
+    if (is_exhausted && !io::IsDiskFull(compacted)) LookAgainIn(WallMillis(), kRetryMs);
   }
   if (!compacted.ok()) DropWhatIsCovered(*job);
   for (TableFiles& level : job->inputs) LetGoOf(&level);
@@ -303,9 +305,7 @@ Status Core::RunCompaction(CompactionJob* job) {
       background_error_ = flush_error_;
     } else if (compacted.code() != StatusCode::kCancelled &&
                compacted.code() != StatusCode::kAborted) {
-      if (compacted.code() == StatusCode::kResourceExhausted && !base::IsOutOfMemory(compacted)) {
-        disk_is_full_ = true;
-      }
+      if (io::IsDiskFull(compacted)) disk_is_full_ = true;
       ++counters_.background_errors;
       background_error_ = compacted;
     }

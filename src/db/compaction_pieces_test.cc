@@ -298,6 +298,41 @@ TEST_F(CompactionPieces, AreNotInstalledWhereMergesWouldCountTwice) {
   EXPECT_EQ(Read(*db_), content_);
 }
 
+// For a full disk, and nothing else that a process may run out of, compaction waits for a flush.
+TEST_F(CompactionPieces, ACompactionWithoutADescriptorIsTriedAgainAlsoWithoutAFlush) {
+  db_ = OpenOn(&disk_, &executor_);
+  const auto flush_until_compaction_is_due = [&] {
+    while (executor_.pending() == 0) {
+      Put(KeyOf(1), RandomValue(&random_));
+      ASSERT_TRUE(db_->Flush().ok());
+    }
+  };
+  for (const int error : {EMFILE, ENOSPC}) {
+    SCOPED_TRACE(error);
+    const uint64_t before = db_->GetStats().compactions;
+    ASSERT_NO_FATAL_FAILURE(flush_until_compaction_is_due());
+    disk_.SetFault({.at_call = 1,
+                    .error = error,
+                    .sticky = true,
+                    .matches = [](std::string_view operation, std::string_view path) {
+                      return operation == "open" && path.ends_with(".tbl");
+                    }});
+    executor_.RunAll();
+    ASSERT_TRUE(disk_.FaultHappened());
+    disk_.ClearFault();
+    ASSERT_EQ(db_->GetStats().compactions, before);
+    ASSERT_NE(db_->GetStats().background_error, "");
+    executor_.Elapse(std::chrono::seconds(10));
+    executor_.RunAll();
+    EXPECT_EQ(db_->GetStats().compactions, before + (error == EMFILE ? 1 : 0));
+    Put(KeyOf(2), RandomValue(&random_));
+    ASSERT_TRUE(db_->Flush().ok());
+    executor_.RunAll();
+    EXPECT_GE(db_->GetStats().compactions, before + 1);
+    EXPECT_EQ(db_->GetStats().background_error, "");
+  }
+}
+
 TEST_F(CompactionPieces, SurviveAPowerCutAtEveryCall) {
   Fill();
   uint64_t cuts = 0;
