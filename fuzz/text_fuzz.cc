@@ -67,7 +67,7 @@ void CheckJson(std::string_view text) {
   BASALT_CHECK(basalt::tools::CompactJson(*compact).value() == *compact);
 }
 
-/// The good rows of a file that holds `text`.
+/// The good rows of a file that holds `text`; none of UTF-16, which alone is refused as a whole.
 Rows ReadCsv(std::string_view text) {
   const int file = memfd_create("csv", MFD_CLOEXEC);
   BASALT_CHECK(file >= 0);
@@ -75,16 +75,20 @@ Rows ReadCsv(std::string_view text) {
   CsvReader reader = CsvReader::Open("/proc/self/fd/" + std::to_string(file)).value();
   close(file);
   Rows rows;
-  for (auto step = reader.Next().value(); step != CsvReader::Step::kEnd;
-       step = reader.Next().value()) {
-    if (step == CsvReader::Step::kBadRow) {
+  for (;;) {
+    const Result<CsvReader::Step> step = reader.Next();
+    if (!Accepted(step)) {
+      BASALT_CHECK(text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"));
+      return rows;
+    }
+    if (*step == CsvReader::Step::kEnd) return rows;
+    if (*step == CsvReader::Step::kBadRow) {
       BASALT_CHECK(!reader.fault().empty());
     } else {
       BASALT_CHECK(!reader.cells().empty());
       rows.emplace_back(reader.cells().begin(), reader.cells().end());
     }
   }
-  return rows;
 }
 
 void CheckCsv(std::string_view text) {
