@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "base/check.h"
 #include "base/fork_generation.h"
@@ -16,12 +15,6 @@
 
 namespace basalt::shared_map {
 namespace {
-
-constexpr uint64_t kSegmentBytesMin = uint64_t{64} << 10;
-constexpr uint64_t kSegmentBytesMax = uint64_t{1} << 30;
-constexpr uint64_t kPageBytes = 4096;
-
-uint64_t Room(const ChangeIndex& index) noexcept { return index.capacity() / 8 * 5; }
 
 uint64_t BytesOf(std::span<const Writer::Operation> operations) {
   uint64_t bytes = 0;
@@ -124,7 +117,7 @@ Status Writer::Create(Core* core, const SharedMapOptions& options,
   // It replaces what is there as a whole: nothing of that is unlinked before it is published.
   writer->list_.number = list.number;
   writer->list_.next_file = list.next_file;
-  BASALT_RETURN_IF_ERROR(writer->AddChangeSet(&list, kSegmentBytesMin, &files));
+  BASALT_RETURN_IF_ERROR(writer->AddChangeSet(&list, writer->UsualSegmentBytes(nullptr), &files));
   BASALT_RETURN_IF_ERROR(writer->PublishWithFreshLog(std::move(list), &files));
   BASALT_RETURN_IF_ERROR(writer->TakeControl());
   BASALT_RETURN_IF_ERROR(writer->RemoveOrphans(writer->list_));
@@ -266,42 +259,6 @@ void Writer::SealLog(GenerationList* list) const {
   last.last_checksum = end_.last_checksum;
 }
 
-uint64_t Writer::UsualSegmentBytes(const ChangeSetEntry* set) const {
-  const uint64_t usual = set == nullptr
-                             ? std::bit_ceil(std::min(uint64_t{end_.end} * kLogUnit, fold_bytes_))
-                             : 2 * set->segments.back().capacity_bytes;
-  return std::clamp(usual, kSegmentBytesMin, kSegmentBytesMax);
-}
-
-Status Writer::AddSegment(GenerationList* next, uint64_t capacity, NewFiles* files) {
-  std::vector<SegmentEntry>& segments = next->change_sets.front().segments;
-  const uint64_t first =
-      segments.empty() ? 0 : segments.back().first + segments.back().capacity_bytes / kLogUnit;
-  if (first + capacity / kLogUnit > kLocationMax ||
-      segments.size() == GenerationList::kSegmentsMax) {
-    return Status(StatusCode::kResourceExhausted,
-                  core_->directory() + ": the log of changes cannot grow beyond 32 GiB and " +
-                      std::to_string(GenerationList::kSegmentsMax) + " files; Optimize folds it");
-  }
-  SegmentEntry& segment = segments.emplace_back();
-  segment.file = NewFileNumber();
-  segment.capacity_bytes = capacity;
-  segment.first = static_cast<Location>(first);
-  return LogSegment::Create(fs_, files->Add(FileKind::kLog, segment.file), segment.first, capacity);
-}
-
-Status Writer::AddChangeSet(GenerationList* next, uint64_t log_bytes, NewFiles* files) {
-  next->change_sets.insert(next->change_sets.begin(), ChangeSetEntry{});
-  BASALT_RETURN_IF_ERROR(AddSegment(next, log_bytes, files));
-  const uint64_t file = NewFileNumber();
-  BASALT_ASSIGN_OR_RETURN(const auto index, NewIndex(file, ChangeIndex::kCapacityMin, files));
-  next->change_sets.front().index_file = file;
-  next->entries = entries_;
-  next->counted = kLogHeaderBytes / kLogUnit;
-  index->StoreState({.visible_end = next->counted, .entries = entries_, .changes = 0, .keys = 0});
-  return Status();
-}
-
 Status Writer::UseLog(const GenerationList& list) {
   const SegmentEntry& segment = list.change_sets.front().segments.back();
   BASALT_ASSIGN_OR_RETURN(log_, fs_->Open(core_->PathOf(NameOf(FileKind::kLog, segment.file)),
@@ -375,78 +332,6 @@ void Writer::RemoveObsolete(const GenerationList& before, const GenerationList& 
     if (std::binary_search(kept.begin(), kept.end(), name)) continue;
     static_cast<void>(fs_->RemoveFile(core_->PathOf(name)));
   }
-}
-
-Status Writer::MakeRoom(uint64_t bytes, uint64_t keys) {
-  const ChangeIndex& index = generation_->newest().index();
-  const LogSegment& segment = *generation_->newest().segments().back();
-  const bool log_is_full = end_.end + bytes / kLogUnit > segment.limit();
-  const bool index_is_full = keys_ + keys > Room(index);
-  if (!log_is_full && !index_is_full) return Status();
-  Growth growth{.log_bytes = 0, .index_capacity = index.capacity()};
-  Growth least = growth;
-  if (log_is_full) {
-    BASALT_RETURN_IF_ERROR(SyncLog());
-    least.log_bytes = base::RoundUp(kLogHeaderBytes + bytes, kPageBytes);
-    growth.log_bytes = std::max(UsualSegmentBytes(&list_.change_sets.front()), least.log_bytes);
-  }
-  if (index_is_full) {
-    growth.index_capacity = ChangeIndex::CapacityFor(2 * (keys_ + keys));
-    least.index_capacity = ChangeIndex::CapacityFor(keys_ + keys);
-  }
-  // Of the room that there is, half is left to a fold.
-  const uint64_t usual = growth.log_bytes;
-  if (const auto free = fs_->FreeBytes(core_->directory())) {
-    growth.log_bytes =
-        std::max(std::min(usual, base::RoundUp(*free / 2, kPageBytes)), least.log_bytes);
-  }
-  lacks_room_ = growth.log_bytes < usual;
-  for (;;) {
-    Status status = PublishGrown(growth);
-    const bool disk_is_full = status.code() == StatusCode::kResourceExhausted && failed_.ok();
-    if (!disk_is_full) return status;
-    lacks_room_ = true;
-    if (growth == least) return status;
-    growth.log_bytes = std::max(base::RoundUp(growth.log_bytes / 2, kPageBytes), least.log_bytes);
-    growth.index_capacity = least.index_capacity;
-  }
-}
-
-Status Writer::PublishGrown(const Growth& growth) {
-  const ChangeIndex& index = generation_->newest().index();
-  const bool log_is_full = growth.log_bytes != 0;
-  NewFiles files(core_);
-  GenerationList next = list_;
-  if (log_is_full) {
-    SealLog(&next);
-    BASALT_RETURN_IF_ERROR(AddSegment(&next, growth.log_bytes, &files));
-  }
-  // Also for a log alone: the old index must not lead readers of the old list to a new segment.
-  const uint64_t file = NewFileNumber();
-  BASALT_ASSIGN_OR_RETURN(const auto grown, NewIndex(file, growth.index_capacity, &files));
-  if (growth.index_capacity != index.capacity()) {
-    // A word does not have its key's whole hash, so that each change is read.
-    BASALT_RETURN_IF_ERROR(
-        generation_->newest().WalkNewest([&grown](Location location, const Change& change) {
-          const uint64_t hash = base::Hash(change.record.key());
-          uint64_t position = grown->FirstPosition(hash);
-          while (grown->WordAt(position) != 0) position = grown->NextPosition(position);
-          grown->StoreWord(hash, position, location);
-        }));
-  } else {
-    grown->CopyWords(index);
-  }
-  next.change_sets.front().index_file = file;
-  next.entries = entries_;
-  next.counted = end_.end;
-  if (log_is_full) {
-    const SegmentEntry& last = next.change_sets.front().segments.back();
-    next.counted = last.first + static_cast<Location>(kLogHeaderBytes / kLogUnit);
-  }
-  grown->StoreState(
-      {.visible_end = next.counted, .entries = entries_, .changes = changes_, .keys = keys_});
-  return log_is_full ? PublishWithFreshLog(std::move(next), &files)
-                     : Publish(std::move(next), &files);
 }
 
 // Writes ------------------------------------------------------------------------------------------
