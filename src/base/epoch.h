@@ -238,16 +238,13 @@ class BasicRetireList {
   BasicRetireList(const BasicRetireList&) = delete;
   BasicRetireList& operator=(const BasicRetireList&) = delete;
 
-  /// Takes over `object`, which must be unlinked already and count `bytes` bytes. Cannot fail:
-  /// without memory for the note the object is never freed, and stays counted.
-  void Retire(void* object, size_t bytes, void (*deleter)(void*)) noexcept;
-
-  /// What Retire takes memory for, had before the unlinking: then the object is freed for certain.
+  /// What Retire notes an object in: had before the unlinking, so that retiring cannot fail.
   using Note = std::unique_ptr<typename Domain::Retired>;
   /// Throws std::bad_alloc.
   static Note NewNote() { return std::make_unique<typename Domain::Retired>(); }
   /// The same, but null where there is no memory.
   static Note TryNewNote() noexcept { return Note(new (std::nothrow) typename Domain::Retired); }
+  /// Takes over `object`, which must be unlinked already and count `bytes` bytes.
   void Retire(Note note, void* object, size_t bytes, void (*deleter)(void*)) noexcept;
 
   /// Frees what no reader can see any more; gives its bytes. Inside an epoch that is only what was
@@ -423,15 +420,9 @@ BasicRetireList<Atomic>::~BasicRetireList() {
 }
 
 template <template <class> class Atomic>
-void BasicRetireList<Atomic>::Retire(void* object, size_t bytes, void (*deleter)(void*)) noexcept {
-  Retire(TryNewNote(), object, bytes, deleter);
-}
-
-template <template <class> class Atomic>
 void BasicRetireList<Atomic>::Retire(Note note, void* object, size_t bytes,
                                      void (*deleter)(void*)) noexcept {
   bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  if (note == nullptr) return;
   *note = {.object = object,
            .deleter = deleter,
            .bytes = bytes,

@@ -31,8 +31,8 @@ class EpochTest : public testing::Test {
 
 TEST_F(EpochTest, WithNobodyInsideCollectFreesAtOnce) {
   BasicRetireList<> list(&domain_);
-  list.Retire(&object_, 100, CountFreed);
-  list.Retire(&object_, 20, CountFreed);
+  list.Retire(list.NewNote(), &object_, 100, CountFreed);
+  list.Retire(list.NewNote(), &object_, 20, CountFreed);
   EXPECT_EQ(list.bytes(), 120u);
   EXPECT_EQ(freed_count, 0);
   EXPECT_EQ(list.Collect(), 120u);
@@ -44,7 +44,7 @@ TEST_F(EpochTest, WhatAReaderInsideMaySeeStays) {
   BasicRetireList<> list(&domain_);
   auto* reader = domain_.TakeSlot();
   domain_.Enter(reader);
-  list.Retire(&object_, 100, CountFreed);
+  list.Retire(list.NewNote(), &object_, 100, CountFreed);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(list.Collect(), 0u);
   EXPECT_EQ(list.bytes(), 100u);
   domain_.Leave(reader);
@@ -54,12 +54,12 @@ TEST_F(EpochTest, WhatAReaderInsideMaySeeStays) {
 TEST_F(EpochTest, AReaderHoldsOnlyWhatWasRetiredAfterItEntered) {
   BasicRetireList<> list(&domain_);
   BasicRetireList<> other(&domain_);
-  list.Retire(&object_, 1, CountFreed);
-  other.Retire(&object_, 16, CountFreed);
+  list.Retire(list.NewNote(), &object_, 1, CountFreed);
+  other.Retire(other.NewNote(), &object_, 16, CountFreed);
   other.Collect();  // The epoch advances.
   auto* reader = domain_.TakeSlot();
   domain_.Enter(reader);
-  list.Retire(&object_, 2, CountFreed);
+  list.Retire(list.NewNote(), &object_, 2, CountFreed);
   EXPECT_EQ(list.Collect(), 1u);
   domain_.Leave(reader);
   EXPECT_EQ(list.Collect(), 2u);
@@ -70,14 +70,14 @@ TEST_F(EpochTest, WhatOneScanFoundIsKnownToAll) {
   BasicRetireList<> other(&domain_);
   auto* reader = domain_.TakeSlot();
   domain_.Enter(reader);
-  list.Retire(&object_, 1, CountFreed);
-  other.Retire(&object_, 1, CountFreed);
+  list.Retire(list.NewNote(), &object_, 1, CountFreed);
+  other.Retire(other.NewNote(), &object_, 1, CountFreed);
   EXPECT_EQ(other.Collect(), 0u);
   EXPECT_EQ(list.CollectKnown(), 0u);
   domain_.Leave(reader);
   EXPECT_EQ(list.CollectKnown(), 0u);  // It is free, but nobody has looked.
   EXPECT_EQ(other.Collect(), 1u);
-  list.Retire(&object_, 2, CountFreed);  // After the scan.
+  list.Retire(list.NewNote(), &object_, 2, CountFreed);  // After the scan.
   EXPECT_EQ(list.CollectKnown(), 1u);
   EXPECT_EQ(list.bytes(), 2u);
 }
@@ -87,10 +87,10 @@ TEST_F(EpochTest, TheOldestOfManyReadersCounts) {
   auto* old_reader = domain_.TakeSlot();
   auto* new_reader = domain_.TakeSlot();
   domain_.Enter(old_reader);
-  list.Retire(&object_, 1, CountFreed);
+  list.Retire(list.NewNote(), &object_, 1, CountFreed);
   list.Collect();
   domain_.Enter(new_reader);
-  list.Retire(&object_, 2, CountFreed);
+  list.Retire(list.NewNote(), &object_, 2, CountFreed);
   domain_.Leave(new_reader);
   EXPECT_EQ(list.Collect(), 0u);
   domain_.Leave(old_reader);
@@ -101,7 +101,7 @@ TEST_F(EpochTest, NestedEntriesLeaveWithTheOutermost) {
   BasicRetireList<> list(&domain_);
   auto* reader = domain_.TakeSlot();
   domain_.Enter(reader);
-  list.Retire(&object_, 1, CountFreed);
+  list.Retire(list.NewNote(), &object_, 1, CountFreed);
   list.Collect();  // The epoch advances: the inner entry must not raise the slot's.
   domain_.Enter(reader);
   EXPECT_EQ(list.Collect(), 0u);
@@ -116,8 +116,8 @@ TEST_F(EpochTest, ADestroyedListLeavesTheRestToOthers) {
   domain_.Enter(reader);
   {
     BasicRetireList<> list(&domain_);
-    list.Retire(&object_, 1, CountFreed);
-    list.Retire(&object_, 1, CountFreed);
+    list.Retire(list.NewNote(), &object_, 1, CountFreed);
+    list.Retire(list.NewNote(), &object_, 1, CountFreed);
   }
   BasicRetireList<> other(&domain_);
   other.Collect();
@@ -134,7 +134,7 @@ TEST_F(EpochTest, ADestroyedDomainFreesWhatListsLeft) {
     domain.Enter(reader);
     {
       BasicRetireList<> list(&domain);
-      list.Retire(&object_, 1, CountFreed);
+      list.Retire(list.NewNote(), &object_, 1, CountFreed);
     }
     domain.Leave(reader);
   }
@@ -145,8 +145,8 @@ TEST_F(EpochTest, ADeleterMayRetireAndCollect) {
   static BasicRetireList<>* list_of_deleter = nullptr;
   BasicRetireList<> list(&domain_);
   list_of_deleter = &list;
-  list.Retire(&object_, 1, [](void* object) {
-    list_of_deleter->Retire(object, 2, CountFreed);
+  list.Retire(list.NewNote(), &object_, 1, [](void* object) {
+    list_of_deleter->Retire(list_of_deleter->NewNote(), object, 2, CountFreed);
     list_of_deleter->Collect();
   });
   list.Collect();
@@ -168,7 +168,7 @@ TEST_F(EpochTest, ReadersInLaterBlocksAreScannedToo) {
   EpochDomain::Slot* last = nullptr;
   for (int i = 0; i < 200; ++i) last = domain_.TakeSlot();
   domain_.Enter(last);
-  list.Retire(&object_, 1, CountFreed);
+  list.Retire(list.NewNote(), &object_, 1, CountFreed);
   EXPECT_EQ(list.Collect(), 0u);
   domain_.Leave(last);
   EXPECT_EQ(list.Collect(), 1u);
@@ -181,7 +181,7 @@ TEST(EpochGuard, HoldsBackTheProcessesRetireLists) {
   {
     const EpochGuard outer;
     const EpochGuard inner;
-    list.Retire(&object, 8, CountFreed);
+    list.Retire(list.NewNote(), &object, 8, CountFreed);
     EXPECT_EQ(list.Collect(), 0u);
   }
   EXPECT_EQ(list.Collect(), 8u);
@@ -281,7 +281,7 @@ struct Intruder {
 
   void Act() {
     domain.Enter(reader);
-    list.Retire(&object, 16, CountFreed);
+    list.Retire(list.NewNote(), &object, 16, CountFreed);
   }
 };
 Intruder* intruder = nullptr;
@@ -293,7 +293,7 @@ TEST(Epoch, WhatIsRetiredDuringACollectStaysForAReaderThatEnteredDuringIt) {
     freed_count = 0;
     Intruder present;
     intruder = &present;
-    present.list.Retire(&present.object, 1, CountFreed);
+    present.list.Retire(present.list.NewNote(), &present.object, 1, CountFreed);
     present.operations_before = moment;
     operation_hook = [] {
       if (intruder->operations_before-- != 0) return;
@@ -369,7 +369,7 @@ void StressReaders(int readers, int writers, int rounds) {
         Random random(1000 + static_cast<uint64_t>(writer));
         for (int i = 0; i < rounds && std::chrono::steady_clock::now() < deadline; ++i) {
           Node* old = places[random.Below(kPlaces)].exchange(new Node, std::memory_order_seq_cst);
-          list.Retire(old, sizeof(Node), PoisonNode);
+          list.Retire(list.NewNote(), old, sizeof(Node), PoisonNode);
           if (random.OneIn(3)) list.Collect();
         }
         --running_writers;
@@ -420,7 +420,7 @@ struct ScheduledReaders {
     for (int i = 0; i < 2; ++i) {
       Node* old = place.exchange(&nodes.emplace_back());
       if (waits_for_readers) {
-        list.Retire(old, sizeof(Node), MarkFreed);
+        list.Retire(list.NewNote(), old, sizeof(Node), MarkFreed);
         list.Collect();
       } else {
         MarkFreed(old);

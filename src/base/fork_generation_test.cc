@@ -99,7 +99,8 @@ TEST(ForkGeneration, AChildFreesWhatOnlyThreadsOfItsParentCouldSee) {
   entered.wait(0);
   RetireList list;
   const auto frees = [&list] {
-    list.Retire(new int(1), sizeof(int), [](void* object) { delete static_cast<int*>(object); });
+    list.Retire(list.NewNote(), new int(1), sizeof(int),
+                [](void* object) { delete static_cast<int*>(object); });
     list.Collect();
     return list.bytes() == 0;
   };

@@ -137,7 +137,8 @@ TEST(CacheThreads, AGetInsideAnEpochDoesNotLeaveIt) {
   const auto collect_elsewhere = [&list] { std::thread([&list] { list.Collect(); }).join(); };
   {
     const base::EpochGuard outer;
-    list.Retire(&is_freed, 1, [](void* freed) { *static_cast<bool*>(freed) = true; });
+    list.Retire(list.NewNote(), &is_freed, 1,
+                [](void* freed) { *static_cast<bool*>(freed) = true; });
     EXPECT_TRUE(cache->Get("a present key"));
     EXPECT_FALSE(cache->Get("an absent key"));
     collect_elsewhere();
@@ -158,7 +159,8 @@ TEST(CacheThreads, AQuickGuardKeepsWhatItsThreadCanSee) {
     const base::QuickEpochGuard guard;
     EXPECT_EQ(static_cast<bool>(guard), base::AsymmetricFence::IsLight());
     if (!guard) GTEST_SKIP() << "the system has no light fence";
-    list.Retire(&is_freed, 1, [](void* freed) { *static_cast<bool*>(freed) = true; });
+    list.Retire(list.NewNote(), &is_freed, 1,
+                [](void* freed) { *static_cast<bool*>(freed) = true; });
     collect_elsewhere();
     EXPECT_FALSE(is_freed);
   }
@@ -178,7 +180,7 @@ TEST(CacheThreads, ASuspendedQuickGuardKeepsItUntilItWasResumed) {
     if (!guard) GTEST_SKIP() << "the system has no light fence";
     guard.Suspend();
   }
-  list.Retire(&is_freed, 1, [](void* freed) { *static_cast<bool*>(freed) = true; });
+  list.Retire(list.NewNote(), &is_freed, 1, [](void* freed) { *static_cast<bool*>(freed) = true; });
   collect_elsewhere();
   EXPECT_FALSE(is_freed);
   {

@@ -75,11 +75,13 @@ bool HashIndex::Grow(size_t words_needed, bool within_limit) noexcept {
   if (!budget_->Charge(bytes, within_limit)) return false;
   char* const block = pool_->TakeZeros(bytes);
   std::unique_ptr<RetiredWords> old;
+  base::RetireList::Note note;
   if (old_table != 0) {
     old.reset(new (std::nothrow) RetiredWords{pool_, reinterpret_cast<char*>(Words(old_table)),
                                               old_words * sizeof(Word)});
+    note = base::RetireList::TryNewNote();
   }
-  if (block == nullptr || (old_table != 0 && old == nullptr)) {
+  if (block == nullptr || (old_table != 0 && (old == nullptr || note == nullptr))) {
     if (block != nullptr) pool_->Give(block, bytes);
     budget_->Refund(bytes);
     return false;
@@ -102,7 +104,7 @@ bool HashIndex::Grow(size_t words_needed, bool within_limit) noexcept {
   if (old != nullptr) {
     budget_->Refund(old->bytes);
     const uint64_t bytes = old->bytes;
-    retired_->Retire(old.release(), bytes, &RetiredWords::Delete);
+    retired_->Retire(std::move(note), old.release(), bytes, &RetiredWords::Delete);
   }
   return true;
 }

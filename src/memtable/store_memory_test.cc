@@ -13,7 +13,11 @@
 #include <vector>
 
 #include "basalt/memtable.h"
+#include "base/arena.h"
+#include "base/epoch.h"
+#include "base/out_of_memory.h"
 #include "base/test_memory_operators.h"
+#include "memtable/hash_index.h"
 #include "memtable/store_test_support.h"
 
 // What happens when the system has no memory left.
@@ -118,6 +122,50 @@ TEST(MemTableMemory, AWriteThatIsRefusedHasChangedNothing) {
       const size_t before = records * static_cast<size_t>(writes - 1);
       EXPECT_EQ(Scan(*table).size(), status.ok() ? before + records : before);
     }
+  }
+}
+
+TEST(HashIndexMemory, WordsThatADoublingLeavesBehindAreNotKeptForGood) {
+  EachAllocation each;
+  while (each.Next()) {
+    SCOPED_TRACE(each.ToString());
+    const auto pool = std::make_shared<base::ChunkPool>();
+    base::ByteBudget budget(~uint64_t{0});
+    base::RetireList retired;
+    {
+      memtable::HashIndex index(pool, &budget, &retired, {});
+      ASSERT_TRUE(index.Reserve(10, /*within_limit=*/true));
+      static_cast<void>(each.Call([&] {
+        return index.Reserve(1'000, /*within_limit=*/true) ? Status() : base::OutOfMemory();
+      }));
+      retired.Collect();
+      EXPECT_EQ(retired.bytes(), 0u);
+    }
+    EXPECT_EQ(budget.used_bytes(), 0u);
+    EXPECT_EQ(pool->kept_bytes(), pool->slab_bytes());
+  }
+}
+
+// Not even the generations of a state for which there was no memory to note that it is replaced.
+TEST(MemTableMemory, ASealThatIsRefusedHasChangedNothingAndNothingIsKeptForGood) {
+  const base::ChunkPool& pool = *base::ChunkPool::Process();
+  EachAllocation each;
+  while (each.Next()) {
+    SCOPED_TRACE(each.ToString());
+    auto table = NewTable({.compaction = false});
+    ASSERT_TRUE(IsOk(table->Put("key", std::string(1'000, 'v'))));
+    const Status status = each.Call([&] { return table->Seal(); });
+    EXPECT_EQ(table->GetStats().seals, status.ok() ? 1u : 0u) << status.ToString();
+    EXPECT_EQ(Scan(*table).size(), 1u);
+    table->WaitForBackgroundWork();
+    table.reset();
+    // What threads of the background still read when the table went comes back a moment later.
+    base::RetireList any;
+    for (int tries = 0; tries < 5'000 && pool.kept_bytes() != pool.slab_bytes(); ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      any.Collect();
+    }
+    ASSERT_EQ(pool.kept_bytes(), pool.slab_bytes());
   }
 }
 

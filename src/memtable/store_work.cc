@@ -48,8 +48,9 @@ uint64_t StoreCore::BytesLeft(const State& state, uint64_t kept) const noexcept 
 
 void StoreCore::Publish(State next) {
   auto published = std::make_unique<const State>(std::move(next));
+  base::RetireList::Note note = base::RetireList::NewNote();
   const State* const old = state_.exchange(published.release(), std::memory_order_seq_cst);
-  retired_.Retire(const_cast<State*>(old), sizeof(State),
+  retired_.Retire(std::move(note), const_cast<State*>(old), sizeof(State),
                   [](void* retired) { delete static_cast<State*>(retired); });
   retired_.Collect();
 }
