@@ -184,13 +184,14 @@ TEST(ThreadPool, ATimedJobRunsOnceWhenItsTimeHasCome) {
 }
 
 TEST(ThreadPool, ATimedJobComesBeforeAnEndlessQueue) {
-  const auto pool = ThreadPool::Create(1).value();
   std::atomic<bool> has_come{false};
-  std::function<void()> again = [&] {
+  std::promise<void> ran;
+  std::function<void()> again;
+  const auto pool = ThreadPool::Create(1).value();  // It ends before what its jobs use.
+  again = [&] {
     if (!has_come) pool->Schedule(again);
   };
   pool->Schedule(again);
-  std::promise<void> ran;
   pool->ScheduleAfter(milliseconds(1), [&] {
     has_come = true;
     ran.set_value();
