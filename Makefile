@@ -28,7 +28,7 @@ test:  ## Build all and run every test (under 15 minutes from nothing on two cor
 	@$(call ctest,release)
 
 test-asan:  ## The same tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	@$(BOOTSTRAP) build
+	@$(BOOTSTRAP) build clang
 	@$(call build,asan,all)
 	@$(call ctest,asan)
 
@@ -62,7 +62,7 @@ torture:  ## Check a shared map beside busy and killed writers for MINUTES=n (SE
 	  build/release/shared_map_processes_test --gtest_filter='SharedMapProcesses.*'
 
 fuzz:  ## Fuzz every parser of bytes, for MINUTES=n together
-	@$(BOOTSTRAP) build fuzz
+	@$(BOOTSTRAP) build clang
 	@$(call build,fuzz,all)
 	scripts/fuzz $$(( $(MINUTES) * 60 * $(JOBS) / $(words $(wildcard fuzz/*_fuzz.cc)) ))
 

@@ -19,6 +19,7 @@ endif()
 if(BASALT_SANITIZE)
   if(BASALT_SANITIZE STREQUAL "address")
     set(sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all)
+    add_compile_definitions(__SANITIZE_ADDRESS__)  # g++ defines it itself, clang does not.
   elseif(BASALT_SANITIZE STREQUAL "thread")
     set(sanitizers -fsanitize=thread)
   elseif(BASALT_SANITIZE STREQUAL "fuzzer")

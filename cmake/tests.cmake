@@ -53,19 +53,10 @@ if(NOT BASALT_SANITIZE STREQUAL "thread")
   set(tests_without_threads "")
 endif()
 
-# The checks for null and of dynamic types make a fifth of a test program's compilation, mostly in the
-# assertions of GoogleTest. A test that goes through a null pointer or to a dead object is ended by
-# AddressSanitizer. The library and the command-line program have all checks.
-set(test_options "")
-if(BASALT_SANITIZE STREQUAL "address")
-  set(test_options -fno-sanitize=null,vptr)
-endif()
-
 # A program over the internals, which may include "tests/...".
 function(basalt_test_program name libraries)
   add_executable(${name} ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_compile_options(${name} PRIVATE ${test_options})
   target_link_libraries(${name} PRIVATE ${libraries} basalt_warnings)
   set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "${test_launcher}")
 endfunction()
@@ -74,6 +65,9 @@ endfunction()
 function(basalt_gtest name label libraries)
   basalt_test_program(${name} "${libraries}" ${ARGN})
   target_link_libraries(${name} PRIVATE GTest::gtest_main rapidcheck)
+  if(BASALT_SANITIZE AND label STREQUAL "system")
+    target_compile_options(${name} PRIVATE -O0)  # They compile for longer than they run.
+  endif()
   string(REGEX REPLACE "_test$" "" prefix ${name})
   gtest_discover_tests(${name} TEST_PREFIX ${prefix}. NO_PRETTY_VALUES DISCOVERY_TIMEOUT 120
                        PROPERTIES TIMEOUT ${test_timeout_s} LABELS ${label})
@@ -130,7 +124,6 @@ if(sources)
   target_include_directories(basalt_system PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(basalt_system PUBLIC ${BASALT_INTERNALS}
                                       PRIVATE basalt_warnings)
-  target_compile_options(basalt_system PRIVATE ${test_options})
   list(PREPEND system_libraries basalt_system)
 endif()
 if(tests AND NOT BASALT_SANITIZE STREQUAL "thread")  # They have no threads.

@@ -16,6 +16,9 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/tools/basalt/main.cc)
     target_link_libraries(basalt_tool PUBLIC ${BASALT_INTERNALS} CLI11::CLI11 Boost::json
                                       PRIVATE basalt_warnings)
     target_link_libraries(basalt PRIVATE basalt_tool)
+    if(BASALT_SANITIZE)  # It compiles for longer than it runs.
+      target_compile_options(basalt_tool PRIVATE -O0)
+    endif()
   endif()
   install(TARGETS basalt)
 endif()

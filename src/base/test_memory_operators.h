@@ -10,7 +10,7 @@
 
 // What replaces operator new for a whole test program: to be included by one of its files.
 
-// NOLINTBEGIN(misc-definitions-in-headers, google-build-namespaces)
+// NOLINTBEGIN(google-build-namespaces)
 
 namespace {
 
@@ -82,4 +82,4 @@ bool MemoryThatFails::has_failed() const noexcept { return allowed < 0; }
 
 }  // namespace basalt::base
 
-// NOLINTEND(misc-definitions-in-headers, google-build-namespaces)
+// NOLINTEND(google-build-namespaces)
