@@ -87,6 +87,7 @@ class BasaltMemTable final : public MemTableSubject {
     return walk;
   }
 
+  void Seal() override { Check(table_->Seal(), "seal a generation of basalt"); }
   void Drain() override { table_->WaitForBackgroundWork(); }
   double sorted_percent() const override {
     const MemTableStats stats = table_->GetStats();

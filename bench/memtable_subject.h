@@ -115,6 +115,8 @@ class MemTableSubject {
 
   /// Whether it works in the background, and puts into order what an iterator asks for.
   virtual bool sorts_later() const { return false; }
+  /// What is put from now on stands apart from what is there.
+  virtual void Seal() {}
   /// Until nothing is left to do in the background.
   virtual void Drain() {}
   /// Of its records, how many are in order already.

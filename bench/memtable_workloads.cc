@@ -250,6 +250,17 @@ class TwoReads {
     for (const CacheRequest& request : requests) Fetch(RecordOf(request.number));
     for (const CacheRequest& request : requests) (*this)(request);
   }
+  /// Those of neighbouring entries, where a scan begins: all are on their way together.
+  uint8_t Scan(const CacheRequest& request) const {
+    const size_t first = std::min<size_t>(request.number, count_ - kScanRecords);
+    for (size_t i = 0; i < kScanRecords; ++i) Fetch(RecordOf(first + i));
+    int ends = 0;
+    for (size_t i = 0; i < kScanRecords; ++i) {
+      const char* const record = RecordOf(first + i);
+      ends ^= record[0] ^ record[kRecordBytes - 1];
+    }
+    return static_cast<uint8_t>(ends);
+  }
   /// Every record once, in an order that is not theirs, some on their way ahead of the one read.
   void ReadAll() const {
     constexpr size_t kAhead = 48;
@@ -324,6 +335,7 @@ const std::vector<MemTableWorkloads::Group>& MemTableWorkloads::Groups() {
       {"memory", &MemTableWorkloads::RunMemory, {"memory"}, true},
       {"writes", &MemTableWorkloads::RunWrites, {"write", "batch_write"}},
       {"reads", &MemTableWorkloads::RunReads, {"get", "multi_get", "mixed"}},
+      {"sealed", &MemTableWorkloads::RunSealed, {"sealed"}},
       {"scans", &MemTableWorkloads::RunScans, {"scan"}},
       {"order", &MemTableWorkloads::RunOrder, {"iterate"}},
       {"floor", &MemTableWorkloads::RunFloor, {"floor"}},
@@ -498,6 +510,41 @@ void MemTableWorkloads::RunReads(MemTableSubject* subject, int round) {
   }
 }
 
+void MemTableWorkloads::RunSealed(MemTableSubject* subject, int round) {
+  if (subject->name() != "basalt") return;
+  struct Pile {
+    std::string name;
+    size_t generations;
+    bool compaction;
+  };
+  const Shape& shape = shapes_.front();
+  const CacheRequests& absent = shapes_.back().gets;  // Keys of another shape.
+  for (const Pile& pile :
+       {Pile{"sealed_1", 1, false}, Pile{"sealed_4", 4, false}, Pile{"sealed_16", 16, false},
+        Pile{"sealed_64", 64, false}, Pile{"sealed_64_merged", 64, true}}) {
+    const size_t records = shape.puts.size();
+    const OpenStore open(subject, {.records = records, .compaction = pile.compaction});
+    for (size_t i = 0; i < pile.generations; ++i) {
+      const size_t begin = records * i / pile.generations;
+      const size_t end = records * (i + 1) / pile.generations;
+      Fill(std::span(shape.puts).subspan(begin, end - begin), subject);
+      subject->Seal();
+    }
+    subject->Drain();
+    const auto measure = [&](const char* suffix, const CacheRequests& gets, uint64_t wanted) {
+      const CrewResult result = RunCrew(gets, {.sample_every = kSampleEvery},
+                                        [&](std::span<const CacheRequest> group) -> uint64_t {
+                                          return subject->Get(group.front()).has_value() ? 1 : 0;
+                                        });
+      Expect(*subject, "keys found in sealed generations", result.hits, wanted);
+      AddSpeed(pile.name + suffix, 1, *subject, result);
+    };
+    measure("", shape.gets, shape.gets.size());
+    measure("_absent", absent, 0);
+    if (round == 0) ExpectAll(*subject, subject->WalkAll(), records);
+  }
+}
+
 void MemTableWorkloads::MeasureScan(const Shape& shape, uint32_t interval,
                                     MemTableSubject* subject) {
   const uint32_t timed_every = std::max(kSampleEvery / interval, 1U);  // of the scans
@@ -566,6 +613,9 @@ void MemTableWorkloads::MeasureFloor(const std::string& benchmark, uint32_t reco
   const double floor = MeasureReads<true>(gets, two_reads);
   add("floor", "ns", floor);
   add("floor, free", "ns", MeasureReads<false>(gets, two_reads));
+  add("floor, scan", "ns", MeasureReads<true>(gets, [&](const CacheRequest& request) {
+        return two_reads.Scan(request);
+      }));
   const auto in_groups = [&gets](const auto& read) {
     for (size_t at = 0; at < gets.size(); at += MemTableSubject::kMultiGet) {
       read(std::span(gets).subspan(at, std::min(MemTableSubject::kMultiGet, gets.size() - at)));

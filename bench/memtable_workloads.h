@@ -56,6 +56,7 @@ class MemTableWorkloads {
   void RunMemory(MemTableSubject* subject, int round);
   void RunWrites(MemTableSubject* subject, int round);
   void RunReads(MemTableSubject* subject, int round);
+  void RunSealed(MemTableSubject* subject, int round);
   void RunScans(MemTableSubject* subject, int round);
   void RunOrder(MemTableSubject* subject, int round);
   void RunFloor(MemTableSubject* subject, int round);
