@@ -670,6 +670,23 @@ TEST(MemTable, AnUpdatesFunctionMayUseTheTable) {
 
 // Background work and figures
 
+// Four become one, four of these again: as many are left as the digits of their number, to base 4,
+// add up to. Up to 64 that is nine at most.
+TEST(MemTable, SealedGenerationsOfLikeSizeStayFew) {
+  const auto table = NewTable({.shards = 1});
+  for (uint64_t seals = 1; seals <= 64; ++seals) {
+    for (int i = 0; i < 200; ++i) {
+      const std::string key = std::to_string(seals) + " " + std::to_string(i);
+      ASSERT_TRUE(IsOk(table->Put(key, std::string(500, 'v'))));
+    }
+    ASSERT_TRUE(IsOk(table->Seal()));
+    table->WaitForBackgroundWork();
+    uint64_t digits = 0;
+    for (uint64_t left = seals; left > 0; left /= 4) digits += left % 4;
+    ASSERT_EQ(table->GetStats().sealed_generations, digits) << seals;
+  }
+}
+
 TEST(MemTable, SealEndsAGenerationThatHoldsAnything) {
   const auto table = NewTable(Still());
   ASSERT_TRUE(IsOk(table->Seal()));
