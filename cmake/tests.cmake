@@ -29,15 +29,15 @@ endif()
 set(tests_without_threads
     base/coding base/hash base/histogram base/merge_operator base/random base/range_cover base/retention
     base/short_hash base/value base/write_batch
-    cache/cache_budget cache/cache_expiry cache/cache_handles cache/cache_model cache/cache_stats cache/cache
-    cache/hash_queue cache/index cache/recency cache/timing_wheel
+    cache/cache_budget cache/cache_expiry cache/cache_failures cache/cache_handles cache/cache_model
+    cache/cache_stats cache/cache cache/hash_queue cache/index cache/recency cache/timing_wheel
     db/compaction_plan db/compaction_source db/manifest db/surviving_records
     io/clock io/file_system io/sim_inode
     memtable/generation memtable/sorter
     phash/hole_list phash/level_shape phash/perfect_hash_open phash/placer phash/taken_slots
     shared_map/change_index shared_map/change_set shared_map/record_spool shared_map/shared_map_recovery
-    table/block table/block_index table/bloom_filter table/merging_iterator table/point_index
-    table/read_ahead table/table_corruption table/table_fault table/table_parts table/table
+    table/block table/block_index table/bloom_filter table/merging_iterator table/plain_ahead
+    table/point_index table/read_ahead table/table_corruption table/table_fault table/table_parts table/table
     table/visible_iterator table/zstd_block
     wal/log_crash wal/log_format wal/log wal/recovery)
 list(TRANSFORM tests_without_threads PREPEND src/)
