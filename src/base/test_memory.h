@@ -61,7 +61,13 @@ class EachAllocation {
       is_first_ = false;
       return true;
     }
-    allowed_ += allowed_ < 40 ? options_.stride : options_.later_stride;
+    // What a failure leads to is for AddressSanitizer; for ThreadSanitizer some of them will do.
+#if defined(__SANITIZE_THREAD__)
+    constexpr int64_t kOfThem = 7;
+#else
+    constexpr int64_t kOfThem = 1;
+#endif
+    allowed_ += kOfThem * (allowed_ < 40 ? options_.stride : options_.later_stride);
     return std::exchange(has_failed_, false);
   }
 
