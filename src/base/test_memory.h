@@ -52,6 +52,13 @@ class EachAllocation {
     /// The same behind the first 40: neighbours mostly fail in the same code.
     int64_t later_stride = 1;
   };
+  /// Only each so many-th fails: what that leads to is for AddressSanitizer, not ThreadSanitizer.
+#if defined(__SANITIZE_THREAD__)
+  static constexpr int kOneOf = 7;
+#else
+  static constexpr int kOneOf = 1;
+#endif
+
   EachAllocation() = default;
   explicit EachAllocation(const Options& options) : options_(options) {}
 
@@ -61,13 +68,7 @@ class EachAllocation {
       is_first_ = false;
       return true;
     }
-    // What a failure leads to is for AddressSanitizer; for ThreadSanitizer some of them will do.
-#if defined(__SANITIZE_THREAD__)
-    constexpr int64_t kOfThem = 7;
-#else
-    constexpr int64_t kOfThem = 1;
-#endif
-    allowed_ += kOfThem * (allowed_ < 40 ? options_.stride : options_.later_stride);
+    allowed_ += kOneOf * (allowed_ < 40 ? options_.stride : options_.later_stride);
     return std::exchange(has_failed_, false);
   }
 
