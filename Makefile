@@ -98,7 +98,7 @@ format:  ## Format our C++ in place
 
 lint:  ## Format, order of includes, clang-tidy: every finding is an error
 	@$(BOOTSTRAP) build lint
-	@cmake --preset release >/dev/null
+	@mkdir -p build && flock build/release.lock cmake --preset release >/dev/null
 	scripts/lint
 
 install:  ## Install the library, its headers and the program under PREFIX=/usr/local
@@ -109,10 +109,11 @@ install:  ## Install the library, its headers and the program under PREFIX=/usr/
 clean:  ## Remove build/
 	rm -rf build
 
-# $(call build,PRESET,TARGETS) and $(call ctest,PRESET)
+# $(call build,PRESET,TARGETS) and $(call ctest,PRESET). Ninja breaks where two of it write one folder: the
+# lock makes a second `make` wait.
 define build
-echo "make: building $(2) ($(1))" && cmake --preset $(1) >/dev/null && \
-  cmake --build build/$(1) --parallel $(JOBS) --target $(2)
+echo "make: building $(2) ($(1))" && mkdir -p build && flock build/$(1).lock sh -c ' \
+  cmake --preset $(1) >/dev/null && cmake --build build/$(1) --parallel $(JOBS) --target $(2)'
 endef
 define ctest
 ctest --preset $(1) -j $(JOBS)
