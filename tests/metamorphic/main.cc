@@ -136,11 +136,14 @@ int RunMany(const Arguments& arguments) {
 int Main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Compares a database with a map over random operations.", "basalt_metamorphic");
+  // As CLI::PositiveNumber, which says up to what number as well, in 300 digits.
+  const auto is_positive = [](const std::string& text) {
+    return CLI::PositiveNumber(text).empty() ? "" : "must be a number above 0, not " + text;
+  };
   app.add_option("--operations", arguments.operations, "How many operations to run")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  app.add_option("--minutes", arguments.minutes, "Run that long instead")
-      ->check(CLI::PositiveNumber);
+      ->check(is_positive);
+  app.add_option("--minutes", arguments.minutes, "Run that long instead")->check(is_positive);
   app.add_option("--seed", arguments.seed,
                  "Of the first list; the next ones count up; default: random");
   app.add_option("--replay", arguments.replay, "Run one list from a file, in this process");
