@@ -26,8 +26,8 @@
 // its nearest entry in the direction of travel: behind the cut when going forwards (the prefix),
 // before it when going backwards (its complement, so that the lowest is next in both). `rival_` is
 // the lowest of all cursors but the nearest one: as long as that run stays below, it goes on
-// without a look at the others. Where a run is at most half as large as the one before it, most
-// steps do.
+// without a look at the others. Where a run has less than a quarter of the entries of the one
+// before it, most steps do.
 //
 // The window begins small, since most walks end soon, and is made twice as wide at a refill: first
 // when all of it has been shown, so that a short scan fetches little that it does not show, then

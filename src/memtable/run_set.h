@@ -22,11 +22,11 @@
 //
 // A few new records are put into the fresh run, which changes in place (fresh_run.h). More of them,
 // or those for which it has no room, become a run of their own together with it. Two neighbours are
-// merged when the second is at least half as large as the first, or the first is tiny. So n records
-// lie in at most log2 n + 1 runs, and a record is merged again only when its run grows by half: the
-// cost of order is O(log n) a record however often it is asked for. What is merged stands there
-// twice meanwhile: so a merge of more than a million entries gives at most a quarter of all, and
-// there are some eight runs more, until all are to become one.
+// merged when the second has at least a quarter of the first's entries, or the first is tiny. So n
+// records lie in at most log4 n + 1 runs, and a record is merged again only when its run grows by a
+// quarter: the cost of order is O(log n) a record however often it is asked for. What is merged
+// stands there twice meanwhile: so a merge of more than a million entries gives at most a quarter
+// of all, and there are some eight runs more, until all are to become one.
 //
 // Each tail stands for an iterator, which looks into every run. So a run that has been made of many
 // tails is merged earlier, with one that has up to eight times as many entries as it has had tails:
@@ -54,8 +54,8 @@ class RunSet {
  public:
   /// So many entries are merged at once, by Append: some 10 us.
   static constexpr size_t kMergedAtOnceMax = 4096;
-  /// A run is merged with the one before it once it has more than half as many entries,
-  static constexpr size_t kSizeRatio = 2;
+  /// A run is merged with the one before it once that has at most so many times its entries,
+  static constexpr size_t kSizeRatio = 4;
   /// or has been made of more tails than an eighth of the other's entries.
   static constexpr size_t kTailRatio = 8;
   /// But a merge gives at most so many entries, or this part of the keyspace's.

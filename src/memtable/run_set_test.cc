@@ -122,6 +122,9 @@ TEST(RunSet, HasNothingOfAKeyspaceThatItNeverMet) {
   EXPECT_EQ(set.entry_count() + set.run_count() + set.memory_bytes(), 0u);
 }
 
+/// So many runs at most hold `entries` where each has less than a quarter of the one before it.
+size_t RunsMax(uint64_t entries) { return (std::bit_width(entries) + 1) / 2; }
+
 TEST(RunSet, RunsStayFewAndFallInSizeWhateverTheTails) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(Numbered("seed ", seed));
@@ -143,14 +146,14 @@ TEST(RunSet, RunsStayFewAndFallInSizeWhateverTheTails) {
       const auto runs = set.Of(0);
       const SortedRun fresh = set.FreshOf(0);
       ASSERT_EQ(runs->size() + (fresh.size() != 0 ? 1 : 0), set.run_count());
-      ASSERT_LE(set.run_count(), static_cast<size_t>(std::bit_width(versions.size())) + 1);
+      ASSERT_LE(set.run_count(), RunsMax(versions.size()) + 1);  // And what is fresh.
       uint64_t bytes = fresh.size() * sizeof(SortEntry);
       for (size_t i = 0; i < runs->size(); ++i) {
         const SortedRun& run = *(*runs)[i];
         bytes += run.memory_bytes();
         ASSERT_GE(run.memory_bytes(), run.size() * sizeof(SortEntry));
         if (i == 0) continue;
-        ASSERT_LT(2 * run.size(), (*runs)[i - 1]->size());
+        ASSERT_LT(RunSet::kSizeRatio * run.size(), (*runs)[i - 1]->size());
         ASSERT_LT(RunSet::kTailRatio * run.tails(), (*runs)[i - 1]->size());
       }
       ASSERT_EQ(set.entry_count(), versions.size());
@@ -180,7 +183,7 @@ TEST(RunSet, OfManyEntriesAMergeHoldsAQuarterTwiceAtMost) {
       const uint64_t largest = std::max(kFreely, versions.size() / RunSet::kMergedPart);
       ASSERT_LE(before - set.memory_bytes(), largest * (sizeof(SortEntry) + 1));
     }
-    ASSERT_LE(set.run_count(), 2 * RunSet::kMergedPart + std::bit_width(versions.size() / kTail));
+    ASSERT_LE(set.run_count(), 2 * RunSet::kMergedPart + RunsMax(versions.size() / kTail));
   }
   ExpectHolds(set, 0, versions);
   MergeAll(set, 0);
@@ -279,7 +282,7 @@ TEST(RunSet, OthersAppendBehindAMergeThatIsOut) {
   EXPECT_EQ(set.Of(0)->front()->size(), 2 * RunSet::kMergedAtOnceMax);
   ExpectHolds(set, 0, versions);
   MergeWhatWaits(set);
-  EXPECT_LE(set.run_count(), static_cast<uint64_t>(std::bit_width(versions.size())));
+  EXPECT_LE(set.run_count(), RunsMax(versions.size()) + 1);
   ExpectHolds(set, 0, versions);
   MergeAll(set, 0);
   EXPECT_EQ(set.memory_bytes(), set.Of(0)->front()->memory_bytes());
@@ -308,7 +311,8 @@ TEST(RunSet, AMergeThatIsOutIsCountedAndOneThatFailedChangesNothing) {
 TEST(RunSet, AMergeOfAllHoldsTwiceOnlyWhatItIsMerging) {
   Versions versions;
   RunSet set(Sorter::kVector);
-  for (size_t size = 32'768; size >= 512; size /= 4) Append(set, 0, Decimals(&versions, size));
+  constexpr size_t kFall = RunSet::kSizeRatio + 1;
+  for (size_t size = 65'536; size >= 512; size /= kFall) Append(set, 0, Decimals(&versions, size));
   ASSERT_EQ(set.run_count(), 4u);
   constexpr uint64_t kSampleBytes = 256;  // The smallest run has none, and each may have one more.
   uint64_t bytes = set.memory_bytes();
@@ -676,7 +680,7 @@ TEST(GenerationRuns, AScanAfterEveryInsertSeesItAndRunsStayFew) {
     ASSERT_EQ(base::TagSequence(iterator->tag()), sequence);
     ASSERT_EQ(table->unsorted_count(), 0u);
     ASSERT_EQ(table->sorted_count(), sequence);
-    ASSERT_LE(table->run_count(), static_cast<uint64_t>(std::bit_width(sequence)));
+    ASSERT_LE(table->run_count(), RunsMax(sequence) + 1);
   }
   const auto iterator = table->NewIterator(0, 10'000);
   iterator->SeekToFirst();
