@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "bench/cache_floor.h"
 #include "bench/cache_footprint.h"
 #include "bench/cache_sim/policy.h"
 #include "bench/text.h"
@@ -265,6 +266,7 @@ void CacheWorkloads::MeasureHits(const std::string& benchmark, const CacheReques
 }
 
 void CacheWorkloads::MeasureMultiGet(CacheSubject* subject) {
+  const CacheFloor floor(kKeys);
   for (const int threads : settings_.threads) {
     const CrewResult single = Serve(subject, hits_, threads);
     const CrewResult batched = RunCrew(
@@ -273,11 +275,17 @@ void CacheWorkloads::MeasureMultiGet(CacheSubject* subject) {
     const CrewResult in_turn = RunCrewByRuns(
         hits_, {.threads = threads},
         [subject](std::span<const CacheRequest> run) { return subject->GetInTurn(run, kValue); });
+    const CrewResult least = RunCrew(hits_, {.threads = threads, .group = CacheSubject::kBatch},
+                                     [&floor](std::span<const CacheRequest> group) {
+                                       return floor.ReadTogether<CacheSubject::kBatch>(group);
+                                     });
+    ExpectHits("the floor", least.hits, least.requests);
     ExpectHits("multiget of " + subject->name(), batched.hits, batched.requests);
     ExpectHits("gets in turn of " + subject->name(), in_turn.hits, in_turn.requests);
     AddThroughput("get_in_turn", threads, *subject, in_turn);
     AddThroughput("multiget_1", threads, *subject, single);
     AddThroughput("multiget_16", threads, *subject, batched);
+    AddThroughput("floor_16", threads, *subject, least);
   }
 }
 

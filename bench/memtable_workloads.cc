@@ -17,6 +17,7 @@
 #include "bench/cache_footprint.h"
 #include "bench/cache_subject.h"
 #include "bench/cache_ticks.h"
+#include "bench/huge_block.h"
 #include "bench/text.h"
 
 namespace basalt::bench {
@@ -205,26 +206,6 @@ Lifecycle Live(uint32_t records, int threads, MemTableSubject* subject) {
   ExpectAll(*subject, walk, records);
   return life;
 }
-
-/// A block of memory as the memtable's: aligned to huge pages, which the kernel is asked for.
-class HugeBlock {
- public:
-  explicit HugeBlock(size_t bytes) : bytes_((bytes + kAlignment - 1) / kAlignment * kAlignment) {
-    data_.reset(static_cast<char*>(std::aligned_alloc(kAlignment, bytes_)));
-    if (data_ == nullptr) Fail("measure the floor", "no memory");
-    madvise(data_.get(), bytes_, MADV_HUGEPAGE);
-    std::memset(data_.get(), 1, bytes_);
-  }
-  char* data() const { return data_.get(); }
-
- private:
-  static constexpr size_t kAlignment = size_t{2} << 20;
-  struct Free {
-    void operator()(char* data) const { std::free(data); }
-  };
-  size_t bytes_;
-  std::unique_ptr<char, Free> data_;
-};
 
 /// The least that reads can be: one line of an index, then the whole record that it names, copied.
 class TwoReads {
