@@ -117,7 +117,7 @@ class BaseFile {
                                     std::string_view* value) const noexcept {
     if (figures_.records == 0) return Found::kAbsent;
     const uint64_t slot = Slot(hash, key);
-    if (stride_ == 0) PrefetchGuess(slot);
+    if (stride_ == 0) PrefetchGuess(slot, key.size());
     PrefetchLastLine(slot);
     return FindAt(slot, key, value);
   }
@@ -144,11 +144,15 @@ class BaseFile {
   [[gnu::always_inline]] static void Prefetch(const void* at) noexcept {
     __builtin_prefetch(at, 0, 2);
   }
-  [[gnu::always_inline]] void PrefetchGuess(uint64_t slot) const noexcept {
+  /// The lines of a record's header, of its value's first word, and of its end, if the guess is
+  /// right.
+  [[gnu::always_inline]] void PrefetchGuess(uint64_t slot, uint64_t key_bytes) const noexcept {
     const Guess guess = GuessAt(slot);
     // Prefetching has no wrong addresses.
     const auto data = reinterpret_cast<uintptr_t>(data_);
+    const uint64_t value = guess.begin + kRecordHeaderBytes + key_bytes;
     __builtin_prefetch(reinterpret_cast<const char*>(data + guess.begin));
+    __builtin_prefetch(reinterpret_cast<const char*>(data + value + sizeof(uint64_t) - 1));
     __builtin_prefetch(reinterpret_cast<const char*>(data + guess.end - kRecordHeaderBytes));
   }
   void TakeStartSamples();
