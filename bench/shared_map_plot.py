@@ -45,8 +45,8 @@ def draw(figures, path):
     axes.set_ylabel("ns a read")
     axes.set_title(f"Reads of a map of {figures[0]['keys']:,} keys, fixed layout")
     axes.grid(alpha=0.3)
-    axes.legend(fontsize="small")
-    picture.tight_layout()
+    picture.legend(loc="lower center", ncols=2, fontsize="small", frameon=False)
+    picture.tight_layout(rect=(0, 0.09, 1, 1))  # Below it the legend, which would hide a line.
     picture.savefig(path, dpi=120)
     plt.close(picture)
 
