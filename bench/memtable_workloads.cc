@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <numeric>
 #include <utility>
 
 #include "base/histogram.h"
@@ -17,14 +15,16 @@
 #include "bench/cache_footprint.h"
 #include "bench/cache_subject.h"
 #include "bench/cache_ticks.h"
-#include "bench/huge_block.h"
 #include "bench/text.h"
+#include "bench/two_reads.h"
 
 namespace basalt::bench {
 namespace {
 
 constexpr size_t kBatch = 1000;
 constexpr uint32_t kScanRecords = 10;
+/// A record of the memtable, with its header.
+constexpr size_t kRecordBytes = 136;
 constexpr uint32_t kPutPercent = 20;
 constexpr uint32_t kSampleEvery = 32;
 constexpr uint32_t kSampleEveryMultiGet = 4;
@@ -206,77 +206,6 @@ Lifecycle Live(uint32_t records, int threads, MemTableSubject* subject) {
   ExpectAll(*subject, walk, records);
   return life;
 }
-
-/// The least that reads can be: one line of an index, then the whole record that it names, copied.
-class TwoReads {
- public:
-  explicit TwoReads(uint32_t records)
-      : count_(records), buckets_(records * kEntryBytes), records_(records * kRecordBytes) {
-    std::vector<uint32_t> order(records);
-    std::iota(order.begin(), order.end(), 0);
-    base::Random random(kKeySeed);
-    std::shuffle(order.begin(), order.end(), random);
-    for (size_t i = 0; i < records; ++i) {
-      std::memcpy(buckets_.data() + i * kEntryBytes, &order[i], sizeof order[i]);
-    }
-  }
-  uint8_t operator()(const CacheRequest& request) {
-    std::memcpy(copy_.data(), RecordOf(request.number), kRecordBytes);
-    asm volatile("" : : "r"(copy_.data()) : "memory");
-    return static_cast<uint8_t>(copy_.front() ^ copy_.back());
-  }
-  /// Several: the lines of all entries, then those of all records, are on their way together.
-  void ReadTogether(std::span<const CacheRequest> requests) {
-    for (const CacheRequest& request : requests) __builtin_prefetch(EntryOf(request.number));
-    for (const CacheRequest& request : requests) Fetch(RecordOf(request.number));
-    for (const CacheRequest& request : requests) (*this)(request);
-  }
-  /// Those of neighbouring entries, where a scan begins: all are on their way together.
-  uint8_t Scan(const CacheRequest& request) const {
-    const size_t first = std::min<size_t>(request.number, count_ - kScanRecords);
-    for (size_t i = 0; i < kScanRecords; ++i) Fetch(RecordOf(first + i));
-    int ends = 0;
-    for (size_t i = 0; i < kScanRecords; ++i) {
-      const char* const record = RecordOf(first + i);
-      ends ^= record[0] ^ record[kRecordBytes - 1];
-    }
-    return static_cast<uint8_t>(ends);
-  }
-  /// Every record once, in an order that is not theirs, some on their way ahead of the one read.
-  void ReadAll() const {
-    constexpr size_t kAhead = 48;
-    uint64_t ends = 0;
-    for (size_t i = 0; i < count_; ++i) {
-      if (i + kAhead < count_) Fetch(RecordOf(i + kAhead));
-      const char* const record = RecordOf(i);
-      ends += static_cast<uint64_t>(record[0] + record[kRecordBytes - 1]);
-    }
-    asm volatile("" : : "r"(ends));
-  }
-
- private:
-  static constexpr size_t kEntryBytes = 16;
-  static constexpr size_t kRecordBytes = 136;
-
-  const char* EntryOf(size_t number) const { return buckets_.data() + number * kEntryBytes; }
-  const char* RecordOf(size_t number) const {
-    uint32_t record = 0;
-    std::memcpy(&record, EntryOf(number), sizeof record);
-    return records_.data() + record * kRecordBytes;
-  }
-  // Inlined by force: g++ takes a function that only prefetches for one without effects.
-  [[gnu::always_inline]] static void Fetch(const char* record) {
-    constexpr size_t kLineBytes = 64;
-    for (size_t at = 0; at < kRecordBytes; at += kLineBytes) {
-      __builtin_prefetch(record + at, /*rw=*/0, /*locality=*/2);
-    }
-  }
-
-  size_t count_;
-  HugeBlock buckets_;
-  HugeBlock records_;
-  std::array<char, kRecordBytes> copy_{};
-};
 
 /// Nanoseconds a read, each begun when the one before it is done if `is_chained`: its request's
 /// place then depends on what was read. Otherwise the processor may overlap them.
@@ -590,12 +519,12 @@ void MemTableWorkloads::MeasureFloor(const std::string& benchmark, uint32_t reco
     report_->Add(benchmark, 1, subject->name(), metric, unit, value);
   };
 
-  TwoReads two_reads(records);
+  const TwoReads<kRecordBytes> two_reads(records);
   const double floor = MeasureReads<true>(gets, two_reads);
   add("floor", "ns", floor);
   add("floor, free", "ns", MeasureReads<false>(gets, two_reads));
   add("floor, scan", "ns", MeasureReads<true>(gets, [&](const CacheRequest& request) {
-        return two_reads.Scan(request);
+        return two_reads.Scan(request, kScanRecords);
       }));
   const auto in_groups = [&gets](const auto& read) {
     for (size_t at = 0; at < gets.size(); at += MemTableSubject::kMultiGet) {

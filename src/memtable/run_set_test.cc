@@ -122,8 +122,12 @@ TEST(RunSet, HasNothingOfAKeyspaceThatItNeverMet) {
   EXPECT_EQ(set.entry_count() + set.run_count() + set.memory_bytes(), 0u);
 }
 
-/// So many runs at most hold `entries` where each has less than a quarter of the one before it.
-size_t RunsMax(uint64_t entries) { return (std::bit_width(entries) + 1) / 2; }
+/// So many runs at most hold `entries` where each has less than a quarter of the one before it, but
+/// for the newest ones.
+uint64_t RunsMax(uint64_t entries) {
+  static_assert(RunSet::kSizeRatio == 4);
+  return std::min<uint64_t>(entries, (std::bit_width(entries) + 1) / 2 + 1);
+}
 
 TEST(RunSet, RunsStayFewAndFallInSizeWhateverTheTails) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
@@ -146,7 +150,7 @@ TEST(RunSet, RunsStayFewAndFallInSizeWhateverTheTails) {
       const auto runs = set.Of(0);
       const SortedRun fresh = set.FreshOf(0);
       ASSERT_EQ(runs->size() + (fresh.size() != 0 ? 1 : 0), set.run_count());
-      ASSERT_LE(set.run_count(), RunsMax(versions.size()) + 1);  // And what is fresh.
+      ASSERT_LE(set.run_count(), RunsMax(versions.size()));
       uint64_t bytes = fresh.size() * sizeof(SortEntry);
       for (size_t i = 0; i < runs->size(); ++i) {
         const SortedRun& run = *(*runs)[i];
@@ -282,7 +286,7 @@ TEST(RunSet, OthersAppendBehindAMergeThatIsOut) {
   EXPECT_EQ(set.Of(0)->front()->size(), 2 * RunSet::kMergedAtOnceMax);
   ExpectHolds(set, 0, versions);
   MergeWhatWaits(set);
-  EXPECT_LE(set.run_count(), RunsMax(versions.size()) + 1);
+  EXPECT_LE(set.run_count(), RunsMax(versions.size()));
   ExpectHolds(set, 0, versions);
   MergeAll(set, 0);
   EXPECT_EQ(set.memory_bytes(), set.Of(0)->front()->memory_bytes());
@@ -680,7 +684,7 @@ TEST(GenerationRuns, AScanAfterEveryInsertSeesItAndRunsStayFew) {
     ASSERT_EQ(base::TagSequence(iterator->tag()), sequence);
     ASSERT_EQ(table->unsorted_count(), 0u);
     ASSERT_EQ(table->sorted_count(), sequence);
-    ASSERT_LE(table->run_count(), RunsMax(sequence) + 1);
+    ASSERT_LE(table->run_count(), RunsMax(sequence));
   }
   const auto iterator = table->NewIterator(0, 10'000);
   iterator->SeekToFirst();
