@@ -1,7 +1,7 @@
 # The library: one static archive a folder for our own tests and tools, and basalt::basalt of the same
 # objects for everyone else. Folders stand in the order of the house: each links the ones before it.
 
-set(BASALT_FOLDERS base io phash wal cache memtable table db shared_map)
+set(BASALT_FOLDERS base io phash wal cache memtable table db shared_map text)
 
 set(BASALT_INTERNALS "")
 set(objects "")
@@ -19,6 +19,10 @@ foreach(folder IN LISTS BASALT_FOLDERS)
   list(PREPEND BASALT_INTERNALS basalt_${folder})
   list(APPEND objects $<TARGET_OBJECTS:basalt_${folder}>)
 endforeach()
+
+if(BASALT_STEMMER)
+  target_compile_definitions(basalt_text PRIVATE BASALT_STEMMER=1)
+endif()
 
 # The target of the program is called basalt, so the library's target bears its file name.
 add_library(libbasalt ${objects})
