@@ -103,8 +103,11 @@ Status WalkVisible(std::span<const std::shared_ptr<const LogSegment>> segments,
 /// What the changes of a set come to.
 class ChangeCount {
  public:
-  explicit ChangeCount(const GenerationList& list)
-      : counted_(list.counted), entries_(list.entries) {}
+  /// Of the changes of `set`. The list counts entries as of a place in the newest set, behind all
+  /// changes of the one that is being folded.
+  ChangeCount(const GenerationList& list, const ChangeSetEntry& set)
+      : counted_(&set == list.change_sets.data() ? list.counted : kLocationMax),
+        entries_(list.entries) {}
   void Add(Location location, const Change& change) noexcept {
     ++changes_;
     if (change.replaces == 0) ++keys_;
@@ -119,7 +122,7 @@ class ChangeCount {
   uint64_t keys() const noexcept { return keys_; }
 
  private:
-  const Location counted_;
+  const uint64_t counted_;
   uint64_t entries_;
   uint64_t changes_ = 0;
   uint64_t keys_ = 0;

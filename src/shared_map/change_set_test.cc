@@ -228,9 +228,11 @@ TEST(ChangeSet, AFirstChangeOfAKeyThatClaimsToReplaceOneIsCorruption) {
   }
   ASSERT_TRUE(
       fs.Open("/log", io::OpenMode::kReadWrite).value()->WriteAt(kLogHeaderBytes, bytes).ok());
-  const ChangeSetEntry set_entry{.index_file = 2, .segments = {entry}};
+  GenerationList list;
+  list.change_sets = {{.index_file = 2, .segments = {entry}}};
+  const ChangeSetEntry& set_entry = list.change_sets.front();
   const ChangeSet set(ChangeIndex::Private(ChangeIndex::kCapacityMin), {segment});
-  ChangeCount count{GenerationList()};
+  ChangeCount count(list, set_entry);
   const LogEnd end =
       WalkChanges(set.segments(), set_entry, 0, [&](Location location, const Change& change) {
         count.Add(location, change);

@@ -169,8 +169,6 @@ Status Writer::InstallShards(std::span<const FoldedShard> folded) {
   const bool done = std::all_of(next.shards.begin(), next.shards.end(),
                                 [](const ShardEntry& shard) { return shard.change_sets == 1; });
   if (done) next.change_sets.pop_back();
-  next.entries = entries_;
-  next.counted = end_.end;
   return Publish(std::move(next), &files);
 }
 

@@ -156,7 +156,7 @@ void GenerationOpener::Remember(uint64_t number, const std::shared_ptr<ChangeInd
 Result<ChangeSet> GenerationOpener::BuildPrivate(
     std::vector<std::shared_ptr<const LogSegment>> segments, const ChangeSetEntry& entry,
     const GenerationList& list) {
-  ChangeCount count(list);
+  ChangeCount count(list, entry);
   BASALT_ASSIGN_OR_RETURN(
       const LogEnd end,
       WalkChanges(segments, entry, 0,

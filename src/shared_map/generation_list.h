@@ -20,7 +20,7 @@
 //       24    8  number of this generation
 //       32    8  next number of a base, log or index file
 //       40    8  live entries, as of location `counted` of the newest changes
-//       48    4  counted
+//       48    4  counted: changes before it were synced before this list was written
 //       52    4  log2 of the shards, at most 20
 //       56    4  change sets, 1 or 2: the newest; then those being folded into the base
 //       60    4  0

@@ -116,14 +116,13 @@ Status Writer::PublishGrown(const Growth& growth) {
     grown->CopyWords(index);
   }
   next.change_sets.front().index_file = file;
-  next.entries = entries_;
-  next.counted = end_.end;
+  Location visible_end = end_.end;
   if (log_is_full) {
     const SegmentEntry& last = next.change_sets.front().segments.back();
-    next.counted = last.first + static_cast<Location>(kLogHeaderBytes / kLogUnit);
+    visible_end = last.first + static_cast<Location>(kLogHeaderBytes / kLogUnit);
   }
   grown->StoreState(
-      {.visible_end = next.counted, .entries = entries_, .changes = changes_, .keys = keys_});
+      {.visible_end = visible_end, .entries = entries_, .changes = changes_, .keys = keys_});
   return log_is_full ? PublishWithFreshLog(std::move(next), &files)
                      : Publish(std::move(next), &files);
 }

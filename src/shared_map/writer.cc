@@ -202,7 +202,7 @@ Result<Writer::Rebuilt> Writer::Rebuild(GenerationList* next, size_t set, bool s
     const uint64_t visible = index && *index ? (*index)->visible_end().value_or(0) : 0;
     if (visible <= kLocationMax) at_least = static_cast<Location>(visible);
   }
-  ChangeCount count(*next);
+  ChangeCount count(*next, entry);
   BASALT_ASSIGN_OR_RETURN(
       const LogEnd end,
       WalkChanges(segments, entry, at_least,
