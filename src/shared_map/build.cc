@@ -83,12 +83,12 @@ Result<NewPlace> TakePlace(const std::string& path, const SharedMapOptions& opti
   place.made_directory = made.ok();
   if (!made.ok() && made.code() != StatusCode::kAlreadyExists) return made;
   BASALT_ASSIGN_OR_RETURN(place.directory, fs->Resolve(path));
-  if (made.ok()) {
-    BASALT_RETURN_IF_ERROR(fs->SyncDirectory(io::ParentDirectory(place.directory)));
-  } else {
-    // Before a lock file is made in somebody's directory.
-    BASALT_RETURN_IF_ERROR(CheckPlace(place.directory, options, fs));
-  }
+  // Before a lock file is made in somebody's directory.
+  if (!made.ok()) BASALT_RETURN_IF_ERROR(CheckPlace(place.directory, options, fs));
+  // Also of a directory that is there: the process that made it may have been killed before it
+  // synced the name. Others may have made it where this process cannot read, which is no error.
+  const Status synced = fs->SyncDirectory(io::ParentDirectory(place.directory));
+  if (made.ok()) BASALT_RETURN_IF_ERROR(synced);
   BASALT_ASSIGN_OR_RETURN(place.lock, LockMap(place.directory, options, environment));
   // Whoever had the lock meanwhile may have made a map.
   BASALT_RETURN_IF_ERROR(CheckPlace(place.directory, options, fs));

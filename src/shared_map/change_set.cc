@@ -84,9 +84,11 @@ Status ChangeSet::VerifyIndex(const ChangeSetEntry& entry, Location visible_end)
                                                ": the index over this log " + what +
                                                "; opening the map to write makes a new one");
   };
+  bool any = false;
   Location lost = 0;
   std::vector<bool> is_found(index_->capacity());  // Words to which the changes' keys lead.
   const auto verify = [&](Location location, const Change& change) {
+    any = true;
     if (lost != 0) return;
     Change newest;
     const std::string_view key = change.record.key();
@@ -100,7 +102,6 @@ Status ChangeSet::VerifyIndex(const ChangeSetEntry& entry, Location visible_end)
     }
   };
   BASALT_RETURN_IF_ERROR(WalkVisible(segments_, entry, visible_end, verify));
-  const bool any = visible_end > segments_.front()->begin();
   // A writer may have made the first change meanwhile.
   if (lost != 0 || (any && !index_->HasChanges())) {
     return damaged("does not lead to location " + std::to_string(lost));

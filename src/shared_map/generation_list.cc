@@ -192,7 +192,11 @@ Result<ListFile> ListFile::Open(io::FileSystem* fs, std::string_view directory, 
 Status ListFile::Write(io::FileSystem* fs, const std::string& directory,
                        const GenerationList& list) {
   const std::string path = io::JoinPath(directory, NameOf(FileKind::kGeneration, list.number));
-  return io::ReplaceFile(fs, path, list.Encode());
+  BASALT_RETURN_IF_ERROR(io::WriteReplacement(fs, path, list.Encode()));
+  // A file system may bring names to the disk in any order, and this list must not come before the
+  // names of the files in it.
+  BASALT_RETURN_IF_ERROR(fs->SyncDirectory(directory));
+  return io::TakeReplacement(fs, path);
 }
 
 Status ListFile::Remove(io::FileSystem* fs, const std::string& directory, uint64_t number) {

@@ -10,7 +10,8 @@
 #include "io/file_system.h"
 
 // A file gen-NNNNNN: which files the map consists of. Immutable, written whole: as .tmp, synced,
-// renamed, its directory synced, and only then published in CONTROL.
+// the directory synced with the names of the files in it, renamed, the directory synced again, and
+// only then published in CONTROL.
 //
 //   offset size
 //        0    8  "BSALTMG1"
@@ -91,8 +92,9 @@ struct ListFile {
   /// `map_id`: that of CONTROL, if it could be read. Corruption: also when the list has another.
   static Result<ListFile> Open(io::FileSystem* fs, std::string_view directory, uint64_t number,
                                std::optional<uint64_t> map_id);
-  /// Writes the file under its name: what it names must be synced. Afterwards it survives a power
-  /// cut. After an error it may be there, and be lost or kept by one.
+  /// Writes the file under its name: the bytes of what it names must be synced. Afterwards it
+  /// survives a power cut, and so do the names of the files in it. After an error it may be there,
+  /// and be lost or kept by one.
   static Status Write(io::FileSystem* fs, const std::string& directory, const GenerationList& list);
   /// Removes it, if it is there, for good.
   static Status Remove(io::FileSystem* fs, const std::string& directory, uint64_t number);

@@ -236,6 +236,190 @@ TEST(SharedMapKill, AFoldOfManyErasuresThatWasBrokenOffIsOpenedAndAttachedTo) {
   }
 }
 
+bool IsOfNames(std::string_view operation) {
+  return operation == "rename" || operation == "remove" || operation == "syncdir";
+}
+
+/// A map whose writer is killed and whose machine loses its power, at any call, also while a map is
+/// created or recovered; and what it may hold then.
+class Chain {
+ public:
+  Chain(uint64_t seed, Durability durability)
+      : workload_(seed, durability),
+        random_(seed),
+        synced_by_write_(durability == Durability::kPower) {}
+
+  /// From here to the next kill or cut.
+  void Link() {
+    Arm();
+    if (auto map = OpenOrCreate()) {
+      is_created_ = true;
+      Expect(**map);
+      StartFrom(ContentsOf(**map));
+      Work(map->get());
+    } else {
+      ASSERT_TRUE(is_broken_) << map.error().ToString();
+    }
+    Disarm();
+    if (random_.OneIn(2)) ExpectAttached();
+  }
+  void ExpectRecovered() {
+    auto map = OpenOrCreate();
+    ASSERT_TRUE(map) << map.error().ToString();
+    Expect(**map);
+  }
+
+ private:
+  /// At some call from now on the process dies, by itself or with the machine: at any, or at one
+  /// that changes names.
+  void Arm() {
+    is_broken_ = false;
+    calls_left_ = 1 + random_.Below(random_.OneIn(2) ? 10 : 200);
+    const bool of_names = random_.OneIn(2);
+    const bool cut = random_.OneIn(2);
+    const uint64_t cut_seed = random_.Next();
+    machine_.fs().SetObserver([=, this](uint64_t, std::string_view operation, auto) {
+      if ((of_names && !IsOfNames(operation)) || calls_left_ == 0 || --calls_left_ != 0) return;
+      is_broken_ = true;
+      if (cut) {
+        machine_.Restart(cut_seed);
+        first_possible_ = durable_;
+        is_restarted_ = true;
+      } else {
+        left_by_kill_ = machine_.fs().Clone();
+      }
+      machine_.fs().SetFault(
+          {.kind = io::Fault::Kind::kError, .at_call = 1, .error = EIO, .sticky = true});
+    });
+  }
+  void Disarm() {
+    machine_.fs().SetObserver({});
+    machine_.fs().ClearFault();
+    if (left_by_kill_ != nullptr) machine_.ReplaceDisk(std::move(left_by_kill_));
+  }
+  Result<std::unique_ptr<SharedMap>> OpenOrCreate() {
+    auto opened = machine_.Open();
+    if (opened || is_created_ || opened.error().code() != StatusCode::kNotFound) return opened;
+    return machine_.Create();
+  }
+  void StartFrom(const Model& model) {
+    workload_.SetModel(model);
+    states_ = {model};
+    durable_ = 0;
+    first_possible_ = 0;
+    is_restarted_ = false;
+  }
+  void Work(SharedMap* map) {
+    for (int step = 0; step < 300; ++step) {
+      const Model before = workload_.model();
+      const bool done = workload_.Step(map);
+      if (done || workload_.model() != before) states_.push_back(workload_.model());
+      if (!done) break;
+      if (!is_restarted_) first_possible_ = states_.size() - 1;
+      const bool synced = synced_by_write_ || (random_.OneIn(20) && map->Sync().ok());
+      if (synced && !is_restarted_) durable_ = states_.size() - 1;
+    }
+  }
+  void ExpectAttached() {
+    const auto map = machine_.Attach();
+    if (!map && !is_created_) {
+      return;
+    }
+    ASSERT_TRUE(map) << map.error().ToString();
+    Expect(**map);
+    // Nothing that comes later shows another state.
+    if (is_restarted_) StartFrom(ContentsOf(**map));
+  }
+  void Expect(const SharedMap& map) {
+    const Model contents = ContentsOf(map);
+    const auto first = states_.begin() + static_cast<ptrdiff_t>(first_possible_);
+    EXPECT_NE(std::find(first, states_.end(), contents), states_.end());
+    EXPECT_EQ(map.GetStats()->entries, contents.size());
+  }
+
+  TestMachine machine_;
+  std::unique_ptr<io::SimFileSystem> left_by_kill_;
+  Workload workload_;
+  base::Random random_;
+  const bool synced_by_write_;
+  bool is_created_ = false;
+  bool is_broken_ = false;
+  uint64_t calls_left_ = 0;    ///< Until it is.
+  bool is_restarted_ = false;  ///< Since states_ began.
+  /// What the map has held, one write after the other; the last may be in doubt.
+  std::vector<Model> states_ = {{}};
+  size_t durable_ = 0;         ///< The last one that was synced.
+  size_t first_possible_ = 0;  ///< The first one that the map may hold now.
+};
+
+/// Machines as writers leave them that are killed at any call of names, in publications of all
+/// kinds.
+std::vector<std::unique_ptr<TestMachine>> LeftByKills(const Model& model) {
+  std::vector<std::unique_ptr<TestMachine>> left;
+  TestMachine machine;
+  auto map = machine.Create({.durability = Durability::kPower}).value();
+  EXPECT_TRUE(PutAll(map.get(), model).ok());
+  machine.fs().SetObserver([&](uint64_t, std::string_view operation, auto) {
+    if (!IsOfNames(operation)) return;
+    left.push_back(std::make_unique<TestMachine>(machine.fs().Clone(), machine.boots()));
+  });
+  EXPECT_TRUE(map->Optimize().ok());
+  // Makes room for itself, a log whose header is written first, and is refused then.
+  machine.fs().SetFault({.kind = io::Fault::Kind::kError,
+                         .at_call = 2,
+                         .error = EIO,
+                         .matches = [](std::string_view operation, std::string_view path) {
+                           return operation == "write" && path.starts_with("/map/log-");
+                         }});
+  EXPECT_FALSE(map->Put("large", std::string(100'000, 'l')).ok());
+  EXPECT_TRUE(map->Close().ok());
+  machine.Restart(1);
+  EXPECT_TRUE(machine.Open());
+  return left;
+}
+
+TEST(SharedMapPowerCut, ACutAtAnyCallOfTheRecoveryFromAnyKillLosesNothing) {
+  const Model model = {{"a", "1"}, {"b", "2"}};
+  base::Random random(1);
+  for (const auto& left : LeftByKills(model)) {
+    for (int draw = 0; draw < 12; ++draw) {
+      const uint64_t seed = random.Next();
+      bool is_cut = true;
+      for (uint64_t at_call = 1; is_cut; ++at_call) {
+        TestMachine machine(left->fs().Clone(), left->boots());
+        uint64_t calls = 0;
+        machine.fs().SetObserver([&](uint64_t, std::string_view operation, auto) {
+          if (IsOfNames(operation) && ++calls == at_call) machine.Restart(seed);
+        });
+        static_cast<void>(machine.Open());
+        machine.fs().SetObserver({});
+        is_cut = calls >= at_call;
+        const auto attached = machine.Attach();
+        ASSERT_TRUE(attached) << attached.error().ToString();
+        ExpectHolds(**attached, model);
+        const auto opened = machine.Open();
+        ASSERT_TRUE(opened) << opened.error().ToString();
+        ExpectHolds(**opened, model);
+      }
+    }
+  }
+}
+
+TEST(SharedMapPowerCut, KillsAndCutsInARowAlsoWithinRecoveryLoseNothing) {
+  for (const Durability durability : {Durability::kPower, Durability::kProcess}) {
+    for (uint64_t seed = 1; seed <= 60; ++seed) {
+      SCOPED_TRACE(seed);
+      Chain chain(seed, durability);
+      for (int link = 0; link < 8; ++link) {
+        chain.Link();
+        if (testing::Test::HasFailure()) return;
+      }
+      chain.ExpectRecovered();
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
 TEST(SharedMapKill, AKilledWriterLosesNothingThatItAcknowledged) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);

@@ -47,6 +47,8 @@ class TestMachine {
     ++boots_;
   }
   uint64_t boots() const { return boots_; }
+  /// Nothing may have a file of the old one open.
+  void ReplaceDisk(std::unique_ptr<io::SimFileSystem> fs) { fs_ = std::move(fs); }
 
   Result<std::unique_ptr<SharedMap>> Create(const SharedMapOptions& options = {}) {
     return CreateMap(kPath, options, environment());

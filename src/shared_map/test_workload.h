@@ -49,6 +49,7 @@ class Workload {
     return status.ok();
   }
   const Model& model() const { return model_; }
+  void SetModel(const Model& model) { model_ = model; }
   /// As of before the last write.
   const Model& before() const { return before_; }
   base::Random& random() { return random_; }

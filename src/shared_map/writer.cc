@@ -229,17 +229,28 @@ Status Writer::TakeControl() {
 Status Writer::RemoveOrphans(const GenerationList& list) {
   const std::vector<std::string> kept = list.FileNames();
   BASALT_ASSIGN_OR_RETURN(const auto names, fs_->List(core_->directory()));
-  bool removed = false;
+  std::vector<std::string> lists;
+  std::vector<std::string> others;
   for (const std::string& name : names) {
+    const std::optional<FileName> parsed = ParseFileName(name);
     const bool temporary = name.ends_with(".tmp") && IsMapFileName(name);
-    if (!temporary &&
-        (!ParseFileName(name) || std::binary_search(kept.begin(), kept.end(), name))) {
-      continue;
-    }
-    BASALT_RETURN_IF_ERROR(fs_->RemoveFile(core_->PathOf(name)));
-    removed = true;
+    if (!temporary && (!parsed || std::binary_search(kept.begin(), kept.end(), name))) continue;
+    const bool is_list = parsed && parsed->kind == FileKind::kGeneration;
+    (is_list ? lists : others).push_back(name);
   }
-  return removed ? fs_->SyncDirectory(core_->directory()) : Status();
+  if (lists.empty() && others.empty()) return Status();
+  // The names on which the map stands may be those of a process that was killed before it synced
+  // them; then a power cut would leave neither them nor what is removed.
+  BASALT_RETURN_IF_ERROR(fs_->SyncDirectory(core_->directory()));
+  // A list goes before the files in it: after a power cut it might be the highest.
+  for (const std::vector<std::string>& orphans : {lists, others}) {
+    if (orphans.empty()) continue;
+    for (const std::string& name : orphans) {
+      BASALT_RETURN_IF_ERROR(fs_->RemoveFile(core_->PathOf(name)));
+    }
+    BASALT_RETURN_IF_ERROR(fs_->SyncDirectory(core_->directory()));
+  }
+  return Status();
 }
 
 // Generations -------------------------------------------------------------------------------------

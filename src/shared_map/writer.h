@@ -127,6 +127,7 @@ class Writer {
   Result<Rebuilt> Rebuild(GenerationList* next, size_t set, bool same_boot, NewFiles* files);
   /// Says in the control page who writes, since when.
   Status TakeControl();
+  /// Removes what the list, which is the newest one, does not name.
   Status RemoveOrphans(const GenerationList& list);
 
   // fold.cc
