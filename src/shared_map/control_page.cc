@@ -67,6 +67,16 @@ Result<std::shared_ptr<ControlPage>> ControlPage::Open(io::FileSystem* fs, std::
   return page;
 }
 
+const std::shared_ptr<ControlPage>& ControlPage::Missing() {
+  static const std::shared_ptr<ControlPage> missing = [] {
+    alignas(uint64_t) static char zeros[kWriterAt + sizeof(uint64_t)] = {};
+    std::shared_ptr<ControlPage> page(new ControlPage);
+    page->bytes_ = zeros;
+    return page;
+  }();
+  return missing;
+}
+
 std::optional<uint64_t> ControlPage::Number(uint64_t boot_id) const noexcept {
   if (LoadShared(bytes_ + kBootIdAt) != boot_id) return std::nullopt;
   return Unguarded(word());

@@ -21,8 +21,8 @@
 //       80    8  process id of the newest writer, for people
 //
 // What stands from byte 64 on is written through mappings and is never synced: it counts only while
-// the boot id is the machine's own. Otherwise the newest generation is that of the highest number
-// in the directory.
+// the boot id is the machine's own. Otherwise, and where the page is damaged or gone, the newest
+// generation is that of the highest number in the directory.
 
 namespace basalt::shared_map {
 
@@ -38,6 +38,8 @@ class ControlPage {
   /// Maps it. Corruption: it is damaged; a writer's Open makes a new one.
   static Result<std::shared_ptr<ControlPage>> Open(io::FileSystem* fs, std::string_view path,
                                                    bool to_write);
+  /// Stands for one that is damaged or gone: it names no generation.
+  static const std::shared_ptr<ControlPage>& Missing();
 
   uint64_t map_id() const noexcept { return map_id_; }
   /// The word of the newest generation's number, as it is: it changes when a generation is

@@ -15,40 +15,41 @@ Core::~Core() = default;
 
 void Core::SetWriter(std::unique_ptr<Writer> writer) { writer_ = std::move(writer); }
 
+Result<std::shared_ptr<ControlPage>> Core::FindControl() const {
+  auto control = ControlPage::Open(environment_.fs, PathOf(std::string(kControlName)),
+                                   /*to_write=*/false);
+  const StatusCode code = control.status().code();
+  if (code != StatusCode::kCorruption && code != StatusCode::kNotFound) return control;
+  return ControlPage::Missing();
+}
+
 Result<std::shared_ptr<Core>> Core::Attach(std::string_view path, const Environment& environment) {
   io::FileSystem* const fs = environment.fs;
   BASALT_ASSIGN_OR_RETURN(std::string directory, ResolveMap(fs, path));
   auto core = std::make_shared<Core>(std::move(directory), environment);
-  auto control = ControlPage::Open(fs, core->PathOf(std::string(kControlName)), /*to_write=*/false);
-  if (!control && control.error().code() == StatusCode::kNotFound) {
-    // Says what the directory is instead.
-    BASALT_RETURN_IF_ERROR(NewestGenerationNumber(fs, core->directory_).status());
-  }
-  if (!control) return control.error();
-  core->control_ = std::move(*control);
 
   // A writer may publish while this one opens: then what was published is gone, and told anew.
   constexpr int kAttemptsMax = 1000;
   Status status;
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    if (!core->has_control()) {
+      BASALT_ASSIGN_OR_RETURN(core->control_, core->FindControl());
+    }
     const uint64_t word = core->control_->word();
     std::optional<uint64_t> number = core->control_->Number(environment.boot_id);
     auto trust = GenerationOpener::Trust::kVerified;
     if (!number) {
-      trust = GenerationOpener::Trust::kNone;
+      trust = GenerationOpener::Trust::kUnknown;
+      // NotFound says what the directory is instead.
       BASALT_ASSIGN_OR_RETURN(number, NewestGenerationNumber(fs, core->directory_));
     }
-    auto listed = ListFile::Open(fs, core->directory_, *number, core->control_->map_id());
-    status = listed.status();
-    if (listed) {
-      auto generation = core->opener_.Open(std::move(*listed), trust);
-      if (generation) {
-        core->newest_ = std::move(*generation);
-        core->newest_word_ = word;
-        return core;
-      }
-      status = generation.error();
+    auto generation = core->OpenNumber(*number, trust);
+    if (generation) {
+      core->newest_ = std::move(*generation);
+      core->newest_word_ = word;
+      return core;
     }
+    status = generation.error();
     // Anything else may have come of files that were replaced, too.
     if (core->control_->word() == word && status.code() != StatusCode::kNotFound) return status;
     if (core->control_->word() == word && attempt > 10) break;
@@ -58,31 +59,59 @@ Result<std::shared_ptr<Core>> Core::Attach(std::string_view path, const Environm
                                              std::string(status.message()));
 }
 
-Result<std::shared_ptr<const Generation>> Core::OpenNumber(uint64_t number) {
+Result<std::shared_ptr<const Generation>> Core::OpenNumber(uint64_t number,
+                                                           GenerationOpener::Trust trust) {
+  const auto map_id = has_control() ? std::optional(control_->map_id()) : std::nullopt;
   BASALT_ASSIGN_OR_RETURN(ListFile listed,
-                          ListFile::Open(environment_.fs, directory_, number, control_->map_id()));
-  return opener_.Open(std::move(listed), GenerationOpener::Trust::kPublished);
+                          ListFile::Open(environment_.fs, directory_, number, map_id));
+  return opener_.Open(std::move(listed), trust);
 }
 
-Result<std::shared_ptr<const Generation>> Core::Newest(uint64_t* word) {
-  const std::lock_guard guard(mutex_);
+Result<Core::Followed> Core::NewestWithoutControl() {
   constexpr int kAttemptsMax = 1000;
   for (int attempt = 0;; ++attempt) {
-    *word = control_->word();
-    if (newest_ != nullptr && newest_word_ == *word) return newest_;
-    const std::optional<uint64_t> number = Unguarded(*word);
+    // Of a map that has been removed the reader keeps what it has.
+    const auto number = NewestGenerationNumber(environment_.fs, directory_);
+    if (number && *number > newest_->number()) {
+      auto opened = OpenNumber(*number, GenerationOpener::Trust::kUnknown);
+      if (!opened && opened.error().code() == StatusCode::kNotFound && attempt < kAttemptsMax) {
+        continue;  // Replaced meanwhile.
+      }
+      if (!opened) return opened.error();
+      newest_ = std::move(*opened);
+    }
+    // The page never has this word: the next call looks again.
+    return Followed{.generation = newest_, .control = control_.get(), .word = ~control_->word()};
+  }
+}
+
+Result<Core::Followed> Core::Newest() {
+  const std::lock_guard guard(mutex_);
+  if (!has_control()) {
+    BASALT_ASSIGN_OR_RETURN(auto control, FindControl());
+    if (!control->Number(environment_.boot_id)) return NewestWithoutControl();
+    control_ = std::move(control);
+    newest_word_ = ~control_->word();
+  }
+  constexpr int kAttemptsMax = 1000;
+  for (int attempt = 0;; ++attempt) {
+    const uint64_t word = control_->word();
+    if (newest_ != nullptr && newest_word_ == word) {
+      return Followed{.generation = newest_, .control = control_.get(), .word = word};
+    }
+    const std::optional<uint64_t> number = Unguarded(word);
     if (!number) {
       return Status(
           StatusCode::kCorruption,
           PathOf(std::string(kControlName)) + ": the number of the newest generation is damaged");
     }
-    auto opened = OpenNumber(*number);
+    auto opened = OpenNumber(*number, GenerationOpener::Trust::kPublished);
     if (opened) {
       newest_ = std::move(*opened);
-      newest_word_ = *word;
-      return newest_;
+      newest_word_ = word;
+      return Followed{.generation = newest_, .control = control_.get(), .word = word};
     }
-    if (control_->word() != *word && attempt < kAttemptsMax) continue;
+    if (control_->word() != word && attempt < kAttemptsMax) continue;
     if (!control_->Number(environment_.boot_id)) {
       // What a writer makes bears the boot id that it sees, and is not believed.
       return Status(StatusCode::kFailedPrecondition,

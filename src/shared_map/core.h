@@ -21,6 +21,9 @@ class Writer;
 /// A generation is published by one store to the control page. Whoever reads compares that word
 /// with the one that it has seen, and opens the new generation when they differ; one that has been
 /// replaced meanwhile is gone, and then so is the word.
+///
+/// A reader does without a control page that is damaged or gone: each call looks in the directory
+/// for the highest list, and for a page that a writer of this start of the machine has made since.
 class Core : public std::enable_shared_from_this<Core> {
  public:
   /// `directory`: as Resolve gives it. A writer that had it lead elsewhere would remove the files
@@ -39,32 +42,42 @@ class Core : public std::enable_shared_from_this<Core> {
   const std::string& directory() const noexcept { return directory_; }
   std::string PathOf(const std::string& name) const { return io::JoinPath(directory_, name); }
   GenerationOpener& opener() noexcept { return opener_; }
-  ControlPage& control() const noexcept { return *control_; }
 
-  /// The newest generation, and the control page's word that told so. After an error `*word` says
-  /// nothing.
-  Result<std::shared_ptr<const Generation>> Newest(uint64_t* word);
+  /// The newest generation, and when to ask again: once the control page, which lives as long as
+  /// this object, has another word.
+  struct Followed {
+    std::shared_ptr<const Generation> generation;
+    const ControlPage* control;
+    uint64_t word;
+  };
+  Result<Followed> Newest();
 
   /// Null: the map was attached.
   Writer* writer() const noexcept { return writer_.get(); }
 
   // Of the writer, and of who makes one.
 
+  ControlPage& control() const noexcept { return *control_; }
   void SetControl(std::shared_ptr<ControlPage> control) { control_ = std::move(control); }
   void SetWriter(std::unique_ptr<Writer> writer);
   /// Makes a generation the newest one, here and for all processes.
   void Publish(std::shared_ptr<const Generation> generation);
 
  private:
-  Result<std::shared_ptr<const Generation>> OpenNumber(uint64_t number);
+  bool has_control() const noexcept { return control_ != ControlPage::Missing(); }
+  /// Opens the control page if there is none yet. One that is damaged or gone is no error.
+  Result<std::shared_ptr<ControlPage>> FindControl() const;
+  Result<Followed> NewestWithoutControl();
+  Result<std::shared_ptr<const Generation>> OpenNumber(uint64_t number,
+                                                       GenerationOpener::Trust trust);
 
   const Environment environment_;
   const std::string directory_;
   GenerationOpener opener_;
-  std::shared_ptr<ControlPage> control_;
   std::unique_ptr<Writer> writer_;
 
-  std::mutex mutex_;  // Covers the rest.
+  std::mutex mutex_;  // Covers the rest, once the map is in use.
+  std::shared_ptr<ControlPage> control_ = ControlPage::Missing();  // Another one at most once.
   std::shared_ptr<const Generation> newest_;
   uint64_t newest_word_ = 0;  // The control page's word when newest_ was the newest.
 };

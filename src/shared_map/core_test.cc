@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "shared_map/control_page.h"
 #include "shared_map/file_names.h"
 #include "shared_map/test_map.h"
 
@@ -103,6 +104,113 @@ TEST(SharedMapCore, AListOfAnotherMapIsRefused) {
     EXPECT_NE(status.message().find("another map"), std::string_view::npos) << status.ToString();
   }
   EXPECT_FALSE(CheckMap(TestMachine::kPath, nullptr, machine.environment())->ok());
+}
+
+constexpr std::string_view kControlPath = "/map/CONTROL";
+
+/// CONTROL as a power cut may leave one that was not synced, or not at all.
+void Damage(io::FileSystem* fs, int how) {
+  const auto file = fs->Open(kControlPath, io::OpenMode::kReadWrite).value();
+  switch (how) {
+    case 0:
+      ASSERT_TRUE(fs->RemoveFile(kControlPath).ok());
+      break;
+    case 1:
+      ASSERT_TRUE(file->Truncate(0).ok());
+      break;
+    case 2:
+      ASSERT_TRUE(file->WriteAt(0, std::string(ControlPage::kBytes, '\0')).ok());
+      break;
+    default:
+      ASSERT_TRUE(file->WriteAt(0, "B4SALT").ok());
+  }
+}
+constexpr int kDamages = 4;
+
+TEST(SharedMapCore, AReaderDoesWithoutControlAndFollowsTheNextWriter) {
+  for (int how = 0; how < kDamages; ++how) {
+    SCOPED_TRACE(how);
+    TestMachine machine;
+    auto map = machine.Create({.durability = Durability::kPower}).value();
+    Model model = {{"a", "1"}, {"b", "2"}};
+    ASSERT_TRUE(PutAll(map.get(), model).ok());
+    ASSERT_TRUE(map->Optimize().ok());
+    model["a"] = "changed";
+    ASSERT_TRUE(PutAll(map.get(), model).ok());
+    machine.Restart(1, io::CrashMode::kAll);
+    map.reset();
+    Damage(&machine.fs(), how);
+
+    auto attached = machine.Attach();
+    ASSERT_TRUE(attached) << attached.error().ToString();
+    ExpectHolds(**attached, model);
+    auto reader = (*attached)->NewReader().value();
+    map = machine.Open().value();
+    model["b"] = "of the next writer";
+    ASSERT_TRUE(PutAll(map.get(), model).ok());
+    ExpectReads(&reader, model);
+    ExpectHolds(**attached, model);
+    for (int i = 0; i < 2; ++i) {
+      model["c"] = std::to_string(i);
+      ASSERT_TRUE(PutAll(map.get(), model).ok());
+      ASSERT_TRUE(map->Optimize().ok());
+      ExpectReads(&reader, model);
+    }
+    EXPECT_EQ((*attached)->GetStats()->writer_pid, static_cast<uint64_t>(getpid()));
+  }
+}
+
+TEST(SharedMapCore, AReaderFollowsAWriterWhoseControlPageIsDamaged) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  Model model = {{"a", "1"}, {"b", "2"}};
+  ASSERT_TRUE(PutAll(map.get(), model).ok());
+  Damage(&machine.fs(), kDamages);
+  auto attached = machine.Attach().value();
+  auto reader = attached->NewReader().value();
+  for (int i = 0; i < 3; ++i) {
+    model["a"] = std::to_string(i);
+    ASSERT_TRUE(PutAll(map.get(), model).ok());
+    ExpectReads(&reader, model);
+    ASSERT_TRUE(map->Optimize().ok());
+    ExpectReads(&reader, model);
+  }
+  const SharedMap::Reader snapshot = reader.GetSnapshot().value();
+  map.reset();
+  ASSERT_TRUE(DestroyMap(TestMachine::kPath, machine.environment()).ok());
+  ExpectReads(&reader, model);
+}
+
+TEST(SharedMapCore, AttachBesideTheFirstCreateFindsAMapOrNone) {
+  for (const bool cut : {false, true}) {
+    for (uint64_t at_call = 1;; ++at_call) {
+      SCOPED_TRACE(at_call);
+      TestMachine machine;
+      bool is_reached = false;
+      const auto expect_one_or_none = [&] {
+        const auto attached = machine.Attach();
+        if (!attached) {
+          EXPECT_EQ(attached.error().code(), StatusCode::kNotFound) << attached.error().ToString();
+        } else {
+          ExpectHolds(**attached, {});
+        }
+      };
+      machine.fs().SetObserver([&](uint64_t call, auto, auto) {
+        if (call != at_call) return;
+        is_reached = true;
+        machine.fs().SetObserver({});
+        if (cut) machine.Restart(at_call);
+        expect_one_or_none();
+      });
+      static_cast<void>(machine.Create());
+      machine.fs().SetObserver({});
+      expect_one_or_none();
+      if (!is_reached) break;
+      if (cut) {
+        EXPECT_TRUE(machine.Create({.overwrite = true}));
+      }
+    }
+  }
 }
 
 TEST(SharedMapCore, AWriterWithAnotherBootIdIsNoDamage) {

@@ -166,18 +166,26 @@ Result<ChangeSet> GenerationOpener::BuildPrivate(
   return set;
 }
 
+Result<std::shared_ptr<ChangeIndex>> GenerationOpener::OpenIndex(uint64_t number) {
+  const std::lock_guard guard(mutex_);
+  return Remembered(&indexes_, number, [&] {
+    return ChangeIndex::Open(fs_, PathOf(NameOf(FileKind::kIndex, number)), boot_id_);
+  });
+}
+
 Result<ChangeSet> GenerationOpener::OpenChangeSet(const ChangeSetEntry& entry,
                                                   const GenerationList& list, Trust trust) {
   BASALT_ASSIGN_OR_RETURN(auto segments, OpenSegments(entry));
-  if (trust == Trust::kNone) return BuildPrivate(std::move(segments), entry, list);
   const std::string path = PathOf(NameOf(FileKind::kIndex, entry.index_file));
-  std::shared_ptr<ChangeIndex> index;
-  {
-    const std::lock_guard guard(mutex_);
-    BASALT_ASSIGN_OR_RETURN(index, Remembered(&indexes_, entry.index_file, [&] {
-                              return ChangeIndex::Open(fs_, path, boot_id_);
-                            }));
+  auto opened = OpenIndex(entry.index_file);
+  if (trust == Trust::kUnknown) {
+    // Neither its bytes nor its name was ever synced.
+    const bool is_lost = !opened && opened.error().code() == StatusCode::kNotFound;
+    if (is_lost || (opened && *opened == nullptr)) {
+      return BuildPrivate(std::move(segments), entry, list);
+    }
   }
+  BASALT_ASSIGN_OR_RETURN(auto index, std::move(opened));
   if (index == nullptr) {
     return Status(StatusCode::kCorruption,
                   path + ": is damaged; opening the map to write makes a new one");

@@ -126,7 +126,7 @@ class GenerationOpener {
   enum class Trust : uint8_t {
     kVerified,   ///< Written since the machine was started; verified against the log.
     kPublished,  ///< The same, and this process has seen it being published.
-    kNone,       ///< The machine was started since: private ones are built.
+    kUnknown,  ///< Verified if written since the machine was started; else a private one is built.
   };
 
   GenerationOpener(io::FileSystem* fs, std::string directory, uint64_t boot_id)
@@ -144,6 +144,8 @@ class GenerationOpener {
  private:
   Result<ChangeSet> OpenChangeSet(const ChangeSetEntry& entry, const GenerationList& list,
                                   Trust trust);
+  /// Null: it is damaged, or was made before the machine was started.
+  Result<std::shared_ptr<ChangeIndex>> OpenIndex(uint64_t number);
   Result<ChangeSet> BuildPrivate(std::vector<std::shared_ptr<const LogSegment>> segments,
                                  const ChangeSetEntry& entry, const GenerationList& list);
 

@@ -24,10 +24,11 @@ using shared_map::ReaderState;
 namespace shared_map {
 
 Status ReaderState::FollowNow() {
-  uint64_t word = 0;
-  BASALT_ASSIGN_OR_RETURN(generation, core->Newest(&word));
-  // Not before: when that fails, the next call tries again.
-  seen_word = word;
+  // When that fails, the next call tries again.
+  BASALT_ASSIGN_OR_RETURN(Core::Followed followed, core->Newest());
+  generation = std::move(followed.generation);
+  control = followed.control;
+  seen_word = followed.word;
   return Status();
 }
 

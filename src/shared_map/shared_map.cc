@@ -209,7 +209,6 @@ Result<SharedMap::Reader> SharedMap::NewReader() const {
   return base::OrOutOfMemory([&]() -> Result<Reader> {
     auto state = std::make_unique<shared_map::ReaderState>();
     state->core = core_;
-    state->control = &core_->control();
     BASALT_RETURN_IF_ERROR(state->FollowNow());
     return Reader(state.release());
   });
@@ -217,10 +216,9 @@ Result<SharedMap::Reader> SharedMap::NewReader() const {
 
 Result<SharedMapStats> SharedMap::GetStats() const {
   return base::OrOutOfMemory([&]() -> Result<SharedMapStats> {
-    uint64_t word = 0;
-    BASALT_ASSIGN_OR_RETURN(const auto generation, core_->Newest(&word));
-    SharedMapStats stats = generation->GetStats();
-    stats.writer_pid = core_->control().writer_pid();
+    BASALT_ASSIGN_OR_RETURN(const shared_map::Core::Followed followed, core_->Newest());
+    SharedMapStats stats = followed.generation->GetStats();
+    stats.writer_pid = followed.control->writer_pid();
     if (core_->writer() != nullptr) core_->writer()->AddStats(&stats);
     return stats;
   });

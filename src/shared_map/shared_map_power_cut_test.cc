@@ -323,6 +323,7 @@ class Chain {
   void ExpectAttached() {
     const auto map = machine_.Attach();
     if (!map && !is_created_) {
+      EXPECT_EQ(map.error().code(), StatusCode::kNotFound) << map.error().ToString();
       return;
     }
     ASSERT_TRUE(map) << map.error().ToString();
