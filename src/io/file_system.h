@@ -172,7 +172,8 @@ class FileSystem {
   /// file.
   Result<std::unique_ptr<FileLock>> Lock(std::string_view path);
 
-  /// The machine's file system.
+  /// The machine's file system. What it opens has descriptors from 3 on, also where the program has
+  /// closed its standard streams.
   static FileSystem* Posix();
 
  private:

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "io/posix_descriptor.h"
+
 // A lock file is locked in two ways at once:
 //
 //  - against other processes by an OFD write lock (F_OFD_SETLK) on the whole file. It belongs to
@@ -204,7 +206,8 @@ int LockRegistry::AcquireOpened(const std::string& path, int descriptor, std::st
 int LockRegistry::Acquire(const std::string& path, PosixFileLock* lock, std::string* holder) {
   const std::lock_guard guard(mutex_);
   for (;;) {
-    OwnDescriptor opened(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644));
+    OwnDescriptor opened(
+        OpenDescriptor(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644));
     if (opened.number() < 0) return errno;
     const int error = AcquireOpened(path, opened.number(), holder);
     if (error == kReplaced) continue;

@@ -19,6 +19,7 @@
 
 #include "base/never_destroyed.h"
 #include "io/file_system.h"
+#include "io/posix_descriptor.h"
 #include "io/posix_file_lock.h"
 
 namespace basalt::io {
@@ -184,7 +185,7 @@ class PosixFile final : public File {
 
   /// Before anything else. Gives an errno.
   int Open(int flags) {
-    descriptor_ = open(path().c_str(), flags, 0644);
+    descriptor_ = OpenDescriptor(path().c_str(), flags, 0644);
     if (descriptor_ < 0) return errno;
     struct stat attributes{};
     if (fstat(descriptor_, &attributes) != 0) return errno;
@@ -349,8 +350,14 @@ class PosixFileSystem final : public FileSystem {
   }
 
   int DoList(const std::string& path, std::vector<std::string>* names) override {
-    const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), closedir);
-    if (directory == nullptr) return errno;
+    const int descriptor = OpenDescriptor(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) return errno;
+    const std::unique_ptr<DIR, int (*)(DIR*)> directory(fdopendir(descriptor), closedir);
+    if (directory == nullptr) {
+      const int error = errno;
+      close(descriptor);
+      return error;
+    }
     errno = 0;
     while (const dirent* const entry = readdir(directory.get())) {
       const std::string_view name = entry->d_name;
@@ -368,7 +375,7 @@ class PosixFileSystem final : public FileSystem {
   int DoRemoveDirectory(const std::string& path) override { return ErrorOf(rmdir(path.c_str())); }
 
   int DoSyncDirectory(const std::string& path) override {
-    const int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int descriptor = OpenDescriptor(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0) return errno;
     const int error = ErrorOf(fsync(descriptor));
     close(descriptor);

@@ -1,0 +1,91 @@
+#include "io/posix_descriptor.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "base/test_fork.h"
+#include "io/file_system.h"
+
+namespace basalt::io {
+namespace {
+
+/// Whether a descriptor of 0 to 2 can be read or written.
+bool StandardStreamIsOpen() {
+  for (int stream = 0; stream < 3; ++stream) {
+    const int flags = fcntl(stream, F_GETFL);
+    if (flags >= 0 && (flags & O_PATH) == 0) return true;
+  }
+  return false;
+}
+
+void CloseStandardStreams() {
+  for (int stream = 0; stream < 3; ++stream) close(stream);
+}
+
+TEST(OpenDescriptor, GivesNoNumberOfAClosedStandardStream) {
+  for (int stream = 0; stream < 3; ++stream) {
+    EXPECT_TRUE(base::TrueInChild([&] {
+      close(stream);
+      const int opened = OpenDescriptor("/dev/null", O_RDWR | O_CLOEXEC);
+      return opened >= 3 && fcntl(stream, F_GETFD) < 0 &&
+             (fcntl(opened, F_GETFD) & FD_CLOEXEC) != 0;
+    })) << stream;
+  }
+  EXPECT_TRUE(base::TrueInChild([] {
+    CloseStandardStreams();
+    const int opened = OpenDescriptor("/dev/null", O_RDWR);
+    return opened >= 3 && fcntl(0, F_GETFD) < 0 && fcntl(1, F_GETFD) < 0 && fcntl(2, F_GETFD) < 0;
+  }));
+}
+
+TEST(OpenDescriptor, SaysWhyItFailed) {
+  errno = 0;
+  EXPECT_EQ(OpenDescriptor("/no such file", O_RDONLY), -1);
+  EXPECT_EQ(errno, ENOENT);
+  EXPECT_TRUE(base::TrueInChild([] {
+    CloseStandardStreams();
+    return OpenDescriptor("/no such file", O_RDONLY) == -1 && errno == ENOENT;
+  }));
+}
+
+TEST(PosixFileSystem, NeverOpensAnythingUnderTheNumberOfAStandardStream) {
+  std::string directory = (std::filesystem::temp_directory_path() / "basalt-io-XXXXXX").string();
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const auto uses_all_calls = [&] {
+    CloseStandardStreams();
+    std::atomic<bool> ended{false};
+    std::atomic<bool> seen{false};
+    std::thread watcher([&] {
+      while (!ended) seen = seen || StandardStreamIsOpen();
+    });
+    FileSystem* const fs = FileSystem::Posix();
+    bool ok = true;
+    for (int round = 0; round < 300; ++round) {
+      const std::string path = JoinPath(directory, std::to_string(round));
+      auto lock = fs->Lock(JoinPath(directory, "LOCK"));
+      auto file = fs->Open(path, OpenMode::kCreate);
+      ok = ok && lock && file && (*file)->WriteAt(0, "bytes").ok() && (*file)->Map(5);
+      const auto second = fs->Open(path, OpenMode::kRead);
+      ok = ok && second && (*second)->MarkInUse().ok() && (*file)->IsInUse().value_or(false);
+      ok = ok && fs->List(directory) && fs->Exists(path) && fs->Resolve(path);
+      ok = ok && fs->SyncDirectory(directory).ok() && fs->RemoveFile(path).ok();
+      ok = ok && !StandardStreamIsOpen();
+    }
+    ended = true;
+    watcher.join();
+    return ok && !seen;
+  };
+  EXPECT_TRUE(base::TrueInChild(uses_all_calls));
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace basalt::io
