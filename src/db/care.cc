@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "db/directory_lock.h"
 #include "db/environment.h"
 #include "db/file_names.h"
 #include "db/log_record.h"
@@ -14,14 +15,6 @@
 
 namespace basalt::db {
 namespace {
-
-Result<std::unique_ptr<io::FileLock>> LockExisting(io::FileSystem* fs, const std::string& path) {
-  BASALT_ASSIGN_OR_RETURN(const bool exists, fs->Exists(io::JoinPath(path, kManifestName)));
-  if (!exists) {
-    return Status(StatusCode::kNotFound, "there is no database at " + path + ": check the path");
-  }
-  return fs->Lock(io::JoinPath(path, kLockName));
-}
 
 /// Bytes of the files that Check reads.
 Result<uint64_t> CountBytes(io::FileSystem* fs, const std::string& path, CheckReport* report) {
@@ -175,6 +168,8 @@ Status DestroyDatabase(std::string_view path, const Environment& environment) {
     }
     BASALT_RETURN_IF_ERROR(fs->RemoveFile(io::JoinPath(directory, name)));
   }
+  // Files that came back after a power cut would be refused as a database without its manifest.
+  BASALT_RETURN_IF_ERROR(fs->SyncDirectory(directory));
   BASALT_RETURN_IF_ERROR(fs->RemoveFile(io::JoinPath(directory, kLockName)));
   lock.reset();
   // Something of somebody else's may be in it.

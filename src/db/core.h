@@ -224,7 +224,6 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // open.cc
   Status FindDirectory();
-  Status LockDirectory();
   Status Load();
   Status LoadManifest();
   Status TakeManifest();

@@ -8,6 +8,7 @@
 #include "base/option_value.h"
 #include "base/random.h"
 #include "db/core.h"
+#include "db/directory_lock.h"
 #include "db/file_names.h"
 #include "db/log_record.h"
 #include "db/memory_limit.h"
@@ -72,22 +73,6 @@ Status CheckOptions(const DBOptions& options) {
   return {};
 }
 
-/// What a directory without a manifest is: empty (or an interrupted creation), or something else.
-Status CheckNewDirectory(const std::string& path, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    if (!IsDatabaseFileName(name)) {
-      return Status(StatusCode::kInvalidArgument,
-                    "the directory " + path + " is not a Basalt database and not empty (it holds " +
-                        name + "): name an empty or absent directory");
-    }
-    if (name.ends_with(".tbl") || name.ends_with(".log")) {
-      return Status(StatusCode::kCorruption, "the directory " + path + " holds " + name +
-                                                 " but no MANIFEST: restore it from a backup");
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 Core::Core(std::string path, const DBOptions& options, const Environment& environment, Mode mode)
@@ -126,7 +111,8 @@ Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& opti
   if (mode == Mode::kReadOnly) {
     BASALT_RETURN_IF_ERROR(core->FindDirectory());
   } else {
-    BASALT_RETURN_IF_ERROR(core->LockDirectory());
+    BASALT_ASSIGN_OR_RETURN(
+        core->lock_, LockToOpen(environment.fs, &core->path_, options.create_if_missing));
   }
   core->reserve_ =
       std::make_unique<ReserveFile>(environment.fs, io::JoinPath(core->path_, kReserveName),
@@ -150,39 +136,6 @@ Status Core::FindDirectory() {
   if (exists) {
     BASALT_ASSIGN_OR_RETURN(path_, environment_.fs->Resolve(path_));
   }
-  return {};
-}
-
-Status Core::LockDirectory() {
-  io::FileSystem* const fs = environment_.fs;
-  BASALT_ASSIGN_OR_RETURN(const bool exists, fs->Exists(path_));
-  if (!exists) {
-    if (!options_.create_if_missing) {
-      return Status(StatusCode::kNotFound, "there is no database at " + path_ +
-                                               ": check the path, or let Open create it "
-                                               "(DBOptions::create_if_missing)");
-    }
-    // Another opener may make it at the same moment; the lock decides.
-    if (Status made = fs->CreateDirectory(path_);
-        !made.ok() && made.code() != StatusCode::kAlreadyExists) {
-      return made;
-    }
-  } else {
-    BASALT_ASSIGN_OR_RETURN(const bool is_directory, fs->IsDirectory(path_));
-    if (!is_directory) {
-      return Status(StatusCode::kInvalidArgument,
-                    path_ + " is a file; a Basalt database is a directory");
-    }
-    BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs->List(path_));
-    if (!std::binary_search(names.begin(), names.end(), kManifestName)) {
-      BASALT_RETURN_IF_ERROR(CheckNewDirectory(path_, names));
-      if (!options_.create_if_missing) {
-        return Status(StatusCode::kNotFound, "the directory " + path_ + " holds no database");
-      }
-    }
-  }
-  BASALT_RETURN_IF_ERROR(FindDirectory());
-  BASALT_ASSIGN_OR_RETURN(lock_, fs->Lock(io::JoinPath(path_, kLockName)));
   return {};
 }
 
