@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -71,6 +72,9 @@ struct Generation {
   std::atomic<bool> has_merges{false};
   std::atomic<bool> has_unlogged{false};  ///< Writes of keyspaces without a log.
   std::atomic<uint64_t> deletes{0};       ///< Of single keys, that were given a sequence number.
+  // Guarded by Core::mutex_: attempts to flush it, or an older memtable that is flushed first.
+  uint64_t failed_flushes = 0;
+  Status flush_error;  ///< Of the last of them.
 
   void RaiseLastLsn(wal::Lsn lsn) noexcept {
     wal::Lsn present = last_lsn.load(std::memory_order_relaxed);
@@ -79,6 +83,13 @@ struct Generation {
     }
   }
 };
+
+/// Whether it is one of these.
+inline bool Contains(const std::vector<std::shared_ptr<Generation>>& generations,
+                     const Generation* generation) noexcept {
+  return std::ranges::find(generations, generation, &std::shared_ptr<Generation>::get) !=
+         generations.end();
+}
 
 struct ReadState;
 
@@ -343,6 +354,8 @@ class Core : public std::enable_shared_from_this<Core> {
   void FlushJob();
   /// Flushes the oldest sealed memtable, if there is one and nobody else does.
   void FlushSealed();
+  /// Under mutex_: what comes of an attempt to flush the oldest sealed memtable.
+  void EndFlush(const Generation* generation, const Status& flushed);
   /// On a full disk from the reserve.
   Status FlushGeneration(const std::shared_ptr<Generation>& generation);
   Status TryFlush(const std::shared_ptr<Generation>& generation);
@@ -352,6 +365,8 @@ class Core : public std::enable_shared_from_this<Core> {
                        NewTables* outputs);
   Status DropEmpty(const std::shared_ptr<Generation>& generation);
   Status FlushThrough(wal::Lsn lsn);
+  /// Ok: what the memtable holds is in tables. An error: an attempt that ended during the call
+  /// failed.
   Status WaitForFlushOf(const std::shared_ptr<Generation>& generation);
 
   // compaction.cc
@@ -507,8 +522,7 @@ class Core : public std::enable_shared_from_this<Core> {
   base::Executor::Timer timer_ = base::Executor::Timer::kNone;  // of the TimerTask that waits
   uint64_t timer_ms_ = 0;                                       // when that is due
   uint32_t manual_compactions_ = 0;  // that wait for tables; no other one begins
-  uint64_t flush_attempts_ = 0;      // ended, with either outcome
-  Status flush_error_;               // of the last attempt
+  Status flush_error_;               // of the last attempt to flush
   Status background_error_;
   std::multiset<base::SequenceNumber> snapshots_;
   DBStats counters_;  // those of background work and recovery

@@ -109,12 +109,24 @@ void Core::FlushSealed() {
   if (flushed.ok() && log_->live_bytes() <= LogAhead()) TrimReserve();
   if (!flushed.ok()) Notify({.kind = Event::Kind::kBackgroundError, .status = flushed});
   lock.lock();
+  EndFlush(generation.get(), flushed);
+}
+
+// A memtable whose tables are installed is flushed, whatever failed afterwards. One that is not
+// keeps those behind it from being flushed: whoever waits for one of them has to be told.
+void Core::EndFlush(const Generation* generation, const Status& flushed) {
   flushing_ = false;
-  ++flush_attempts_;
   flush_error_ = flushed;
   background_error_ = flushed;
   if (!flushed.ok()) ++counters_.background_errors;
-  if (flushed.ok()) ScheduleFlush();
+  if (Contains(state_->sealed, generation)) {
+    for (const std::shared_ptr<Generation>& waiting : state_->sealed) {
+      ++waiting->failed_flushes;
+      waiting->flush_error = flushed;
+    }
+  } else {
+    ScheduleFlush();
+  }
   ScheduleCompaction();
   changed_.notify_all();
 }
@@ -225,15 +237,13 @@ Status Core::DropEmpty(const std::shared_ptr<Generation>& generation) {
 
 Status Core::WaitForFlushOf(const std::shared_ptr<Generation>& generation) {
   std::unique_lock lock(mutex_);
-  const uint64_t attempts = flush_attempts_;
-  const auto is_sealed = [&] {
-    return std::ranges::find(state_->sealed, generation) != state_->sealed.end();
-  };
+  const uint64_t failed = generation->failed_flushes;
+  const auto is_sealed = [&] { return Contains(state_->sealed, generation.get()); };
   ScheduleFlush();
   // Else nobody would end the wait.
   if (is_sealed() && !flush_scheduled_ && !flushing_) return base::OutOfMemory();
-  WaitUntil(lock, [&] { return !is_sealed() || flush_attempts_ != attempts; });
-  return is_sealed() ? flush_error_ : Status();
+  WaitUntil(lock, [&] { return !is_sealed() || generation->failed_flushes != failed; });
+  return is_sealed() ? generation->flush_error : Status();
 }
 
 Status Core::Flush() {
@@ -246,14 +256,16 @@ Status Core::Flush() {
       BASALT_RETURN_IF_ERROR(CheckUsable());
       const std::shared_ptr<const ReadState> state = State();
       if (target == nullptr) target = state->active;
-      if (state->active == target && CanSeal(*state)) {
+      if (state->active == target && !CanSeal(*state)) {
+        blocking = state->sealed.back();
+      } else if (state->active == target) {
         if (target->table->empty() && target->in_flight.empty()) return {};
         Seal();
         blocking = target;
-      } else if (!state->sealed.empty()) {
-        blocking = state->sealed.back();
+      } else if (Contains(state->sealed, target.get())) {
+        blocking = target;
       } else {
-        return {};  // somebody else sealed and flushed it
+        return {};  // somebody else sealed it, and it is flushed
       }
     }
     BASALT_RETURN_IF_ERROR(WaitForFlushOf(blocking));
