@@ -181,6 +181,8 @@ Result<RepairReport> RepairDatabase(std::string_view path, const Environment& en
   const std::string directory(path);
   BASALT_ASSIGN_OR_RETURN(const std::unique_ptr<io::FileLock> lock,
                           LockExisting(environment.fs, directory));
+  // As Open does, before anything is moved.
+  BASALT_RETURN_IF_ERROR(environment.fs->SyncDirectory(directory));
   BASALT_ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(environment.fs, directory));
   BASALT_ASSIGN_OR_RETURN(
       const wal::RecoveryResult recovered,

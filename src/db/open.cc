@@ -139,8 +139,11 @@ Status Core::FindDirectory() {
   return {};
 }
 
-// May be called again when it has failed.
+// May be called again when it has failed. A process that was killed may have put the manifest in its
+// place without syncing the directory. Until that name is durable a power cut may bring the manifest
+// before back, so that none of the files that only that one names may go.
 Status Core::Load() {
+  BASALT_RETURN_IF_ERROR(environment_.fs->SyncDirectory(path_));
   BASALT_RETURN_IF_ERROR(LoadManifest());
   return ReplayLog();
 }

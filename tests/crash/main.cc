@@ -7,11 +7,17 @@
 // acknowledged at kPower. A third keyspace has no log: it may hold any value that was ever put
 // there, and nothing else. From one of the cuts the workload then goes on.
 //
+// Chains begin at some of the moments: the process is killed there, or the power is cut; the next
+// one opens the database, and is killed at one of its first calls, mostly within recovery; and so
+// on. In the end the same must hold as after one cut; where the power was never cut, every write
+// that was acknowledged must be there. From some of the kills, too, the workload goes on.
+//
 //   basalt_crash [--minutes N | --rounds N] [--seed S] [--threads N]
 //
 // A failure prints the seed of its round, which repeats it: --rounds 1 --seed S.
 
 #include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -44,6 +50,7 @@ constexpr char kPath[] = "/db";
 constexpr size_t kMaxOperations = 1000;
 constexpr size_t kCutsPerMoment = 6;
 constexpr size_t kCallsBetweenMoments = 60;
+constexpr unsigned kCallsOfRecoveryBits = 9;  // A link of a chain ends within 2^9 calls.
 constexpr std::string_view kSecondName = "second";
 constexpr std::string_view kUnloggedName = "unlogged";
 /// Before the second keyspace's keys in the history; no key of the default one begins so.
@@ -81,6 +88,7 @@ struct Moment {
   std::unique_ptr<io::SimFileSystem> disk;
   uint64_t call;
   size_t durable;
+  size_t acknowledged;
   size_t begun;
 };
 
@@ -135,7 +143,8 @@ class Round {
     disk_->SetObserver([this](uint64_t, std::string_view, std::string_view) {
       if (--next_moment_ > 0) return;
       next_moment_ = random_.Between(1, 2 * kCallsBetweenMoments);
-      moments_.push_back({disk_->Clone(), disk_->calls(), history_.durable(), history_.begun()});
+      moments_.push_back({disk_->Clone(), disk_->calls(), history_.durable(),
+                          history_.acknowledged(), history_.begun()});
     });
   }
 
@@ -249,6 +258,7 @@ class Round {
     history_.Begin();
     history_.DeleteRange(std::string(kSecondMark), std::string(kSecondMark) + '\xFF');
     BASALT_RETURN_IF_ERROR(db_->DropKeyspace(second_));
+    history_.Acknowledge();
     history_.AcknowledgeDurable();
     BASALT_ASSIGN_OR_RETURN(second_, db_->CreateKeyspace(kSecondName));
     return {};
@@ -312,6 +322,7 @@ class Round {
     const bool power = random_.OneIn(5);
     Status written =
         db_->Write(batch, {.durability = power ? Durability::kPower : Durability::kProcess});
+    if (written.ok()) history_.Acknowledge();
     if (written.ok() && power) history_.AcknowledgeDurable();
     return written;
   }
@@ -327,15 +338,8 @@ class Round {
           "call " + std::to_string(moment.call) + ", cut seed " + std::to_string(crash_seed) + ": ";
       if (!opened) return Failed(where + "reopening: " + opened.error().ToString());
       if (random_.OneIn(2)) executor.RunAll();
-      const auto content = ReadLogged(**opened);
-      if (!content) return Failed(where + "reading: " + content.error().ToString());
-      const uint64_t hash = ContentHash(*content);
-      const auto found = history_.Find(hash, moment.durable, moment.begun, clock_.WallMillis());
-      if (!found) return Failed(where + Explain(hash, moment));
-      const auto unlogged = ReadNamed(**opened, kUnloggedName);
-      if (!unlogged) return Failed(where + "reading: " + unlogged.error().ToString());
-      if (Status known = CheckUnlogged(*unlogged); !known.ok()) {
-        return Failed(where + known.ToString());
+      if (Status found = CheckFound(**opened, moment, moment.durable); !found.ok()) {
+        return Failed(where + found.ToString());
       }
       ++states_;
       if (random_.OneIn(8)) {
@@ -347,7 +351,80 @@ class Round {
       opened = std::unique_ptr<DB>();
       executor.RunAll();
     }
-    return random_.OneIn(20) ? ContinueFrom(moment) : Status();
+    if (random_.OneIn(2)) {
+      if (Status held = Chain(moment); !held.ok()) return held;
+    }
+    if (random_.OneIn(20)) return ContinueFrom(moment);
+    return random_.OneIn(20) ? ContinueFromKill(moment) : Status();
+  }
+
+  /// Whether the database is as some write has left it, from number `first` on to the moment's last
+  /// one.
+  Status CheckFound(const DB& db, const Moment& moment, size_t first) {
+    const auto content = ReadLogged(db);
+    if (!content) return content.error();
+    const uint64_t hash = ContentHash(*content);
+    if (!history_.Find(hash, first, moment.begun, clock_.WallMillis())) {
+      return Status(StatusCode::kCorruption, Explain(hash, moment, first));
+    }
+    const auto unlogged = ReadNamed(db, kUnloggedName);
+    return unlogged ? CheckUnlogged(*unlogged) : unlogged.error();
+  }
+
+  /// Opens the database, and works on in the background, until a random call. Gives the disk as
+  /// that call finds it.
+  Result<std::unique_ptr<io::SimFileSystem>> OpenUntilKilled(
+      std::unique_ptr<io::SimFileSystem> disk) {
+    uint64_t left = random_.Below(uint64_t{1} << random_.Between(3, kCallsOfRecoveryBits));
+    std::unique_ptr<io::SimFileSystem> killed;
+    disk->SetObserver([&](uint64_t, std::string_view, std::string_view) {
+      if (killed != nullptr || left-- > 0) return;
+      killed = disk->Clone();
+      disk->SetFault({.at_call = 1, .error = EIO, .sticky = true});
+    });
+    io::ManualExecutor executor;
+    auto opened = db::OpenDatabase(kPath, Options(), EnvironmentOn(disk.get(), &executor));
+    if (!opened && killed == nullptr) return opened.error();
+    if (opened && random_.OneIn(2)) {
+      while (killed == nullptr && executor.RunOne()) {
+      }
+    }
+    if (opened && killed == nullptr && random_.OneIn(2)) {
+      if (Status flushed = (*opened)->Flush(); !flushed.ok() && killed == nullptr) return flushed;
+    }
+    disk->SetObserver({});
+    if (killed == nullptr) killed = disk->Clone();
+    opened = std::unique_ptr<DB>();
+    executor.RunAll();
+    return killed;
+  }
+
+  /// Kills and power cuts, one after the other. Nothing is written meanwhile.
+  Status Chain(const Moment& moment) {
+    std::unique_ptr<io::SimFileSystem> disk = moment.disk->Clone();
+    size_t first = moment.acknowledged;
+    std::string links = "call " + std::to_string(moment.call) + ", chain";
+    const auto fail = [&](const Status& status) {
+      return Failed(links + ": " + status.ToString());
+    };
+    for (uint64_t left = random_.Between(1, 4); left > 0; --left) {
+      auto killed = OpenUntilKilled(std::move(disk));
+      links += " kill";
+      if (!killed) return fail(killed.error());
+      disk = std::move(*killed);
+      if (random_.OneIn(2)) continue;
+      disk->Crash(random_.Next());
+      links += " cut";
+      first = moment.durable;
+    }
+    io::ManualExecutor executor;
+    auto opened = db::OpenDatabase(kPath, Options(), EnvironmentOn(disk.get(), &executor));
+    if (!opened) return fail(opened.error());
+    if (Status found = CheckFound(**opened, moment, first); !found.ok()) return fail(found);
+    ++states_;
+    opened = std::unique_ptr<DB>();
+    executor.RunAll();
+    return {};
   }
 
   /// What was recovered takes writes, closes, and has no fault.
@@ -364,6 +441,25 @@ class Round {
     return report->ok() ? Status() : report->findings.front().status;
   }
 
+  /// The workload goes on from what a kill left, if that has all that was begun: it is then as if
+  /// nothing had happened.
+  Status ContinueFromKill(const Moment& moment) {
+    if (moment.acknowledged != moment.begun || moment.begun != history_.begun()) return {};
+    moments_.clear();
+    disk_->SetObserver({});
+    db_.reset();
+    executor_.RunAll();
+    disk_ = moment.disk->Clone();
+    history_.ForgetDurableSince(moment.durable);
+    Observe();
+    if (Status opened = Open(); !opened.ok()) return Failed("reopening: " + opened.ToString());
+    if (Status found = CheckFound(*db_, moment, moment.begun); !found.ok()) {
+      return Failed("after a kill: " + found.ToString());
+    }
+    if (Status taken = TakeUnlogged(); !taken.ok()) return Failed("going on: " + taken.ToString());
+    return {};
+  }
+
   /// The workload goes on from what one cut left.
   Status ContinueFrom(const Moment& moment) {
     moments_.clear();
@@ -373,13 +469,12 @@ class Round {
     disk_ = moment.disk->Clone();
     disk_->Crash(random_.Next());
     Observe();
-    const size_t durable = moment.durable;
     if (Status opened = Open(); !opened.ok()) return Failed("reopening: " + opened.ToString());
     const auto content = ReadLogged(*db_);
     if (!content) return Failed("reading: " + content.error().ToString());
     const uint64_t hash = ContentHash(*content);
-    if (!history_.Find(hash, durable, moment.begun, clock_.WallMillis())) {
-      return Failed("going on: " + Explain(hash, moment));
+    if (!history_.Find(hash, moment.durable, moment.begun, clock_.WallMillis())) {
+      return Failed("going on: " + Explain(hash, moment, moment.durable));
     }
     history_.Restart(*content);
     if (Status taken = TakeUnlogged(); !taken.ok()) return Failed("going on: " + taken.ToString());
@@ -387,10 +482,11 @@ class Round {
     return {};
   }
 
-  std::string Explain(uint64_t hash, const Moment& moment) {
+  std::string Explain(uint64_t hash, const Moment& moment, size_t first) {
     if (const auto earlier = history_.Find(hash, 0, moment.begun, clock_.WallMillis()); earlier) {
       return "the state after write " + std::to_string(*earlier) + " was found, but write " +
-             std::to_string(moment.durable) + " had been acknowledged at kPower";
+             std::to_string(first) + " had been acknowledged" +
+             (first == moment.durable ? " at kPower" : "");
     }
     return "the content is no prefix of the " + std::to_string(moment.begun) + " writes (" +
            std::to_string(moment.durable) + " acknowledged at kPower)";

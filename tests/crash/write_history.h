@@ -28,11 +28,17 @@ class WriteHistory {
   void Set(const std::string& key, const std::optional<std::string>& value, uint64_t expiry_ms = 0);
   /// Deletes all keys in [begin, end).
   void DeleteRange(const std::string& begin, const std::string& end);
-  /// The last write, and so every earlier one, must survive a power cut from now on.
+  /// The last write, and so every earlier one, must survive a kill from now on.
+  void Acknowledge() { acknowledged_ = writes_.size() - 1; }
+  /// The same of a power cut.
   void AcknowledgeDurable() { durable_ = writes_.size() - 1; }
+  /// Back to a moment when `durable` was what it was.
+  void ForgetDurableSince(size_t durable) { durable_ = durable; }
 
-  /// States that a cut may leave: from the durable one to the last that was begun.
+  /// States that a cut may leave: from the durable one to the last that was begun; that a kill may
+  /// leave: from the one that was acknowledged last.
   size_t durable() const noexcept { return durable_; }
+  size_t acknowledged() const noexcept { return acknowledged_; }
   size_t begun() const noexcept { return writes_.size() - 1; }
   /// The number of the first state in [first, last] that has this hash at that time; nullopt: none,
   /// which is a hole.
@@ -65,6 +71,7 @@ class WriteHistory {
 
   std::vector<std::vector<Term>> writes_;  // [0]: the content that it began with
   size_t durable_ = 0;
+  size_t acknowledged_ = 0;
   std::map<std::string, Present> content_;
   std::unordered_map<uint64_t, uint64_t> expiries_;  // by RecordHash
 };
@@ -117,6 +124,7 @@ inline void WriteHistory::Restart(const std::map<std::string, std::string>& cont
   content_.clear();
   writes_.assign(1, {});
   durable_ = 0;
+  acknowledged_ = 0;
   for (const auto& [key, value] : content) {
     const auto expiry = expiries_.find(RecordHash(key, value));
     Set(key, value, expiry == expiries_.end() ? 0 : expiry->second);
