@@ -70,12 +70,13 @@ using ProgressFunction = std::function<bool(uint64_t done_bytes, uint64_t total_
 /// invalidates iterators, snapshots or values: files and lock are let go when the last of them
 /// dies. `Close` ends it all at once and reports what could not be saved.
 ///
-/// Each table that was written or read, also by a compaction, stays open: a database needs a file
-/// descriptor for each, and some twenty besides. A table has about 16 MiB where memory_budget is
-/// 128 MiB or more, 2 MiB where it is 16 MiB or less, and an eighth of it between: 64 to 512
-/// descriptors a GiB. Where the process may have no more (`ulimit -n`), what writes tables, and
-/// then also what fills memtables, is ResourceExhausted and says so; nothing is lost, and writing
-/// goes on by itself when the limit is raised or there are fewer tables.
+/// Tables stay open after their first read, up to half as many in the process as it may have files
+/// open (`ulimit -n`); opening a database raises that limit to the most that the process may ask
+/// for. Beyond it a table that was not read for long is closed until it is read again: any number
+/// of tables works with 64 descriptors, and so do several databases together. Eight more are kept
+/// back for the manifest, the log and flushes, for when the program itself takes all others. Where
+/// even these are gone, what needs one is ResourceExhausted and says so; nothing is lost, and
+/// everything goes on by itself when there are descriptors again.
 ///
 /// On a full disk puts are ResourceExhausted before the last byte is taken: what the log needs to
 /// be flushed, and deletes to be written, is kept back in the directory, up to 7/8 of memory_budget

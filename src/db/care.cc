@@ -43,7 +43,10 @@ Result<std::vector<FileFinding>> FindMissing(io::FileSystem* fs, const std::stri
 class Checker {
  public:
   Checker(const std::string& path, const Environment& environment, const ProgressFunction& progress)
-      : path_(path), fs_(environment.fs), progress_(progress) {}
+      : path_(path),
+        fs_(environment.fs),
+        descriptors_(environment.descriptors),
+        progress_(progress) {}
 
   Result<CheckReport> Run() {
     // What cannot be written, on a read-only medium or a full disk say, is read without a lock.
@@ -58,7 +61,7 @@ class Checker {
       Find(io::JoinPath(path_, kManifestName), 0, manifest.error());
       return std::move(report_);
     }
-    const auto version = VersionOf(*manifest, fs_, path_, {});
+    const auto version = VersionOf(*manifest, fs_, path_, {.descriptors = descriptors_});
     if (Status order = version->CheckOrder(); !order.ok()) {
       Find(io::JoinPath(path_, kManifestName), 0, order);
     }
@@ -133,6 +136,7 @@ class Checker {
 
   const std::string path_;
   io::FileSystem* const fs_;
+  io::DescriptorPool* const descriptors_;
   const ProgressFunction& progress_;
   CheckReport report_;
   uint64_t total_bytes_ = 0;

@@ -280,7 +280,7 @@ void Core::DropWhatIsCovered(const CompactionJob& job) {
   if (tree == nullptr || tree->range_deletes.empty()) return;
   const auto install = [&] { return Install({.without_covered = job.keyspace}); };
   // The manifest needs room, too. What fails is tried again with the next edit.
-  if (install().code() != StatusCode::kResourceExhausted) return;
+  if (!io::IsDiskFull(install())) return;
   {
     const ReserveFile::Loan loan(reserve_.get());
     static_cast<void>(install());

@@ -55,7 +55,7 @@ std::shared_ptr<TableFile> Make(const Table& table) {
       nullptr, "table " + std::to_string(number),
       TableFile::Place{
           .number = number, .ranges_applied = table.ranges_applied, .created_ms = table.created_ms},
-      std::move(properties), TableFile::Memory{});
+      std::move(properties), TableFile::Resources{});
 }
 
 Version VersionOf(const Tree& tree) { return Version({std::make_shared<const Tree>(tree)}); }

@@ -28,7 +28,7 @@ class CompactionSources : public testing::Test {
     }
     EXPECT_TRUE(builder.Finish().ok());
     return std::make_shared<TableFile>(&fs_, path, TableFile::Place{.number = number},
-                                       builder.properties(), TableFile::Memory{});
+                                       builder.properties(), TableFile::Resources{});
   }
 
   io::SimFileSystem fs_;

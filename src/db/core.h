@@ -32,6 +32,7 @@
 #include "db/surviving_records.h"
 #include "db/unnamed_files.h"
 #include "db/version.h"
+#include "io/posix_descriptor.h"
 #include "memtable/generation.h"
 #include "wal/log.h"
 #include "wal/recovery.h"
@@ -406,7 +407,14 @@ class Core : public std::enable_shared_from_this<Core> {
   void LetGoOf(TableFiles* tables);
 
   // tables.cc
-  TableFile::Memory TablesMemory() const { return {cache_, metadata_}; }
+  TableFile::Resources TableResources() const {
+    return {.cache = cache_,
+            .metadata = metadata_,
+            .descriptors = environment_.descriptors,
+            // Another process may remove the files of what this one only reads.
+            .closing = mode_ == Mode::kReadOnly ? io::DescriptorPool::Closing::kLast
+                                                : io::DescriptorPool::Closing::kAsOthers};
+  }
   /// Writes what of `records` is to be kept into new tables.
   Status WriteTables(base::RecordIterator* source, SurvivingRecords::Rules rules,
                      NewTables* outputs);
@@ -460,6 +468,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const uint64_t table_bytes_;
   const uint64_t base_bytes_;  // the least that a level below level 0 aims at
   std::unique_ptr<io::FileLock> lock_;
+  std::optional<io::SpareDescriptors> spare_descriptors_;
   std::shared_ptr<Cache> cache_;
   std::shared_ptr<table::MetadataBudget> metadata_;
   std::unique_ptr<ReserveFile> reserve_;

@@ -222,6 +222,7 @@ Result<std::unique_ptr<DB>> DB::Open(std::string_view path, const DBOptions& opt
     if (path != db::kMemoryPath) return db::OpenDatabase(path, options, environment);
     environment.owned_fs = io::NewMemoryFileSystem();
     environment.fs = environment.owned_fs.get();
+    environment.descriptors = nullptr;
     return db::OpenDatabase("/memory", options, environment);
   });
 }

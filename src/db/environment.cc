@@ -14,7 +14,9 @@ Result<Environment> Environment::System(uint32_t background_threads) {
       background_threads != 0 ? background_threads : std::clamp(cores - 1, 1U, 4U);
   BASALT_ASSIGN_OR_RETURN(base::ThreadPool* const pool, base::ThreadPool::Shared(threads));
   Environment environment;
+  io::RaiseDescriptorLimit();
   environment.fs = io::FileSystem::Posix();
+  environment.descriptors = io::DescriptorPool::Process();
   environment.clock = io::Clock::System();
   environment.executor = pool;
   return environment;

@@ -7,6 +7,7 @@
 #include "basalt/db.h"
 #include "base/executor.h"
 #include "io/clock.h"
+#include "io/descriptor_pool.h"
 #include "io/file_system.h"
 
 namespace basalt::db {
@@ -15,6 +16,8 @@ namespace basalt::db {
 /// its seed. Everything pointed to must outlive the database and what was taken from it.
 struct Environment {
   io::FileSystem* fs = nullptr;
+  /// Bounds the descriptors of tables; null: they stay open.
+  io::DescriptorPool* descriptors = nullptr;
   io::Clock* clock = nullptr;
   base::Executor* executor = nullptr;
   /// Keeps `fs` alive when the database owns it (":memory:").
@@ -23,8 +26,9 @@ struct Environment {
   /// Size at which a compaction starts the next table; 0: derived from the memory budget.
   uint64_t table_bytes = 0;
 
-  /// The machine's file system and clock, and the process's one executor: its first user's
-  /// `background_threads` (0: derived) decides how many threads it has.
+  /// The machine's file system and clock; the process's descriptors, whose limit is raised; and the
+  /// process's one executor: its first user's `background_threads` (0: derived) decides how many
+  /// threads it has.
   static Result<Environment> System(uint32_t background_threads);
 };
 

@@ -135,7 +135,7 @@ Status Core::FlushGeneration(const std::shared_ptr<Generation>& generation) {
   return base::OrOutOfMemory(
       [&] {
         Status flushed = TryFlush(generation);
-        if (flushed.code() != StatusCode::kResourceExhausted) return flushed;
+        if (!io::IsDiskFull(flushed)) return flushed;
         const ReserveFile::Loan loan(reserve_.get());
         return TryFlush(generation);
       },

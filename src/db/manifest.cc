@@ -257,7 +257,7 @@ Result<Manifest> DecodeManifest(std::string_view bytes, std::string_view path) {
 
 std::shared_ptr<const Version> VersionOf(const Manifest& manifest, io::FileSystem* fs,
                                          const std::string& directory,
-                                         const TableFile::Memory& memory) {
+                                         const TableFile::Resources& resources) {
   std::map<uint32_t, std::shared_ptr<Tree>> trees;
   const auto tree_of = [&](uint32_t keyspace) {
     std::shared_ptr<Tree>& tree = trees[keyspace];
@@ -270,7 +270,7 @@ std::shared_ptr<const Version> VersionOf(const Manifest& manifest, io::FileSyste
         ->levels[table.level]
         .push_back(std::make_shared<TableFile>(
             fs, io::JoinPath(directory, TableFileName(table.place.number)), table.place,
-            table.properties, memory));
+            table.properties, resources));
   }
   std::map<uint32_t, std::vector<RangeDelete>> ranges;
   for (const auto& [keyspace, range] : manifest.range_deletes) ranges[keyspace].push_back(range);

@@ -117,7 +117,7 @@ Result<Manifest> DecodeManifest(std::string_view bytes, std::string_view path);
 /// The tables and range deletes that it names, as a version.
 std::shared_ptr<const Version> VersionOf(const Manifest& manifest, io::FileSystem* fs,
                                          const std::string& directory,
-                                         const TableFile::Memory& memory);
+                                         const TableFile::Resources& resources);
 
 /// Of the manifest in `directory`, to be decoded. NotFound when there is none.
 Result<std::string> ReadManifestBytes(io::FileSystem* fs, const std::string& directory);

@@ -111,6 +111,7 @@ Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& opti
   if (mode == Mode::kReadOnly) {
     BASALT_RETURN_IF_ERROR(core->FindDirectory());
   } else {
+    if (environment.descriptors != nullptr) core->spare_descriptors_.emplace();
     BASALT_ASSIGN_OR_RETURN(
         core->lock_, LockToOpen(environment.fs, &core->path_, options.create_if_missing));
   }
@@ -174,7 +175,7 @@ Status Core::TakeManifest() {
 
   time_.Raise(manifest_.wall_ms);
   flushed_sequence_ = manifest_.last_sequence;
-  auto version = VersionOf(manifest_, environment_.fs, path_, TablesMemory());
+  auto version = VersionOf(manifest_, environment_.fs, path_, TableResources());
   BASALT_RETURN_IF_ERROR(version->CheckOrder());
   auto state = std::make_shared<ReadState>();
   state->active = NewGeneration();

@@ -104,7 +104,7 @@ Status Core::FinishTable(NewTables* outputs) {
                                   TableFile::Place{.number = outputs->number,
                                                    .ranges_applied = outputs->ranges_applied,
                                                    .created_ms = WallMillis()},
-                                  outputs->builder->properties(), TablesMemory());
+                                  outputs->builder->properties(), TableResources());
   outputs->builder.reset();
   outputs->file.reset();
   outputs->bytes += finished->properties().file_bytes;

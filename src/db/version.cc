@@ -44,13 +44,13 @@ std::vector<std::string_view> ReachOf(const std::vector<RangeDelete>& ranges) {
 }  // namespace
 
 TableFile::TableFile(io::FileSystem* fs, std::string path, const Place& place,
-                     table::TableProperties properties, Memory memory)
+                     table::TableProperties properties, Resources resources)
     : fs_(fs),
       path_(std::move(path)),
       place_(place),
       fork_generation_(base::ForkGeneration()),
       properties_(std::move(properties)),
-      memory_(std::move(memory)) {}
+      resources_(std::move(resources)) {}
 
 TableFile::~TableFile() {
   if (!obsolete_.load(std::memory_order_relaxed)) return;
@@ -63,7 +63,9 @@ Result<const table::Table*> TableFile::Open() const {
   if (const table::Table* table = OpenedTable(); table != nullptr) return table;
   const std::scoped_lock lock(mutex_);
   if (table_ == nullptr) {
-    auto file = fs_->Open(path_, io::OpenMode::kRead);
+    io::DescriptorPool* const descriptors = resources_.descriptors;
+    auto file = descriptors == nullptr ? fs_->Open(path_, io::OpenMode::kRead)
+                                       : descriptors->Open(fs_, path_, resources_.closing);
     if (!file) {
       if (file.error().code() != StatusCode::kNotFound) return file.error();
       return NotThere();
@@ -71,10 +73,10 @@ Result<const table::Table*> TableFile::Open() const {
     BASALT_ASSIGN_OR_RETURN(
         std::shared_ptr<table::Table> table,
         table::Table::Open(std::move(*file), properties_.file_id, properties_.keyspace,
-                           properties_.file_bytes, memory_.cache, memory_.metadata));
-    if (memory_.cache != nullptr) {
+                           properties_.file_bytes, resources_.cache, resources_.metadata));
+    if (resources_.cache != nullptr) {
       // Where pinned blocks leave no room, the metadata stay uncharged rather than the table shut.
-      auto reservation = memory_.cache->Reserve(table->metadata_bytes());
+      auto reservation = resources_.cache->Reserve(table->metadata_bytes());
       if (reservation) reservation_ = std::move(*reservation);
     }
     table_ = std::move(table);

@@ -14,6 +14,7 @@
 #include "basalt/cache.h"
 #include "basalt/status.h"
 #include "base/range_cover.h"
+#include "io/descriptor_pool.h"
 #include "io/file_system.h"
 #include "table/metadata_budget.h"
 #include "table/table.h"
@@ -21,8 +22,8 @@
 namespace basalt::db {
 
 /// One table of a database: what the manifest says of it, and the open table, which is opened at
-/// its first read. When the last version that names it is gone and it was marked obsolete, its file
-/// is removed. Thread-safe.
+/// its first read. Its file's descriptor may be closed and opened again meanwhile. When the last
+/// version that names it is gone and it was marked obsolete, its file is removed. Thread-safe.
 class TableFile {
  public:
   struct Place {
@@ -30,13 +31,15 @@ class TableFile {
     base::SequenceNumber ranges_applied = 0;
     uint64_t created_ms = 0;
   };
-  /// What tables share. Both may be null: no blocks are kept; no limit.
-  struct Memory {
+  /// What tables share. Each may be null: no blocks are kept; no limit; files stay open.
+  struct Resources {
     std::shared_ptr<Cache> cache{};
     std::shared_ptr<table::MetadataBudget> metadata{};
+    io::DescriptorPool* descriptors = nullptr;
+    io::DescriptorPool::Closing closing = io::DescriptorPool::Closing::kAsOthers;
   };
   TableFile(io::FileSystem* fs, std::string path, const Place& place,
-            table::TableProperties properties, Memory memory);
+            table::TableProperties properties, Resources resources);
   ~TableFile();
   TableFile(const TableFile&) = delete;
   TableFile& operator=(const TableFile&) = delete;
@@ -84,7 +87,7 @@ class TableFile {
   const Place place_;
   const uint64_t fork_generation_;
   const table::TableProperties properties_;
-  const Memory memory_;
+  const Resources resources_;
   std::atomic<bool> obsolete_{false};
   mutable std::mutex mutex_;
   mutable std::shared_ptr<table::Table> table_;

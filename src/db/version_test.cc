@@ -21,7 +21,7 @@ std::shared_ptr<TableFile> TableOf(const std::string& smallest, const std::strin
   properties.smallest_key = smallest;
   properties.largest_key = largest;
   return std::make_shared<TableFile>(nullptr, smallest + ".." + largest, TableFile::Place{},
-                                     std::move(properties), TableFile::Memory{});
+                                     std::move(properties), TableFile::Resources{});
 }
 
 /// A level whose tables begin and end with the keys, two for each; an even number of them.

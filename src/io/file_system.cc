@@ -7,26 +7,16 @@
 #include <utility>
 
 #include "base/check.h"
+#include "io/retry_interrupted.h"
 
 namespace basalt::io {
 namespace {
-
-/// A call that is interrupted this often in a row is reported: something is wrong with the machine.
-constexpr int kInterruptionsMax = 1000;
 
 /// The advice where a disk is full, and only there: IsDiskFull knows it by that.
 constexpr std::string_view kFreeSpace = "free space, then retry";
 
 /// No file is longer, and no offset greater.
 constexpr uint64_t kOffsetMax = std::numeric_limits<int64_t>::max();
-
-/// Makes a system call, again while it answers EINTR.
-template <class Call>
-int RetryInterrupted(const Call& call) {
-  int error = EINTR;
-  for (int i = 0; error == EINTR && i < kInterruptionsMax; ++i) error = call();
-  return error;
-}
 
 StatusCode CodeOfErrno(int error) {
   switch (error) {
@@ -70,6 +60,8 @@ std::string AdviceForErrno(int error, std::string_view path) {
       return "it is not a regular file";
     case ENOLCK:
       return "this file system cannot lock files; use a local one";
+    case ESTALE:
+      return "it was removed meanwhile; open the database again";
     case EINTR:
       return "interrupted " + std::to_string(kInterruptionsMax) + " times in a row";
     case EIO:

@@ -122,6 +122,8 @@ class File {
   virtual int DoMarkInUse() = 0;
   virtual int DoIsInUse(bool* in_use) const = 0;
 
+  friend class PooledFile;  // stands for another file
+
   std::string path_;
 };
 
@@ -177,6 +179,7 @@ class FileSystem {
   static FileSystem* Posix();
 
  private:
+  friend class PooledFile;
   virtual int DoOpen(const std::string& path, OpenMode mode, std::unique_ptr<File>* file) = 0;
   virtual int DoCreateDirectory(const std::string& path) = 0;
   virtual int DoList(const std::string& path, std::vector<std::string>* names) = 0;

@@ -2,14 +2,17 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/test_fork.h"
 #include "io/file_system.h"
@@ -53,6 +56,48 @@ TEST(OpenDescriptor, SaysWhyItFailed) {
   EXPECT_TRUE(base::TrueInChild([] {
     CloseStandardStreams();
     return OpenDescriptor("/no such file", O_RDONLY) == -1 && errno == ENOENT;
+  }));
+}
+
+/// Opens until the process may have no more. Gives how many that were.
+int TakeAllDescriptors() {
+  int taken = 0;
+  while (dup(0) >= 0) ++taken;
+  return taken;
+}
+
+TEST(SpareDescriptors, AreThereWhereTheProgramHasTakenAllOthers) {
+  EXPECT_TRUE(base::TrueInChild([] {
+    const rlimit few{64, 64};
+    if (setrlimit(RLIMIT_NOFILE, &few) != 0) return false;
+    const SpareDescriptors spare;
+    TakeAllDescriptors();
+    for (int round = 0; round < 3; ++round) {
+      std::vector<int> opened;
+      for (size_t i = 0; i < kSpareDescriptors; ++i) {
+        opened.push_back(OpenDescriptor("/dev/null", O_RDONLY | O_CLOEXEC));
+        if (opened.back() < 0) return false;
+      }
+      if (OpenDescriptor("/dev/null", O_RDONLY) >= 0 || errno != EMFILE) return false;
+      for (const int descriptor : opened) CloseDescriptor(descriptor);
+      // They are kept back again, not given to whoever comes first.
+      if (TakeAllDescriptors() != 0) return false;
+    }
+    return true;
+  }));
+}
+
+TEST(SpareDescriptors, GoWithTheLastThatWantsThem) {
+  EXPECT_TRUE(base::TrueInChild([] {
+    const rlimit few{64, 64};
+    if (setrlimit(RLIMIT_NOFILE, &few) != 0) return false;
+    auto first = std::make_unique<SpareDescriptors>();
+    auto second = std::make_unique<SpareDescriptors>();
+    TakeAllDescriptors();
+    first.reset();
+    if (TakeAllDescriptors() != 0) return false;
+    second.reset();
+    return TakeAllDescriptors() > static_cast<int>(kSpareDescriptors);
   }));
 }
 

@@ -178,7 +178,7 @@ class PosixFile final : public File {
  public:
   explicit PosixFile(std::string path) : File(std::move(path)) {}
   ~PosixFile() override {
-    if (descriptor_ >= 0) close(descriptor_);
+    if (descriptor_ >= 0) CloseDescriptor(descriptor_);
   }
   PosixFile(const PosixFile&) = delete;
   PosixFile& operator=(const PosixFile&) = delete;
@@ -378,7 +378,7 @@ class PosixFileSystem final : public FileSystem {
     const int descriptor = OpenDescriptor(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0) return errno;
     const int error = ErrorOf(fsync(descriptor));
-    close(descriptor);
+    CloseDescriptor(descriptor);
     return error;
   }
 

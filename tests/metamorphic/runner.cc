@@ -12,6 +12,7 @@
 
 #include "basalt/db.h"
 #include "db/environment.h"
+#include "io/descriptor_pool.h"
 #include "io/manual_executor.h"
 #include "io/sim_clock.h"
 #include "io/sim_file_system.h"
@@ -23,6 +24,7 @@ namespace {
 
 constexpr std::string_view kPath = "/db";
 constexpr uint64_t kJobOrderSeed = 1;
+constexpr size_t kDescriptors = 2;   ///< Of tables: so that they are closed and opened again.
 constexpr size_t kJobsMax = 10'000;  ///< More than this without an end is a failure.
 constexpr size_t kHeldValues = 4;
 constexpr std::string_view kSecondName = "second";
@@ -78,6 +80,7 @@ class Runner {
   db::Environment Environment() {
     db::Environment environment;
     environment.fs = &fs_;
+    environment.descriptors = &descriptors_;
     environment.clock = &clock_;
     environment.executor = &executor_;
     environment.memtable_bytes = list_.settings.memtable_bytes;
@@ -717,6 +720,7 @@ class Runner {
 
   const OperationList& list_;
   io::SimFileSystem fs_;
+  io::DescriptorPool descriptors_{kDescriptors};
   io::SimClock clock_;
   io::ManualExecutor executor_{kJobOrderSeed};
   Model model_;
