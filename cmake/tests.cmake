@@ -39,6 +39,7 @@ set(tests_without_threads
     table/block table/block_index table/bloom_filter table/merging_iterator table/plain_ahead
     table/point_index table/read_ahead table/table_corruption table/table_fault table/table_parts table/table
     table/visible_iterator table/zstd_block
+    vector/kernels
     wal/log_crash wal/log_format wal/log wal/recovery)
 list(TRANSFORM tests_without_threads PREPEND src/)
 list(APPEND tests_without_threads tests/corruption tests/fault_sweep tests/known_bugs)
@@ -84,6 +85,22 @@ endforeach()
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/basalt/*_test.cc)
 if(sources AND TARGET basalt_tool)
   basalt_gtest(tool_test unit basalt_tool ${sources})
+endif()
+
+# The distance kernels again, on emulated processors that have less than this one: x86-64-v2 without AES,
+# which Highway serves with SSSE3, and with it. Skipped where there is no emulator.
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND NOT BASALT_SANITIZE AND TARGET vector_test)
+  foreach(processor IN ITEMS Nehalem:SSSE3 Westmere:SSE4)
+    string(REPLACE ":" ";" processor ${processor})
+    list(GET processor 0 name)
+    list(GET processor 1 instruction_set)
+    add_test(NAME vector.emulated_${name}
+             COMMAND ${PROJECT_SOURCE_DIR}/scripts/emulate ${name} $<TARGET_FILE:vector_test>
+                     --gtest_filter=Kernels.*:VectorDistance.*)
+    set_tests_properties(vector.emulated_${name} PROPERTIES
+                         ENVIRONMENT BASALT_EXPECTED_INSTRUCTION_SET=${instruction_set}
+                         SKIP_RETURN_CODE 77 TIMEOUT ${test_timeout_s} LABELS unit)
+  endforeach()
 endif()
 
 # The simulator of cache policies: all of bench/cache_sim but its main.cc. It has no threads.
