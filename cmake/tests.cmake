@@ -39,6 +39,7 @@ set(tests_without_threads
     table/block table/block_index table/bloom_filter table/merging_iterator table/plain_ahead
     table/point_index table/read_ahead table/table_corruption table/table_fault table/table_parts table/table
     table/visible_iterator table/zstd_block
+    text/highlight text/postings text/query text/term_normalizer text/tokenizer text/word_break
     vector/kernels
     wal/log_crash wal/log_format wal/log wal/recovery)
 list(TRANSFORM tests_without_threads PREPEND src/)
