@@ -161,14 +161,22 @@ Status Core::CloseOnce() {
     WaitUntil(lock, [&] { return !flushing_ && running_.empty(); });
   }
   jobs_->WaitForAll(environment_.executor);
-  // The next opening's time would else begin where the last manifest was written, each time. Where
-  // that fails, what has expired since may come back, as after a kill.
-  if (mode_ == Mode::kWrite && time_.IsAhead()) static_cast<void>(Install({}));
+  if (mode_ == Mode::kWrite && log_ != nullptr) RecordClosing();
   if (log_ != nullptr) TrimReserve();
   ++reserve_uses_;  // the closing record is written in any case
   Status closed = log_ != nullptr ? log_->Close() : Status();
   lock_.reset();
   return kept.ok() ? closed : kept;
+}
+
+// The manifest vouches for all that the log has, so that a log that is deleted or cut after this is
+// missed. It also has the time: the next opening's would else begin where the last manifest was
+// written. Where it cannot be written, the database is as after a kill.
+void Core::RecordClosing() {
+  const bool is_synced = log_->Sync(log_->last_lsn()).ok();
+  const std::scoped_lock install(install_mutex_);
+  const bool is_behind = is_synced && manifest_.durable_lsn < log_->durable_lsn();
+  if (is_behind || time_.IsAhead()) static_cast<void>(InstallLocked({}));
 }
 
 DBStats Core::GetStats() const {

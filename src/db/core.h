@@ -233,6 +233,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // core.cc
   Status CloseOnce();
+  void RecordClosing();
 
   // open.cc
   Status FindDirectory();

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "db/environment.h"
 #include "io/manual_executor.h"
@@ -17,12 +18,32 @@ constexpr char kPath[] = "/db";
 /// Databases on simulated disks.
 class Opening : public testing::Test {
  protected:
-  Result<std::unique_ptr<DB>> Open(io::SimFileSystem* disk) {
+  Environment EnvironmentOn(io::SimFileSystem* disk) {
     Environment environment;
     environment.fs = disk;
     environment.clock = &clock_;
     environment.executor = &executor_;
-    return OpenDatabase(kPath, {.memory_budget = uint64_t{1} << 20}, environment);
+    return environment;
+  }
+
+  Result<std::unique_ptr<DB>> Open(io::SimFileSystem* disk) {
+    return OpenDatabase(kPath, {.memory_budget = uint64_t{1} << 20}, EnvironmentOn(disk));
+  }
+
+  /// Nothing opens the database, Check finds why, and both say what to do.
+  void ExpectRefused(io::SimFileSystem* disk, const std::string& part) {
+    const auto expect = [&](const Status& status) {
+      EXPECT_EQ(status.code(), StatusCode::kCorruption) << status.ToString();
+      EXPECT_NE(status.message().find(part), std::string_view::npos) << status.ToString();
+      EXPECT_NE(status.message().find("basalt repair"), std::string_view::npos)
+          << status.ToString();
+    };
+    expect(Open(disk).status());
+    expect(OpenDatabaseReadOnly(kPath, {}, EnvironmentOn(disk)).status());
+    const auto report = CheckDatabase(kPath, EnvironmentOn(disk), {});
+    ASSERT_TRUE(report);
+    ASSERT_FALSE(report->ok());
+    expect(report->findings.front().status);
   }
 
   io::SimClock clock_;
@@ -57,6 +78,90 @@ TEST_F(Opening, RemovesNothingBeforeTheNameOfTheManifestIsDurable) {
       EXPECT_TRUE(value && *value) << seed << ": " << key;
     }
   }
+}
+
+/// The log files, by number.
+std::vector<std::string> LogsOf(io::SimFileSystem* disk) {
+  std::vector<std::string> paths;
+  const auto names = disk->List(kPath);
+  for (const std::string& name : *names) {
+    if (name.ends_with(".log")) paths.push_back(io::JoinPath(kPath, name));
+  }
+  return paths;
+}
+
+TEST_F(Opening, MissesALogThatWasDeletedOrCutAfterAClose) {
+  constexpr int kKeys = 50;
+  auto db = Open(&disk_).value();
+  for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(db->Put("key" + std::to_string(i), "value").ok());
+  ASSERT_TRUE(db->Close().ok());
+  ASSERT_EQ(LogsOf(&disk_).size(), 1U);
+  const std::string log = LogsOf(&disk_).front();
+  const uint64_t size = disk_.FileSize(log).value();
+
+  const auto deleted = disk_.Clone();
+  ASSERT_TRUE(deleted->RemoveFile(log).ok());
+  ExpectRefused(deleted.get(), "LSN 1 to 50");
+  uint64_t sound = 0;
+  for (uint64_t cut_at = 0; cut_at < size; ++cut_at) {
+    const auto cut = disk_.Clone();
+    ASSERT_TRUE(cut->Open(log, io::OpenMode::kReadWrite).value()->Truncate(cut_at).ok());
+    if (const auto opened = Open(cut.get())) {
+      ++sound;
+      EXPECT_TRUE((*opened)->Get("key" + std::to_string(kKeys - 1)).value()) << cut_at;
+    } else {
+      ExpectRefused(cut.get(), "to 50");
+    }
+  }
+  EXPECT_LE(sound, 20U) << "cuts of nothing but the closing record";
+
+  // What is in tables is not missed.
+  ASSERT_TRUE(Open(&disk_).value()->Flush().ok());
+  for (const std::string& path : LogsOf(&disk_)) ASSERT_TRUE(disk_.RemoveFile(path).ok());
+  EXPECT_TRUE(Open(&disk_).value()->Get("key0").value());
+}
+
+TEST_F(Opening, MissesWhatLayInALogThatWasOverwritten) {
+  for (const bool is_closed : {true, false}) {
+    const auto disk = std::make_unique<io::SimFileSystem>();
+    {
+      auto db = Open(disk.get()).value();
+      for (int i = 0; i < 50; ++i) ASSERT_TRUE(db->Put("key" + std::to_string(i), "value").ok());
+      if (is_closed) {
+        ASSERT_TRUE(db->Close().ok());
+      }
+    }
+    // As the output of a program would, whose descriptor it is.
+    const std::string log = LogsOf(disk.get()).front();
+    ASSERT_TRUE(
+        disk->Open(log, io::OpenMode::kReadWrite).value()->WriteAt(0, std::string(900, 'x')).ok());
+    ExpectRefused(disk.get(), log);
+    ASSERT_TRUE(RepairDatabase(kPath, EnvironmentOn(disk.get())));
+    EXPECT_TRUE(Open(disk.get()));
+    EXPECT_TRUE(disk->Exists("/db/lost/000001.log").value());
+  }
+}
+
+TEST_F(Opening, RefusesNothingThatAPowerCutLeavesOfANewLog) {
+  auto db = Open(&disk_).value();
+  ASSERT_TRUE(db->Put("first", "1", {.durability = Durability::kPower}).ok());
+  ASSERT_TRUE(db->Flush().ok());
+  // A new file, which was never synced.
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(db->Put("key" + std::to_string(i), "value").ok());
+  uint64_t without_header = 0;
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    const auto cut = disk_.Clone();
+    cut->Crash(seed);
+    const auto logs = LogsOf(cut.get());
+    std::string bytes;
+    if (!logs.empty()) bytes = io::ReadWholeFile(cut.get(), logs.back(), 1 << 26).value();
+    const bool has_magic = bytes.find("BSLTLOG1") != std::string::npos;
+    without_header += bytes.find("value") != std::string::npos && !has_magic ? 1 : 0;
+    const auto opened = Open(cut.get());
+    ASSERT_TRUE(opened) << seed << ": " << opened.error().ToString();
+    EXPECT_TRUE((*opened)->Get("first").value()) << seed;
+  }
+  EXPECT_GT(without_header, 5U) << "so the model covers that";
 }
 
 }  // namespace

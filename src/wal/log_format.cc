@@ -29,6 +29,23 @@ bool IsWhole(std::string_view copy, uint64_t offset, FileHeader* header) {
          base::Checksum(header->file_id, offset, covered);
 }
 
+/// What a crash may leave of the half of the first bytes that a copy lies in.
+bool MayBeUnfinishedCopy(std::string_view half) noexcept {
+  const auto is_zero = [](char byte) { return byte == '\0'; };
+  if (half.size() > sizeof(FileHeader) &&
+      !std::ranges::all_of(half.substr(sizeof(FileHeader)), is_zero)) {
+    return false;
+  }
+  const std::string_view magic = half.substr(0, sizeof kLogMagic);
+  for (size_t i = 0; i < magic.size(); ++i) {
+    if (magic[i] != kLogMagic[i] && magic[i] != '\0') return false;
+  }
+  if (half.size() < sizeof(FileHeader)) return true;
+  // A copy that has its magic and its last byte was written to its end, and is not whole.
+  return magic != std::string_view(kLogMagic, sizeof kLogMagic) ||
+         half[sizeof(FileHeader) - 1] == '\0';
+}
+
 /// The header of a record of version 1.
 struct FirstVersionRecordHeader {
   uint64_t checksum;
@@ -130,6 +147,13 @@ Result<std::optional<FileHeader>> DecodeFileHeader(std::string_view first_bytes,
     return std::optional<FileHeader>(header);
   }
   return std::optional<FileHeader>();
+}
+
+bool MayBeUnfinishedHeader(std::string_view first_bytes) noexcept {
+  first_bytes = first_bytes.substr(0, kRecordsOffset);
+  const size_t second = std::min<size_t>(first_bytes.size(), kSecondHeaderOffset);
+  return MayBeUnfinishedCopy(first_bytes.substr(0, second)) &&
+         MayBeUnfinishedCopy(first_bytes.substr(second));
 }
 
 RecordLayout LayoutOf(const FileHeader& header) noexcept {

@@ -98,6 +98,12 @@ std::string EncodeFileHeader(FileHeader header);
 Result<std::optional<FileHeader>> DecodeFileHeader(std::string_view first_bytes,
                                                    std::string_view path);
 
+/// Whether the first bytes of a file that has no whole header may be what a crash has left of one.
+/// Any part of it may be missing, and zeros are there instead. What no crash leaves is a copy that
+/// was written to its end and has a wrong checksum, or other bytes in place of the magic or behind
+/// a copy: the header was damaged, or something else was written over it.
+bool MayBeUnfinishedHeader(std::string_view first_bytes) noexcept;
+
 /// Writes the header of a record for a file with this header (of the present version): all but the
 /// checksum, which SealRecord fills in. Gives its size; the payload follows it.
 size_t WriteRecordHeader(const FileHeader& header, const Record& record, char* out) noexcept;

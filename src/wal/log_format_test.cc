@@ -66,6 +66,43 @@ TEST(LogFormat, HeaderWithBothCopiesDamagedIsAbsent) {
   EXPECT_FALSE(*header);
 }
 
+TEST(LogFormat, WhatACrashLeavesOfAHeaderIsUnfinished) {
+  const std::string whole = EncodeFileHeader(SampleHeader());
+  // Not written from some byte on, and cut there or not.
+  for (size_t size = 0; size < sizeof(FileHeader); ++size) {
+    std::string part = whole.substr(0, size);
+    EXPECT_TRUE(MayBeUnfinishedHeader(part)) << size;
+    part.resize(kRecordsOffset);
+    EXPECT_TRUE(MayBeUnfinishedHeader(part)) << size;
+    std::string second(kRecordsOffset, '\0');
+    second.replace(kSecondHeaderOffset, size, whole, kSecondHeaderOffset, size);
+    EXPECT_TRUE(MayBeUnfinishedHeader(second)) << size;
+  }
+  // Neither sector was written, or the first bytes were not.
+  std::string part = std::string(kRecordsOffset, '\0') + "records";
+  EXPECT_TRUE(MayBeUnfinishedHeader(part));
+  part = whole;
+  for (const size_t offset : {size_t{0}, size_t{kSecondHeaderOffset}})
+    part.replace(offset, 32, 32, '\0');
+  EXPECT_TRUE(MayBeUnfinishedHeader(part));
+}
+
+TEST(LogFormat, DamagedOrOverwrittenHeaderIsNotUnfinished) {
+  const std::string whole = EncodeFileHeader(SampleHeader());
+  for (size_t i = 0; i < kSecondHeaderOffset; ++i) {
+    std::string damaged = whole;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
+    damaged[kSecondHeaderOffset + i] = static_cast<char>(damaged[kSecondHeaderOffset + i] ^ 0x20);
+    EXPECT_FALSE(MayBeUnfinishedHeader(damaged)) << i;
+  }
+  for (const size_t size : {size_t{1}, size_t{20}, size_t{600}, size_t{1024}, size_t{5000}}) {
+    EXPECT_FALSE(MayBeUnfinishedHeader(std::string(size, 'x'))) << size;
+  }
+  std::string text(kRecordsOffset, '\0');
+  text.replace(kSecondHeaderOffset, 4, "text");
+  EXPECT_FALSE(MayBeUnfinishedHeader(text));
+}
+
 TEST(LogFormat, HeaderThatIsCutShortIsReadFromItsFirstCopyOrAbsent) {
   const std::string bytes = EncodeFileHeader(SampleHeader());
   for (size_t size = 0; size <= bytes.size(); ++size) {

@@ -24,6 +24,7 @@ struct KnownFile {
   std::string path;
   std::optional<FileHeader> header;  ///< Nothing: neither copy is whole, or it is a stranger's.
   bool is_stranger = false;          ///< It names another database.
+  bool lost_header = false;          ///< It has none, and not for a crash.
   /// What counts of it: to here, as its successor's header says, or all.
   uint64_t limit = UINT64_MAX;
   FileScan scan;
@@ -81,6 +82,7 @@ class Recovery {
   bool FollowsFrom(const KnownFile& file, const FileHeader& next) const;
   Status JudgeEnd();
   Status JudgeSearch();
+  Status JudgeHeaders();
   Status Replay(const std::function<Status(const RecordView&)>& replay);
   Status ReplaySegment(const Segment& segment,
                        const std::function<Status(const RecordView&)>& replay);
@@ -141,7 +143,10 @@ Status Recovery::ReadHeader(KnownFile* file) {
   char first_bytes[kRecordsOffset];
   BASALT_ASSIGN_OR_RETURN(const size_t read, handle->ReadAt(0, first_bytes));
   BASALT_ASSIGN_OR_RETURN(file->header, DecodeFileHeader({first_bytes, read}, file->path));
-  if (!file->header) return {};
+  if (!file->header) {
+    file->lost_header = !MayBeUnfinishedHeader({first_bytes, read});
+    return {};
+  }
   const uint64_t named_id = file->header->database_id;
   file->is_stranger = named_id != 0 && database_id_ != 0 && named_id != database_id_;
   if (!file->is_stranger) {
@@ -275,8 +280,33 @@ Status Recovery::JudgeSearch() {
   return {};
 }
 
+/// Whether all files behind the end can be the tail: a file whose header was overwritten may hold
+/// what was acknowledged, but nothing in it can be read.
+Status Recovery::JudgeHeaders() {
+  for (size_t i = end_.file == kNone ? 0 : end_.file + 1; i < files_.size(); ++i) {
+    if (!files_[i].lost_header) continue;
+    if (mode_ == RecoveryMode::kRepair) {
+      result_.first_lsn_lost = end_.missing;
+      result_.last_lsn_lost = end_.missing;
+      return {};
+    }
+    return Status(
+        StatusCode::kCorruption,
+        "read log " + files_[i].path +
+            " at offset 0: both copies of its header are damaged or overwritten, which no crash "
+            "does: whether it holds acknowledged records, from LSN " +
+            std::to_string(end_.missing) +
+            " on, is not known; restore the file, or run `basalt repair " + directory_ +
+            "` to go on without it");
+  }
+  return {};
+}
+
 Status Recovery::JudgeEnd() {
-  if (end_.missing > result_.greatest_durable_lsn) return JudgeSearch();
+  if (end_.missing > result_.greatest_durable_lsn) {
+    BASALT_RETURN_IF_ERROR(JudgeSearch());
+    return JudgeHeaders();
+  }
   const Lsn last_lost = result_.greatest_durable_lsn;
   if (mode_ == RecoveryMode::kRepair) {
     result_.first_lsn_lost = end_.missing;

@@ -14,6 +14,9 @@
 namespace basalt::wal {
 namespace {
 
+/// What a crash may leave of a file's header.
+constexpr std::string_view kTornHeader(kLogMagic, sizeof kLogMagic);
+
 /// Where each record of a log lies, and what names it as durable.
 struct Layout {
   struct Record {
@@ -329,7 +332,7 @@ TEST(Recovery, CutSurvivesAPowerCut) {
     }
   }
   ASSERT_TRUE(io::ReplaceFile(fs.get(), "/db/000003.log", std::string(4096, '\0')).ok());
-  ASSERT_TRUE(io::ReplaceFile(fs.get(), "/db/000004.log", "torn").ok());
+  ASSERT_TRUE(io::ReplaceFile(fs.get(), "/db/000004.log", kTornHeader).ok());
   for (const char* path : {"/db/000001.log", "/db/000002.log"}) {
     ASSERT_TRUE(fs->Open(path, io::OpenMode::kReadWrite).value()->Sync().ok());
   }
@@ -506,7 +509,15 @@ TEST(Recovery, ErrorOfTheCallbackIsReturnedAndNothingIsCut) {
 
 TEST(Recovery, TornFileCreationIsRemovedOrKeptInLost) {
   const auto whole = ThreeFiles();
-  for (const std::string& bytes : {std::string(), std::string(5000, '\0'), std::string(600, 'x')}) {
+  FileHeader header{};
+  header.file_id = 4;
+  header.file_number = 4;
+  header.first_lsn = 13;
+  header.previous_last_lsn = 12;
+  const std::string head = EncodeFileHeader(header);
+  const std::string torn[] = {"", std::string(5000, '\0'), head.substr(0, 100),
+                              std::string(1024, '\0') + "x"};
+  for (const std::string& bytes : torn) {
     const auto fs = whole->Clone();
     ASSERT_TRUE(io::ReplaceFile(fs.get(), "/db/000004.log", bytes).ok());
     const Recovered recovered = RecoverAll(fs.get());
@@ -514,7 +525,7 @@ TEST(Recovery, TornFileCreationIsRemovedOrKeptInLost) {
     EXPECT_EQ(recovered.payloads, TestPayloads(1, 12));
     EXPECT_FALSE(fs->Exists("/db/000004.log").value());
     EXPECT_EQ(recovered.result.start.next_file_number, 5U);
-    const bool is_kept = bytes.find('x') != std::string::npos;
+    const bool is_kept = NonZeroEnd(bytes) > 0;
     EXPECT_EQ(fs->Exists("/db/lost/000004.log").value(), is_kept);
     EXPECT_EQ(recovered.result.moved_to_lost.size(), is_kept ? 1U : 0U);
   }
@@ -546,6 +557,37 @@ TEST(Recovery, DurableFileThatLostBothHeaderCopiesIsNamed) {
   EXPECT_TRUE(Mentions(recovered.status, "/db/000002.log at offset 0"))
       << recovered.status.ToString();
   EXPECT_TRUE(Mentions(recovered.status, "LSN 5 to 8"));
+}
+
+TEST(Recovery, OverwrittenHeaderOfTheLastFileIsCorruptionThoughNothingNamesItDurable) {
+  const auto whole = ThreeFiles();
+  const std::string path = "/db/000003.log";
+  for (const size_t size : {size_t{600}, size_t{1024}, size_t{3000}}) {
+    const auto fs = whole->Clone();
+    Overwrite(fs.get(), path, 0, std::string(size, 'x'));
+    const std::string before = AllBytes(fs.get());
+    for (const RecoveryMode mode : {RecoveryMode::kCheck, RecoveryMode::kOpen}) {
+      const Recovered recovered = RecoverAll(fs.get(), 0, 8, mode);
+      EXPECT_EQ(recovered.status.code(), StatusCode::kCorruption);
+      EXPECT_TRUE(Mentions(recovered.status, path + " at offset 0")) << recovered.status.ToString();
+      EXPECT_TRUE(Mentions(recovered.status, "from LSN 9 on")) << recovered.status.ToString();
+      EXPECT_TRUE(Mentions(recovered.status, "basalt repair /db")) << recovered.status.ToString();
+    }
+    EXPECT_EQ(AllBytes(fs.get()), before);
+    const Recovered repaired = RecoverAll(fs.get(), 0, 8, RecoveryMode::kRepair);
+    ASSERT_TRUE(repaired.status.ok()) << repaired.status.ToString();
+    EXPECT_EQ(repaired.result.first_lsn_lost, 9U);
+    EXPECT_TRUE(fs->Exists("/db/lost/000003.log").value());
+    EXPECT_EQ(RecoverAll(fs.get(), 0, 8).payloads, TestPayloads(1, 8));
+  }
+}
+
+TEST(Recovery, OverwrittenHeaderOfAFileThatIsFlushedDoesNotMatter) {
+  const auto fs = ThreeFiles();
+  Overwrite(fs.get(), "/db/000001.log", 0, std::string(3000, 'x'));
+  const Recovered recovered = RecoverAll(fs.get(), 5);
+  ASSERT_TRUE(recovered.status.ok()) << recovered.status.ToString();
+  EXPECT_EQ(recovered.payloads, TestPayloads(6, 12));
 }
 
 TEST(Recovery, UnknownRecordTypeIsUnsupportedInEveryMode) {
@@ -610,7 +652,7 @@ TEST(Recovery, LostDirectoryIsBounded) {
     ASSERT_TRUE(io::ReplaceFile(fs.get(), io::JoinPath("/db/lost", LogFileName(i)), "old").ok());
   }
   ASSERT_TRUE(io::ReplaceFile(fs.get(), "/db/lost/note.txt", "not ours").ok());
-  ASSERT_TRUE(io::ReplaceFile(fs.get(), "/db/000101.log", "torn").ok());
+  ASSERT_TRUE(io::ReplaceFile(fs.get(), "/db/000101.log", kTornHeader).ok());
   const Recovered recovered = RecoverAll(fs.get());
   ASSERT_TRUE(recovered.status.ok()) << recovered.status.ToString();
   EXPECT_EQ(recovered.result.start.next_file_number, 102U);
