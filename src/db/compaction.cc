@@ -45,11 +45,10 @@
 namespace basalt::db {
 namespace {
 
-constexpr size_t kLevel0Tables = 8;
 constexpr uint64_t kTablesOfJob = 16;
-// A manifest is written for each piece. One replaces at least the first part of the base level's
-// least aim, and the second of the job.
-constexpr uint64_t kPiecesOfBase = 4;
+// A manifest is written for each piece, which replaces at least so many tables, and this part of the
+// job.
+constexpr uint64_t kTablesOfPiece = 2;
 constexpr uint64_t kPiecesMax = 64;
 constexpr size_t kRunningMax = 8;
 constexpr uint64_t kRetryMs = 10'000;  // after one that found no memory, or no descriptor
@@ -102,7 +101,6 @@ bool Core::Ending() const noexcept {
 
 CompactionLimits Core::Limits() const {
   CompactionLimits limits;
-  limits.level0_tables = kLevel0Tables;
   limits.base_bytes = base_bytes_;
   limits.job_bytes_max = kTablesOfJob * table_bytes_;
   limits.now_ms = WallMillis();
@@ -182,12 +180,15 @@ void Core::TimerTask() {
   ScheduleCompaction();
 }
 
-void Core::Begin(const CompactionJob& job) {
+void Core::Begin(CompactionJob* job) {
   running_.reserve(running_.size() + 1);
-  for (const TableFiles& level : job.inputs) {
+  for (const TableFiles& level : job->inputs) {
     for (const std::shared_ptr<TableFile>& file : level) file->busy = true;
   }
-  running_.push_back(&job);
+  for (const std::shared_ptr<TableFile>& file : job->inputs[job->output_level]) {
+    job->replaceable_bytes += file->properties().file_bytes;
+  }
+  running_.push_back(job);
 }
 
 void Core::End(const CompactionJob& job) {
@@ -206,7 +207,7 @@ void Core::CompactionTask() {
     compaction_scheduled_ = false;
     job = PickJob();
     if (!job) return;
-    Begin(*job);
+    Begin(&*job);
     // Paid for: one that fails has to be paid for anew.
     if (job->reason == CompactionReason::kScans) job->inputs[0].back()->ForgetScanCost();
     ScheduleCompaction();  // another one may run beside it
@@ -259,7 +260,7 @@ Status Core::CompactOnce(std::optional<std::string_view> begin, std::optional<st
       job = PickRange(*tree, begin, end, &is_busy, Limits(), running_);
       return !is_busy;
     });
-    if (job) Begin(*job);
+    if (job) Begin(&*job);
   }
   // What was begun is ended, also when the database is closed meanwhile, which waits for it.
   const Status compacted = job ? RunCompaction(&*job) : CheckUsable();
@@ -342,7 +343,7 @@ Status Core::MergeTables(CompactionJob* job, NewTables* outputs) {
   Merge merge;
   merge.job = job;
   merge.in_pieces = job->may_install_pieces();
-  merge.piece_bytes = std::max(base_bytes_ / kPiecesOfBase, job->input_bytes() / kPiecesMax);
+  merge.piece_bytes = std::max(kTablesOfPiece * table_bytes_, job->input_bytes() / kPiecesMax);
   SurvivingRecords::Rules rules;
   Tree tree;  // what the job asks about, so that it does not hold the tables that it gives back
   {

@@ -13,6 +13,13 @@ uint64_t CompactionJob::input_bytes() const noexcept {
   return bytes;
 }
 
+double CompactionJob::part_left() const noexcept {
+  if (replaceable_bytes == 0) return 1;
+  uint64_t left = 0;
+  for (const auto& table : inputs[output_level]) left += table->properties().file_bytes;
+  return static_cast<double>(left) / static_cast<double>(replaceable_bytes);
+}
+
 std::string_view CompactionJob::smallest_key() const noexcept {
   const TableFile* first = nullptr;
   const auto consider = [&](const TableFiles& tables) {

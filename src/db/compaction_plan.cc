@@ -24,8 +24,11 @@
 // `base_bytes`: a tree whose size swings around the limit does not rebuild its base each time. What
 // lies above the base level then moves down.
 //
-// A level's score is its size over its aim; the highest of all trees that is at least 1 is served
-// first. Level 0 scores by its number of tables, and once that is due by its bytes against
+// A level's score is its size over its aim, and beyond the aim 1 and the rounds that it is too
+// large by. A round is what a due level 0 brings: `base_bytes`. So each level is held within the
+// same few rounds of its aim while more is written than compaction can keep up with, and what it
+// has yet to rewrite does not grow with the data. The highest score of all trees that is at least 1
+// is served first. Level 0 scores by its number of tables, and once that is due by its bytes against
 // `base_bytes` if they make more: after a burst it must not wait for levels that are a little over
 // their aim. A due level 0 that waits for tables of the base level keeps others from taking more of
 // them. From level n >= 1 one table goes to n + 1: that with the least overlap there for its own
@@ -71,6 +74,7 @@ constexpr uint64_t kDenseDeletesMin = 64;
 constexpr uint64_t kWorthwhilePart = 8;    // of a table in the last level: this goes at once
 constexpr size_t kRangeDeletesMany = 256;  // of a tree: they stand in the manifest
 constexpr uint64_t kMovableParts = 64;     // of `base_bytes`: less is not moved out of level 0
+constexpr uint64_t kRoundShareOfJob = 8;   // two tables: levels cannot keep closer to their aims
 
 /// Tables [begin, end) of a level >= 1.
 struct Run {
@@ -365,14 +369,23 @@ double ScoreOfLevel0(const Planning& planning) {
   return std::max(by_number, static_cast<double>(BytesOf(tables)) / base_bytes);
 }
 
+/// What a round brings: the unit of what lies beyond the aim of a level.
+double RoundBytes(const CompactionLimits& limits) {
+  return static_cast<double>(std::max<uint64_t>(
+      {limits.base_bytes, limits.job_bytes_max / kRoundShareOfJob, uint64_t{1}}));
+}
+
+double ScoreOfBytes(uint64_t bytes, uint64_t aim, const CompactionLimits& limits) {
+  if (bytes < aim) return static_cast<double>(bytes) / static_cast<double>(aim);
+  if (bytes == 0) return 0;
+  return 1 + static_cast<double>(bytes - aim) / RoundBytes(limits);
+}
+
 /// Tables that are busy are on their way to somewhere else, or rewritten where they are.
 double ScoreOfLevel(const Planning& planning, size_t level) {
   uint64_t bytes = 0;
   for (const auto& table : planning.tree.levels[level]) bytes += table->busy ? 0 : BytesOf(*table);
-  const uint64_t aim = planning.aims.bytes[level];
-  if (aim > 0) return static_cast<double>(bytes) / static_cast<double>(aim);
-  const auto base_bytes = static_cast<double>(std::max<uint64_t>(planning.limits.base_bytes, 1));
-  return bytes == 0 ? 0 : 1 + static_cast<double>(bytes) / base_bytes;
+  return ScoreOfBytes(bytes, planning.aims.bytes[level], planning.limits);
 }
 
 std::optional<CompactionJob> PickFromLevel(const Planning& planning, size_t level) {
@@ -569,6 +582,21 @@ double DebtOf(const Tree& tree, const CompactionLimits& limits) {
   return debt;
 }
 
+// Lag
+
+/// `part_left`: of the job that merges tables of level 0, if one does.
+double LagOfLevel0(const Tree& tree, const CompactionLimits& limits, double part_left) {
+  double tables = 0;
+  double bytes = 0;
+  for (const auto& table : tree.levels[0]) {
+    const double weight = table->busy ? part_left : 1;
+    tables += weight;
+    bytes += weight * static_cast<double>(BytesOf(*table));
+  }
+  const auto round_tables = static_cast<double>(std::max<size_t>(limits.level0_tables, 1));
+  return std::max(tables / round_tables, bytes / RoundBytes(limits));
+}
+
 }  // namespace
 
 LevelAims AimsOf(const Tree& tree, const CompactionLimits& limits) {
@@ -674,6 +702,24 @@ std::optional<CompactionJob> PickRange(const Tree& tree, std::optional<std::stri
   *is_busy = std::ranges::any_of(job.inputs, AnyBusy) || planning.IsWritten(kLastLevel, written);
   if (*is_busy) return {};
   return job;
+}
+
+double CompactionLag(const Version& version, const CompactionLimits& limits, RunningJobs running) {
+  double lag = 0;
+  for (const auto& tree : version.trees()) {
+    double part_left = 1;
+    for (const CompactionJob* const job : running) {
+      const bool merges_level0 = job->keyspace == tree->keyspace && !job->inputs[0].empty();
+      if (merges_level0) part_left = job->part_left();
+    }
+    lag = std::max(lag, LagOfLevel0(*tree, limits, part_left));
+    const LevelAims aims = AimsOf(*tree, limits);
+    for (size_t level = 1; level < kLastLevel; ++level) {
+      const uint64_t bytes = BytesOf(tree->levels[level]);
+      lag = std::max(lag, ScoreOfBytes(bytes, aims.bytes[level], limits));
+    }
+  }
+  return lag;
 }
 
 uint64_t CompactionDebt(const Version& version, const CompactionLimits& limits) {

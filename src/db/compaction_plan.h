@@ -16,9 +16,12 @@
 
 namespace basalt::db {
 
+/// As many tables start a compaction of level 0.
+inline constexpr size_t kLevel0Tables = 8;
+
 /// What plans are made by.
 struct CompactionLimits {
-  size_t level0_tables = 8;                ///< As many of them start a compaction of level 0.
+  size_t level0_tables = kLevel0Tables;
   uint64_t base_bytes = 0;                 ///< The least that a level below level 0 aims at.
   uint64_t job_bytes_max = 0;              ///< What a job reads, where there is a choice.
   uint64_t now_ms = 0;                     ///< Wall time.
@@ -46,10 +49,15 @@ struct CompactionJob {
   /// What it has installed already, in key order; the inputs that this replaces are gone from
   /// above.
   TableFiles outputs{};
+  /// Of the inputs in the output level when it began. Those that outputs have replaced are gone.
+  uint64_t replaceable_bytes = 0;
   CompactionReason reason = CompactionReason::kSize;
   bool drops = false;  ///< Writing the inputs anew is known to leave out some of them.
 
   uint64_t input_bytes() const noexcept;
+  /// How much of its work is still to be done, as far as outputs that are installed tell: 1 at the
+  /// beginning.
+  double part_left() const noexcept;
   /// Of all inputs and outputs; valid as long as they are. There must be one.
   std::string_view smallest_key() const noexcept;
   std::string_view largest_key() const noexcept;
@@ -94,6 +102,12 @@ std::optional<CompactionJob> PickRange(const Tree& tree, std::optional<std::stri
                                        std::optional<std::string_view> end, bool* is_busy,
                                        const CompactionLimits& limits = {},
                                        RunningJobs running = {});
+
+/// How far compaction lags behind what was flushed: the highest score of all levels, in rounds (see
+/// compaction_plan.cc). Up to two where compaction keeps up: one round is being merged while the
+/// next gathers. Of level 0 what a running job has merged does not count, so that the lag falls
+/// steadily, and not at the ends of jobs. O(tables).
+double CompactionLag(const Version& version, const CompactionLimits& limits, RunningJobs running);
 
 /// Bytes that compaction would have to rewrite for every level to be at its aim.
 uint64_t CompactionDebt(const Version& version, const CompactionLimits& limits);

@@ -28,6 +28,7 @@
 #include "db/keyspaces.h"
 #include "db/log_record.h"
 #include "db/manifest.h"
+#include "db/pacer.h"
 #include "db/reserve_file.h"
 #include "db/surviving_records.h"
 #include "db/unnamed_files.h"
@@ -274,7 +275,7 @@ class Core : public std::enable_shared_from_this<Core> {
                           base::SequenceNumber expected, const WriteOptions& options);
   /// Seals the full memtable, or waits for the flush that keeps it from being sealed.
   Status MakeRoom(const std::shared_ptr<Generation>& full);
-  /// Slows a writer down while compaction lags behind.
+  /// Holds a writer back while compaction lags behind.
   void Pace(uint64_t bytes);
 
   // read.cc
@@ -391,7 +392,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Status CompactOnce(std::optional<std::string_view> begin, std::optional<std::string_view> end,
                      KeyspaceId keyspace);
   /// Under mutex_: marks the job's tables.
-  void Begin(const CompactionJob& job);
+  void Begin(CompactionJob* job);
   void End(const CompactionJob& job);
   Status RunCompaction(CompactionJob* job);
   /// Of a job that failed: what range deletes have come to cover while its tables were busy goes.
@@ -515,8 +516,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // install_mutex_, after that version was published.
   std::atomic<base::SequenceNumber> flushed_sequence_{0};
 
-  std::atomic<uint32_t> delay_us_{0};  // of a writer, for each kPacedBytes
-  std::atomic<uint64_t> paced_bytes_{0};
+  Pacer pacer_;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;

@@ -17,18 +17,6 @@
 namespace basalt::db {
 namespace {
 
-constexpr size_t kSlowTables = 24;     // of level 0: from here on writers are slowed down
-constexpr size_t kSlowestTables = 64;  // here by kDelayMaxMicros for each kPacedBytes
-constexpr uint32_t kDelayMaxMicros = 1000;
-
-uint32_t DelayFor(const Version& version) noexcept {
-  size_t most = 0;
-  for (const auto& tree : version.trees()) most = std::max(most, tree->levels[0].size());
-  if (most <= kSlowTables) return 0;
-  const size_t over = std::min(most, kSlowestTables) - kSlowTables;
-  return static_cast<uint32_t>(kDelayMaxMicros * over / (kSlowestTables - kSlowTables));
-}
-
 bool Lies(const TableFile& file, const RangeDelete& range) noexcept {
   const table::TableProperties& properties = file.properties();
   return properties.smallest_key >= range.begin && properties.largest_key < range.end;
@@ -212,6 +200,7 @@ struct Core::Installation {
   std::string manifest_bytes;
   TableFiles removed;
   base::SequenceNumber flushed_sequence = 0;
+  double compaction_lag = 0;
   std::shared_ptr<ReadState> state;  ///< Without the memtables, for which it has room.
 };
 
@@ -268,6 +257,10 @@ Result<Core::Installation> Core::Prepare(const Edit& edit) {
   next.state->version =
       Edited(*present, *next.state->keyspaces, edit, next.flushed_sequence, &next.removed);
   for (const Edit::Addition& addition : edit.added) std::erase(next.removed, addition.file);
+  {
+    const std::scoped_lock lock(mutex_);
+    next.compaction_lag = CompactionLag(*next.state->version, Limits(), running_);
+  }
   next.manifest = ManifestOf(*next.state, edit);
   BASALT_ASSIGN_OR_RETURN(next.manifest_bytes, EncodeReadable(next.manifest, path_));
   return next;
@@ -310,7 +303,7 @@ void Core::Publish(const Edit& edit, Installation next) noexcept {
   next.manifest.range_deletes.clear();
   manifest_ = std::move(next.manifest);
   flushed_lsn_.store(manifest_.flushed_lsn, std::memory_order_release);
-  delay_us_.store(DelayFor(*next.state->version), std::memory_order_relaxed);
+  pacer_.SetLag(next.compaction_lag);
 
   // What goes is marked before readers lose sight of it, so that its last reader removes it.
   for (const std::shared_ptr<TableFile>& file : next.removed) file->MarkObsolete();

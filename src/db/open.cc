@@ -25,7 +25,8 @@ constexpr uint64_t kMaxMemtablesBytes = uint64_t{64} << 20;
 constexpr uint64_t kMinTableBytes = uint64_t{2} << 20;
 constexpr uint64_t kMaxTableBytes = uint64_t{16} << 20;
 constexpr uint64_t kTableShare = 8;  // of the budget
-constexpr uint64_t kTablesOfBase = 4;
+/// Of the base level, but for memtables so large that four of them are more.
+constexpr uint64_t kMaxBaseBytes = 4 * kMaxTableBytes;
 /// What table metadata take of the budget at most, in eighths, but for what no table can do
 /// without. What finds no room is read in parts. A byte of a filter is worth many of blocks, so
 /// that blocks are left little: an eighth at least.
@@ -47,6 +48,13 @@ uint64_t MemtablesBytes(uint64_t memory_budget) {
 /// it, are the largest pieces of memory that no budget counts. They are as large as the table.
 uint64_t TableBytes(uint64_t memory_budget) {
   return std::clamp(memory_budget / kTableShare, kMinTableBytes, kMaxTableBytes);
+}
+
+/// The least that a level below level 0 aims at: as much as a round of level 0 brings, so that a
+/// round rewrites one to ten times its own size there. Where memtables are large that is more than
+/// levels need to be told apart.
+uint64_t BaseBytes(uint64_t memtable_bytes) {
+  return std::min(kLevel0Tables * memtable_bytes, std::max(4 * memtable_bytes, kMaxBaseBytes));
 }
 
 Status CheckOptions(const DBOptions& options) {
@@ -86,9 +94,7 @@ Core::Core(std::string path, const DBOptions& options, const Environment& enviro
                                                       : MemtablesBytes(memory_budget_) / 2),
       table_bytes_(environment.table_bytes != 0 ? environment.table_bytes
                                                 : TableBytes(memory_budget_)),
-      base_bytes_(kTablesOfBase * std::max(memtable_bytes_, environment.table_bytes != 0
-                                                                ? environment.table_bytes
-                                                                : kMaxTableBytes)) {
+      base_bytes_(BaseBytes(memtable_bytes_)) {
   // What one memtable gives back the next one takes.
   base::ChunkPool::Process()->KeepMore(static_cast<int64_t>(2 * memtable_bytes_));
 }

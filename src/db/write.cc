@@ -14,8 +14,6 @@
 namespace basalt::db {
 namespace {
 
-/// So many written bytes share one delay of at most kDelayMaxMicros.
-constexpr uint64_t kPacedBytes = uint64_t{64} << 10;
 /// A buffer that grew larger for one batch is not kept.
 constexpr size_t kKeptFormBytes = size_t{1} << 20;
 
@@ -361,14 +359,16 @@ Status Core::MakeRoom(const std::shared_ptr<Generation>& full) {
 }
 
 void Core::Pace(uint64_t bytes) {
-  const uint32_t delay_us = delay_us_.load(std::memory_order_relaxed);
-  if (delay_us == 0) return;
-  const uint64_t before = paced_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  if (before / kPacedBytes == (before + bytes) / kPacedBytes) return;
-  std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
+  if (pacer_.is_free()) return;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const uint64_t wait_ns = pacer_.Charge(
+      bytes,
+      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()));
+  if (wait_ns == 0) return;
+  std::this_thread::sleep_for(std::chrono::nanoseconds(wait_ns));
   const std::scoped_lock lock(mutex_);
   ++counters_.write_delays;
-  counters_.write_delay_us += delay_us;
+  counters_.write_delay_us += wait_ns / 1000;
 }
 
 Status Core::Sync() {
