@@ -104,7 +104,9 @@ CompactionLimits Core::Limits() const {
   limits.base_bytes = base_bytes_;
   limits.job_bytes_max = kTablesOfJob * table_bytes_;
   limits.now_ms = WallMillis();
-  limits.oldest_needed = snapshots_.empty() ? visible() : *snapshots_.begin();
+  if (queue_ != nullptr) {  // while the log is replayed nobody reads, and nothing is compacted
+    limits.oldest_needed = snapshots_.empty() ? visible() : *snapshots_.begin();
+  }
   return limits;
 }
 
