@@ -1,5 +1,5 @@
-// Any bytes as a manifest: refused, or read as one that encodes to the same bytes again; one of the
-// old form, without keyspaces, to bytes that read as the same manifest.
+// Any bytes as a manifest: refused, or read as one that encodes to the same bytes again; one of an
+// older form, without all required features, to bytes that read as the same manifest.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,8 @@ void Try(std::string_view bytes) {
   // Optional features are read over, and not written again.
   if (basalt::base::Load<uint32_t>(bytes.data() + 16) != 0) return;
   const std::string encoded = basalt::db::EncodeManifest(*manifest);
-  if (basalt::base::Load<uint32_t>(bytes.data() + 12) != 0) {
+  constexpr uint32_t kWrittenFeatures = 3;
+  if (basalt::base::Load<uint32_t>(bytes.data() + 12) == kWrittenFeatures) {
     BASALT_CHECK(encoded == bytes);
   } else {
     const auto again = basalt::db::DecodeManifest(encoded, "MANIFEST");

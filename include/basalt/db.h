@@ -157,8 +157,9 @@ class DB : public Store {
   virtual Status Sync() = 0;
   /// Writes the memtable to tables, and waits for it.
   virtual Status Flush() = 0;
-  /// Flushes, and merges all tables that hold keys in [begin, end) down to the last level. Unset:
-  /// from the first, or to the last key.
+  /// Flushes, and merges all tables that hold keys in [begin, end) down to the last level. Tables
+  /// that are there already are rewritten if that drops something: what is deleted, has expired, or
+  /// was kept for snapshots that are gone. Unset: from the first, or to the last key.
   virtual Status CompactRange(std::optional<std::string_view> begin,
                               std::optional<std::string_view> end, KeyspaceId keyspace) = 0;
   Status CompactRange(std::optional<std::string_view> begin, std::optional<std::string_view> end) {

@@ -64,6 +64,8 @@ std::string_view NameOf(CompactionReason reason) noexcept {
       return "deletes";
     case CompactionReason::kExpired:
       return "expiry";
+    case CompactionReason::kSnapshots:
+      return "released snapshots";
     case CompactionReason::kScans:
       return "scans";
     case CompactionReason::kAge:
@@ -104,9 +106,8 @@ CompactionLimits Core::Limits() const {
   limits.base_bytes = base_bytes_;
   limits.job_bytes_max = kTablesOfJob * table_bytes_;
   limits.now_ms = WallMillis();
-  if (queue_ != nullptr) {  // while the log is replayed nobody reads, and nothing is compacted
-    limits.oldest_needed = snapshots_.empty() ? visible() : *snapshots_.begin();
-  }
+  // While the log is replayed nobody reads, and nothing is compacted.
+  if (queue_ != nullptr) limits.boundaries = BoundariesLocked();
   return limits;
 }
 

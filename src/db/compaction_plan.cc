@@ -38,18 +38,20 @@
 //
 //   tombstones  more than half deletes: pushed down, towards what the deletes hide. More than half
 //               under range deletes that are newer than all of it: rewritten where it is, which
-//               costs what survives. In the last level: rewritten alone, at once if an eighth goes,
+//               costs what survives. In the last level: rewritten there, at once if an eighth goes,
 //               else after a day, or when the tree drags too many range deletes along.
-//   expired     nothing in it that expires is still live, and that is most: pushed down, or
-//               rewritten in the last level.
+//   expired     half of its bytes or more: pushed down, or rewritten in the last level.
+//   snapshots   an eighth of its bytes or more was kept for snapshots that are gone: rewritten
+//   where
+//               it is.
 //   scans       level 0, as a whole: once iterators have spent as much on merging its tables as it
 //               costs to compact it. So both together cost at most twice what the better of them
 //               would, whatever comes next, and while many write it is size that makes level 0 due.
 //   age         not rewritten for a month: pushed down, so that what was deleted above reaches
 //               what it hides some day even if nothing else is written.
 //
-// Level 0 is pushed for the first two only as a whole, and only if it is no more than the usual
-// tenfold of its size that has to be read with it.
+// Level 0 is pushed for the first three only as a whole, for tables that are mostly dead, and only
+// if no more has to be read with it than the usual tenfold of what is dead.
 //
 // Costs: a key that arrives at random is written once by the flush, up to 1 + base level / level 0
 // times into the base level, and some 4 to 10 times per level below it. A sequential one: once,
@@ -61,7 +63,8 @@
 // can survive; for range deletes, only those at or below `oldest_needed` count, which
 // `ranges_applied` of the output then covers. One thing may survive: what merges build on that
 // cannot be carried out. So a table with merges is not rewritten for its deletes within a day of
-// its writing, nor one for what had expired when it was written.
+// its writing, nor one for what had expired when it was written. CompactRange rewrites all that may
+// drop something.
 
 namespace basalt::db {
 namespace {
@@ -118,7 +121,7 @@ struct Planning {
   Planning(const Tree& of, const CompactionLimits& by, RunningJobs beside)
       : tree(of), limits(by), running(beside), aims(AimsOf(of, by)) {
     for (const RangeDelete& range : tree.range_deletes.ranges()) {
-      if (range.sequence > limits.oldest_needed) continue;
+      if (range.sequence > limits.oldest_needed()) continue;
       newest_range_delete = std::max(newest_range_delete, range.sequence);
     }
   }
@@ -128,7 +131,7 @@ struct Planning {
   auto RangeDeletesOver(const KeyRange& keys, base::SequenceNumber applied) const {
     return tree.range_deletes.Near(keys.smallest, keys.largest) |
            std::views::filter([=, this](const RangeDelete& range) {
-             return range.sequence > applied && range.sequence <= limits.oldest_needed &&
+             return range.sequence > applied && range.sequence <= limits.oldest_needed() &&
                     range.end > keys.smallest;
            });
   }
@@ -194,13 +197,34 @@ bool IsDense(const TableFile& table) {
   return properties.deletes >= kDenseDeletesMin && properties.deletes > properties.records / 2;
 }
 
-bool MostlyExpires(const TableFile& table) {
-  return table.properties().expiring > table.properties().records / 2;
+bool HasExpired(const TableFile& table, uint64_t now_ms) {
+  const uint64_t earliest_ms = table.properties().earliest_expiry_ms;
+  return earliest_ms > 0 && earliest_ms <= now_ms;
 }
 
-bool IsExpired(const TableFile& table, uint64_t now_ms) {
-  const uint64_t latest_ms = table.properties().latest_expiry_ms;
-  return latest_ms > 0 && latest_ms <= now_ms && MostlyExpires(table);
+/// Whether half of it has expired since it was written, or more.
+bool IsMostlyExpired(const TableFile& table, uint64_t now_ms) {
+  const uint64_t half_ms = table.place().half_expired_ms;
+  return half_ms > 0 && half_ms <= now_ms;
+}
+
+/// Whether most of its records are puts that had expired when it was written: merges may have been
+/// there that build on them.
+bool WasWrittenExpired(const TableFile& table) {
+  const table::TableProperties& properties = table.properties();
+  return properties.latest_expiry_ms <= table.created_ms() &&
+         properties.expiring > properties.records / 2;
+}
+
+uint64_t BytesInVain(const Planning& planning, const TableFile& table) {
+  return table.BytesInVain(planning.limits.boundaries);
+}
+
+/// Whether so much of it was kept for snapshots that are gone that it is rewritten at once. Once it
+/// has been rewritten, this is false.
+bool HasMuchInVain(const Planning& planning, const TableFile& table) {
+  const uint64_t in_vain = BytesInVain(planning, table);
+  return in_vain > 0 && in_vain >= table.raw_bytes() / kWorthwhilePart;
 }
 
 /// A time of 0 is not known.
@@ -211,7 +235,7 @@ bool IsOlder(const TableFile& table, uint64_t age_ms, uint64_t now_ms) {
 /// Whether all that is dead in a table where nothing lies below goes when it is written anew: no
 /// reader is left that needs some of it.
 bool IsSettled(const Planning& planning, const TableFile& table) {
-  return table.properties().largest_sequence <= planning.limits.oldest_needed;
+  return table.properties().largest_sequence <= planning.limits.oldest_needed();
 }
 
 /// Of a table where nothing lies below. Once it has been rewritten, this is false unless it has
@@ -231,18 +255,18 @@ bool DropsManyTombstones(const Planning& planning, const TableFile& table) {
   return PartUnderRangeDeletes(planning, table) * kWorthwhilePart >= 1;
 }
 
-bool DropsExpired(const Planning& planning, const TableFile& table) {
+/// Of a table where nothing lies below.
+bool DropsMuchExpired(const Planning& planning, const TableFile& table) {
   const uint64_t now_ms = planning.limits.now_ms;
-  return IsExpired(table, now_ms) && IsSettled(planning, table) &&
-         (table.created_ms() < table.properties().latest_expiry_ms ||
-          IsOlder(table, kDayMs, now_ms));
+  return IsMostlyExpired(table, now_ms) ||
+         (WasWrittenExpired(table) && IsSettled(planning, table) && IsOlder(table, kDayMs, now_ms));
 }
 
 /// Whether a table that overlaps nothing in `output` had better be written anew than moved.
 bool DropsMuch(const Planning& planning, const TableFile& table, size_t output) {
-  if (PartUnderRangeDeletes(planning, table) > 0.5) return true;
+  if (PartUnderRangeDeletes(planning, table) > 0.5 || HasMuchInVain(planning, table)) return true;
   return planning.IsBottom(output, KeyRange(table)) &&
-         (DropsManyTombstones(planning, table) || DropsExpired(planning, table));
+         (DropsManyTombstones(planning, table) || DropsMuchExpired(planning, table));
 }
 
 // Making jobs
@@ -343,18 +367,6 @@ std::optional<CompactionJob> PushDown(const Planning& planning, size_t level, si
   job.inputs[level].assign(tables.begin() + static_cast<ptrdiff_t>(run.begin),
                            tables.begin() + static_cast<ptrdiff_t>(run.end));
   job.drops = DropsMuch(planning, chosen, output);
-  return job;
-}
-
-/// One table into its own level. It is in no running job's way: what lies in the key range of one,
-/// in its output level, is among its inputs.
-std::optional<CompactionJob> RewriteAlone(const Planning& planning, size_t level,
-                                          const std::shared_ptr<TableFile>& table,
-                                          CompactionReason reason) {
-  if (table->busy) return {};
-  CompactionJob job = NewJob(planning, level, reason);
-  job.inputs[level].push_back(table);
-  job.drops = true;
   return job;
 }
 
@@ -462,9 +474,10 @@ bool IsDueAbove(const Planning& planning, const TableFile& table, CompactionReas
     case CompactionReason::kTombstones:
       return IsDense(table);
     case CompactionReason::kExpired:
-      return IsExpired(table, planning.limits.now_ms);
+      return IsMostlyExpired(table, planning.limits.now_ms);
     case CompactionReason::kAge:
       return IsOlder(table, kAgeMs, planning.limits.now_ms);
+    case CompactionReason::kSnapshots:
     case CompactionReason::kScans:
     case CompactionReason::kSize:
     case CompactionReason::kManual:
@@ -483,7 +496,9 @@ bool IsDueAtLast(const Planning& planning, const TableFile& table, CompactionRea
       }
       return IsOlder(table, kDayMs, planning.limits.now_ms) && DropsTombstones(planning, table);
     case CompactionReason::kExpired:
-      return DropsExpired(planning, table);
+      return DropsMuchExpired(planning, table);
+    case CompactionReason::kSnapshots:
+      return HasMuchInVain(planning, table);
     case CompactionReason::kAge:
     case CompactionReason::kScans:
     case CompactionReason::kSize:
@@ -493,12 +508,79 @@ bool IsDueAtLast(const Planning& planning, const TableFile& table, CompactionRea
   return false;
 }
 
-uint64_t RecordsOf(const CompactionJob& job) {
-  uint64_t records = 0;
-  for (const TableFiles& level : job.inputs) {
-    for (const auto& table : level) records += table->properties().records;
+/// Whether a table of a level >= 1 is due to be rewritten where it is.
+bool IsDueInPlace(const Planning& planning, size_t level, const TableFile& table,
+                  CompactionReason reason) {
+  if (level == kLastLevel) return IsDueAtLast(planning, table, reason);
+  if (reason == CompactionReason::kSnapshots) return HasMuchInVain(planning, table);
+  return reason == CompactionReason::kTombstones && PartUnderRangeDeletes(planning, table) > 0.5;
+}
+
+/// A table that is due, into its own level, with those behind it that are due, too: what is left of
+/// them makes fewer tables. One alone is in no running job's way: what lies in the key range of a
+/// job, in its output level, is among its inputs.
+std::optional<CompactionJob> RewriteInPlace(const Planning& planning, size_t level, size_t index,
+                                            CompactionReason reason) {
+  const TableFiles& tables = planning.tree.levels[level];
+  if (tables[index]->busy) return {};
+  CompactionJob job = NewJob(planning, level, reason);
+  job.drops = true;
+  KeyRange range(*tables[index]);
+  uint64_t bytes = 0;
+  for (size_t i = index; i < tables.size(); ++i) {
+    range.Include(KeyRange(*tables[i]));
+    bytes += BytesOf(*tables[i]);
+    if (i > index &&
+        (tables[i]->busy || bytes > planning.limits.job_bytes_max ||
+         !IsDueInPlace(planning, level, *tables[i], reason) || planning.IsWritten(level, range))) {
+      break;
+    }
+    job.inputs[level].push_back(tables[i]);
   }
-  return records;
+  return job;
+}
+
+/// Of all inputs together.
+template <class CountOf>
+uint64_t SumOf(const CompactionJob& job, const CountOf& count_of) {
+  uint64_t sum = 0;
+  for (const TableFiles& level : job.inputs) {
+    for (const auto& table : level) sum += count_of(*table);
+  }
+  return sum;
+}
+
+/// Records of a table of level 0 that are mostly deletes, or lie under range deletes; else 0.
+uint64_t DeadRecords(const Planning& planning, const TableFile& table) {
+  const table::TableProperties& properties = table.properties();
+  if (PartUnderRangeDeletes(planning, table) > 0.5) return properties.records;
+  return 2 * properties.deletes > properties.records ? properties.deletes : 0;
+}
+
+/// Bytes of a table of level 0 that are dead for this reason, at least; 0 where that is not most.
+uint64_t DeadBytes(const Planning& planning, const TableFile& table, CompactionReason reason) {
+  const uint64_t half = table.raw_bytes() / 2;
+  if (reason == CompactionReason::kExpired) {
+    return IsMostlyExpired(table, planning.limits.now_ms) ? half : 0;
+  }
+  const uint64_t in_vain = BytesInVain(planning, table);
+  return in_vain > half ? in_vain : 0;
+}
+
+/// Level 0 as a whole, if that pays for what is dead in its tables.
+std::optional<CompactionJob> PickDeadLevel0(const Planning& planning, CompactionReason reason) {
+  const bool by_records = reason == CompactionReason::kTombstones;
+  uint64_t dead = 0;
+  for (const auto& table : planning.tree.levels[0]) {
+    dead += by_records ? DeadRecords(planning, *table) : DeadBytes(planning, *table, reason);
+  }
+  if (dead < (by_records ? kDenseDeletesMin : 1)) return {};
+  std::optional<CompactionJob> job = MergeLevel0(planning, reason);
+  if (!job) return {};
+  const uint64_t read = SumOf(*job, [&](const TableFile& table) {
+    return by_records ? table.properties().records : table.raw_bytes();
+  });
+  return read <= (1 + kFanout) * dead ? std::move(job) : std::nullopt;
 }
 
 std::optional<CompactionJob> PickDueLevel0(const Planning& planning, CompactionReason reason) {
@@ -515,21 +597,7 @@ std::optional<CompactionJob> PickDueLevel0(const Planning& planning, CompactionR
     if (job && job->input_bytes() > cost) return {};
     return job;
   }
-  uint64_t dead = 0;  // in tables that are mostly that
-  for (const auto& table : tables) {
-    const table::TableProperties& properties = table->properties();
-    uint64_t dead_here = properties.deletes;
-    if (reason == CompactionReason::kExpired) {
-      dead_here = IsExpired(*table, planning.limits.now_ms) ? properties.expiring : 0;
-    } else if (PartUnderRangeDeletes(planning, *table) > 0.5) {
-      dead_here = properties.records;
-    }
-    if (2 * dead_here > properties.records) dead += dead_here;
-  }
-  if (dead < kDenseDeletesMin) return {};
-  std::optional<CompactionJob> job = MergeLevel0(planning, reason);
-  if (job && RecordsOf(*job) > (1 + kFanout) * dead) return {};
-  return job;
+  return PickDeadLevel0(planning, reason);
 }
 
 std::optional<CompactionJob> PickDue(const Planning& planning, CompactionReason reason) {
@@ -537,14 +605,10 @@ std::optional<CompactionJob> PickDue(const Planning& planning, CompactionReason 
   for (size_t level = 1; level < Tree::kLevels; ++level) {
     const TableFiles& tables = planning.tree.levels[level];
     for (size_t i = 0; i < tables.size(); ++i) {
-      const TableFile& table = *tables[i];
-      const bool alone = level == kLastLevel ? IsDueAtLast(planning, table, reason)
-                                             : reason == CompactionReason::kTombstones &&
-                                                   PartUnderRangeDeletes(planning, table) > 0.5;
       std::optional<CompactionJob> job;
-      if (alone) {
-        job = RewriteAlone(planning, level, tables[i], reason);
-      } else if (level < kLastLevel && IsDueAbove(planning, table, reason)) {
+      if (IsDueInPlace(planning, level, *tables[i], reason)) {
+        job = RewriteInPlace(planning, level, i, reason);
+      } else if (level < kLastLevel && IsDueAbove(planning, *tables[i], reason)) {
         job = PushDown(planning, level, i, reason);
       }
       if (job) return job;
@@ -625,8 +689,9 @@ std::optional<CompactionJob> PickCompaction(const Version& version, const Compac
   for (const auto& tree : version.trees()) trees.emplace_back(*tree, limits, running);
   Waiting waiting(trees.size(), false);
   if (std::optional<CompactionJob> job = PickBySize(trees, &waiting)) return job;
-  for (const CompactionReason reason : {CompactionReason::kTombstones, CompactionReason::kExpired,
-                                        CompactionReason::kScans, CompactionReason::kAge}) {
+  for (const CompactionReason reason :
+       {CompactionReason::kTombstones, CompactionReason::kExpired, CompactionReason::kSnapshots,
+        CompactionReason::kScans, CompactionReason::kAge}) {
     for (size_t i = 0; i < trees.size(); ++i) {
       if (waiting[i]) continue;
       if (std::optional<CompactionJob> job = PickDue(trees[i], reason)) return job;
@@ -644,7 +709,7 @@ uint64_t NextDueMs(const Version& version, uint64_t now_ms) {
   for (const auto& tree : version.trees()) {
     for (size_t level = 0; level < Tree::kLevels; ++level) {
       for (const auto& table : tree->levels[level]) {
-        if (MostlyExpires(*table)) consider(table->properties().latest_expiry_ms);
+        consider(table->place().half_expired_ms);
         if (table->created_ms() == 0) continue;
         if (level < kLastLevel) {
           consider(table->created_ms() + kAgeMs);
@@ -687,7 +752,8 @@ std::optional<CompactionJob> PickRange(const Tree& tree, std::optional<std::stri
   if (!range) return {};
 
   const auto has_dead = [&](const std::shared_ptr<TableFile>& table) {
-    return DropsTombstones(planning, *table) || DropsExpired(planning, *table);
+    return DropsTombstones(planning, *table) || HasExpired(*table, limits.now_ms) ||
+           BytesInVain(planning, *table) > 0;
   };
   TableFiles& last = job.inputs[kLastLevel];
   const auto is_empty = [](const TableFiles& tables) { return tables.empty(); };

@@ -22,16 +22,21 @@ inline constexpr size_t kLevel0Tables = 8;
 /// What plans are made by.
 struct CompactionLimits {
   size_t level0_tables = kLevel0Tables;
-  uint64_t base_bytes = 0;                 ///< The least that a level below level 0 aims at.
-  uint64_t job_bytes_max = 0;              ///< What a job reads, where there is a choice.
-  uint64_t now_ms = 0;                     ///< Wall time.
-  base::SequenceNumber oldest_needed = 0;  ///< Nobody reads below it: the oldest boundary.
+  uint64_t base_bytes = 0;     ///< The least that a level below level 0 aims at.
+  uint64_t job_bytes_max = 0;  ///< What a job reads, where there is a choice.
+  uint64_t now_ms = 0;         ///< Wall time.
+  /// Where somebody reads or may come to read: ascending, at least one.
+  std::vector<base::SequenceNumber> boundaries = {0};
+
+  /// Nobody reads below it.
+  base::SequenceNumber oldest_needed() const noexcept { return boundaries.front(); }
 };
 
 enum class CompactionReason : uint8_t {
   kSize,        ///< A level has more than it aims at.
   kTombstones,  ///< A table is mostly deletes, or lies under range deletes.
-  kExpired,     ///< All or most of a table has expired.
+  kExpired,     ///< Most of a table has expired.
+  kSnapshots,   ///< Much of a table was kept for snapshots that are gone.
   kScans,       ///< To compact level 0 costs no more than scans over its tables have.
   kAge,         ///< Not rewritten for a month.
   kManual,      ///< CompactRange.
@@ -84,8 +89,9 @@ using RunningJobs = std::span<const CompactionJob* const>;
 ///
 /// What runs a job promises that its output has no delete, expired put or version under a range
 /// delete that `oldest_needed` allows to drop, where nothing lies below and no merge builds on it;
-/// and that `ranges_applied` of its outputs reaches at least the tree's newest range delete <=
-/// `oldest_needed`. Else a table may be chosen again and again.
+/// that `half_expired_ms` and `retained_bytes` do not count what had expired, or was in vain, when
+/// the job began; and that `ranges_applied` of its outputs reaches at least the tree's newest range
+/// delete <= `oldest_needed`. Else a table may be chosen again and again.
 std::optional<CompactionJob> PickCompaction(const Version& version, const CompactionLimits& limits,
                                             RunningJobs running = {});
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/random.h"
+#include "db/expiry_profile.h"
 
 namespace basalt::db {
 namespace {
@@ -30,7 +31,12 @@ struct Table {
   uint64_t deletes = 0;
   uint64_t merges = 0;
   uint64_t expiring = 0;
+  uint64_t earliest_expiry_ms = 0;
   uint64_t latest_expiry_ms = 0;
+  uint64_t half_expired_ms = 0;
+  uint64_t raw_bytes = 100'000;
+  uint64_t retained_bytes = 0;
+  RetainedVersions retained{};
   base::SequenceNumber smallest_sequence = 1;
   base::SequenceNumber largest_sequence = 10;
   base::SequenceNumber ranges_applied = 0;
@@ -46,16 +52,20 @@ std::shared_ptr<TableFile> Make(const Table& table) {
   properties.deletes = table.deletes;
   properties.merges = table.merges;
   properties.expiring = table.expiring;
+  properties.earliest_expiry_ms = table.earliest_expiry_ms;
   properties.latest_expiry_ms = table.latest_expiry_ms;
+  properties.raw_value_bytes = table.raw_bytes;
   properties.smallest_sequence = table.smallest_sequence;
   properties.largest_sequence = table.largest_sequence;
   properties.smallest_key = table.smallest;
   properties.largest_key = table.largest;
-  return std::make_shared<TableFile>(
-      nullptr, "table " + std::to_string(number),
-      TableFile::Place{
-          .number = number, .ranges_applied = table.ranges_applied, .created_ms = table.created_ms},
-      std::move(properties), TableFile::Resources{});
+  return std::make_shared<TableFile>(nullptr, "table " + std::to_string(number),
+                                     TableFile::Place{.number = number,
+                                                      .ranges_applied = table.ranges_applied,
+                                                      .created_ms = table.created_ms,
+                                                      .half_expired_ms = table.half_expired_ms,
+                                                      .retained_bytes = table.retained_bytes},
+                                     std::move(properties), TableFile::Resources{}, table.retained);
 }
 
 Version VersionOf(const Tree& tree) { return Version({std::make_shared<const Tree>(tree)}); }
@@ -394,7 +404,7 @@ TEST(CompactionPlan, ATableWithoutOverlapMovesUnlessWritingItAnewDropsSomething)
   EXPECT_EQ(InputsOf(*job), 1U);
 
   CompactionLimits limits = Limits();
-  limits.oldest_needed = 10;
+  limits.boundaries = {10};
   upper[0] = Make({.smallest = "a", .largest = "b", .bytes = 900, .deletes = 200});
   job = Pick(TwoLevels(upper, {}, 10'000), limits);
   ASSERT_TRUE(job);
@@ -402,7 +412,7 @@ TEST(CompactionPlan, ATableWithoutOverlapMovesUnlessWritingItAnewDropsSomething)
   EXPECT_TRUE(job->drops);
   EXPECT_FALSE(job->is_move());
 
-  limits.oldest_needed = 9;  // its deletes may have to stay
+  limits.boundaries = {9};  // its deletes may have to stay
   job = Pick(TwoLevels(upper, {}, 10'000), limits);
   ASSERT_TRUE(job);
   EXPECT_TRUE(job->is_move());
@@ -536,7 +546,7 @@ TEST(CompactionPlan, ATableMostlyUnderNewerRangeDeletesIsRewrittenWhereItIs) {
   };
   const Table table{.smallest = "k100", .largest = "k200", .largest_sequence = 50};
   CompactionLimits limits = Limits();
-  limits.oldest_needed = 60;
+  limits.boundaries = {60};
 
   auto job = Pick(tree(table, {{60, "k120", "k180"}}), limits);
   ASSERT_TRUE(job);
@@ -559,7 +569,7 @@ TEST(CompactionPlan, ATableMostlyUnderNewerRangeDeletesIsRewrittenWhereItIs) {
 
 TEST(CompactionPlan, ATableWithOneKeyLiesUnderARangeDeleteOrNot) {
   CompactionLimits limits = Limits();
-  limits.oldest_needed = 60;
+  limits.boundaries = {60};
   Tree tree = TwoLevels({Make({.smallest = "k", .largest = "k"})}, {}, 10'000);
   tree.range_deletes = RangeDeletes({{60, "a", "k"}});
   EXPECT_FALSE(Pick(tree, limits));
@@ -574,9 +584,9 @@ TEST(CompactionPlan, TheLastLevelIsRewrittenForDeletesThatNobodyNeeds) {
   tree.levels[kLast] = {Make({.smallest = "a", .largest = "b"}),
                         Make({.smallest = "c", .largest = "d", .deletes = 125})};
   CompactionLimits limits = Limits();
-  limits.oldest_needed = 9;
+  limits.boundaries = {9};
   EXPECT_FALSE(Pick(tree, limits)) << "a delete of sequence 10 would have to stay";
-  limits.oldest_needed = 10;
+  limits.boundaries = {10};
   const auto job = Pick(tree, limits);
   ASSERT_TRUE(job);
   EXPECT_EQ(job->reason, CompactionReason::kTombstones);
@@ -592,12 +602,12 @@ TEST(CompactionPlan, ForFewDeletesTheLastLevelWaitsADay) {
   Tree tree;
   tree.levels[kLast] = {Make({.smallest = "c", .largest = "d", .deletes = 1, .created_ms = 5000})};
   CompactionLimits limits = Limits();
-  limits.oldest_needed = 10;
+  limits.boundaries = {10};
   limits.now_ms = 5000 + kDayMs - 1;
   EXPECT_FALSE(Pick(tree, limits));
   limits.now_ms += 1;
   EXPECT_TRUE(Pick(tree, limits));
-  limits.oldest_needed = 9;
+  limits.boundaries = {9};
   EXPECT_FALSE(Pick(tree, limits));
 }
 
@@ -610,7 +620,7 @@ TEST(CompactionPlan, WhereMergesMayKeepDeletesTheLastLevelWaitsADay) {
                               .merges = 2,
                               .created_ms = 5000})};
   CompactionLimits limits = Limits();
-  limits.oldest_needed = 10;
+  limits.boundaries = {10};
   limits.now_ms = 5000 + kDayMs - 1;
   EXPECT_FALSE(Pick(tree, limits));
   limits.now_ms += 1;
@@ -625,7 +635,7 @@ TEST(CompactionPlan, TheLastLevelIsRewrittenForRangeDeletesThatWereNotAppliedToI
                               .largest_sequence = 50,
                               .created_ms = 5000})};
   CompactionLimits limits = Limits();
-  limits.oldest_needed = 60;
+  limits.boundaries = {60};
   limits.now_ms = 5000;
   tree.range_deletes = RangeDeletes({{60, "k150", "k165"}});
   EXPECT_TRUE(Pick(tree, limits));
@@ -660,14 +670,10 @@ TEST(CompactionPlan, TheLastLevelIsRewrittenForRangeDeletesThatWereNotAppliedToI
   EXPECT_FALSE(Pick(tree, limits));
 }
 
-// Expiry and age
+// Expiry
 
-TEST(CompactionPlan, AnExpiredTableIsPushedDown) {
-  const Tree tree = TwoLevels({Make({.smallest = "a",
-                                     .largest = "b",
-                                     .expiring = 501,
-                                     .latest_expiry_ms = 7000,
-                                     .created_ms = 6000})},
+TEST(CompactionPlan, AMostlyExpiredTableIsPushedDown) {
+  const Tree tree = TwoLevels({Make({.smallest = "a", .largest = "b", .half_expired_ms = 7000})},
                               Tables({{"a", "b"}}), 10'000);
   CompactionLimits limits = Limits();
   limits.now_ms = 6999;
@@ -680,43 +686,81 @@ TEST(CompactionPlan, AnExpiredTableIsPushedDown) {
   EXPECT_EQ(InputsOf(*job), 2U);
 }
 
-TEST(CompactionPlan, AnExpiredTableOfTheLastLevelIsRewrittenAlone) {
-  Table table{.smallest = "a",
-              .largest = "b",
-              .expiring = 501,
-              .latest_expiry_ms = 7000,
-              .created_ms = 6000};
+TEST(CompactionPlan, AMostlyExpiredTableOfTheLastLevelIsRewrittenAlone) {
+  Tree tree;
+  tree.levels[kLast] = {Make({.smallest = "a", .largest = "b", .half_expired_ms = 7000})};
   CompactionLimits limits = Limits();
+  limits.boundaries = {0};  // a reader before it sees nothing of what has expired either
+  limits.now_ms = 6999;
+  EXPECT_FALSE(Pick(tree, limits));
   limits.now_ms = 7000;
-  limits.oldest_needed = 10;
-  const auto pick = [&] {
-    Tree tree;
-    tree.levels[kLast] = {Make(table)};
-    return Pick(tree, limits);
-  };
-  const auto job = pick();
+  const auto job = Pick(tree, limits);
   ASSERT_TRUE(job);
   EXPECT_EQ(job->reason, CompactionReason::kExpired);
   EXPECT_EQ(job->output_level, kLast);
   EXPECT_FALSE(job->is_move());
+}
 
-  limits.oldest_needed = 9;
-  EXPECT_FALSE(pick()) << "somebody may need what it hides";
-  limits.oldest_needed = 10;
-  table.expiring = 500;
-  EXPECT_FALSE(pick()) << "not most of it";
-  table.expiring = 1000;
-  table.created_ms = 7000;
-  EXPECT_FALSE(pick()) << "had its chance when it was written";
+TEST(CompactionPlan, NeighboursThatAreDueAreRewrittenTogether) {
+  Tree tree;
+  for (const auto& [smallest, largest] :
+       {std::pair("a", "b"), {"c", "d"}, {"e", "f"}, {"g", "h"}}) {
+    tree.levels[kLast].push_back(
+        Make({.smallest = smallest, .largest = largest, .half_expired_ms = 7000}));
+  }
+  const TableFiles& tables = tree.levels[kLast];
+  CompactionLimits limits = Limits();
+  limits.now_ms = 7000;
+  const auto picked = [&] {
+    const auto job = Pick(tree, limits);
+    return job ? InputsOf(*job) : 0;
+  };
+  EXPECT_EQ(picked(), 4U);
+  limits.job_bytes_max = 299;
+  EXPECT_EQ(picked(), 2U);
+  limits.job_bytes_max = 1000;
+  tables[3]->busy = true;
+  EXPECT_EQ(picked(), 3U);
+  tree.levels[kLast][2] = Make({.smallest = "e", .largest = "f"});
+  EXPECT_EQ(picked(), 2U);
+  // Another job may write between the first two.
+  CompactionJob running;
+  running.output_level = kLast;
+  running.inputs[kLast - 1] = Tables({{"bb", "bc"}});
+  const CompactionJob* const jobs[] = {&running};
+  const auto job = Pick(tree, limits, jobs);
+  ASSERT_TRUE(job);
+  EXPECT_EQ(InputsOf(*job), 1U);
+}
+
+TEST(CompactionPlan, WhatHadExpiredWhenItsTableWasWrittenIsTriedAgainAfterADay) {
+  Table table{.smallest = "a",
+              .largest = "b",
+              .expiring = 501,
+              .latest_expiry_ms = 7000,
+              .created_ms = 7000};
+  CompactionLimits limits = Limits();
+  limits.boundaries = {10};
+  const auto is_due = [&] {
+    Tree tree;
+    tree.levels[kLast] = {Make(table)};
+    return Pick(tree, limits).has_value();
+  };
+  limits.now_ms = 7000 + kDayMs - 1;
+  EXPECT_FALSE(is_due());
   limits.now_ms = 7000 + kDayMs;
-  EXPECT_TRUE(pick());
+  EXPECT_TRUE(is_due());
+  limits.boundaries = {9};
+  EXPECT_FALSE(is_due()) << "somebody may need what it hides";
+  limits.boundaries = {10};
+  table.expiring = 500;
+  EXPECT_FALSE(is_due()) << "not most of it";
 }
 
 TEST(CompactionPlan, Level0IsPushedForWhatExpired) {
   Tree tree;
-  tree.levels[0] = {
-      Make({.smallest = "a", .largest = "b", .expiring = 1000, .latest_expiry_ms = 7001}),
-      Make({.smallest = "a", .largest = "b", .expiring = 500, .latest_expiry_ms = 7000})};
+  tree.levels[0] = {Make({.smallest = "a", .largest = "b", .half_expired_ms = 7001}),
+                    Make({.smallest = "a", .largest = "b"})};
   CompactionLimits limits = Limits();
   limits.now_ms = 7000;
   EXPECT_FALSE(Pick(tree, limits));
@@ -724,7 +768,73 @@ TEST(CompactionPlan, Level0IsPushedForWhatExpired) {
   const auto job = Pick(tree, limits);
   ASSERT_TRUE(job);
   EXPECT_EQ(job->reason, CompactionReason::kExpired);
+  // Not where that means to read more than the tenfold.
+  tree.levels[kLast] = {Make({.smallest = "a", .largest = "b", .raw_bytes = 350'001})};
+  EXPECT_FALSE(Pick(tree, limits));
+  tree.levels[kLast] = {Make({.smallest = "a", .largest = "b", .raw_bytes = 350'000})};
+  EXPECT_TRUE(Pick(tree, limits));
 }
+
+// Snapshots
+
+/// Of 100,000 bytes, `bytes` at 20 are hidden by versions up to 40.
+Table WithRetained(uint64_t bytes) {
+  Table table{.smallest = "a", .largest = "b", .retained_bytes = bytes, .largest_sequence = 50};
+  table.retained.Add(20, 41, bytes);
+  return table;
+}
+
+TEST(CompactionPlan, WhatWasKeptForASnapshotGoesWithItInAnyLevel) {
+  for (const size_t level : {kLast - 1, kLast}) {
+    SCOPED_TRACE(level);
+    Tree tree;
+    tree.levels[level] = {Make(WithRetained(12'500))};
+    if (level < kLast) {
+      tree.levels[kLast] = {Make({.smallest = "a", .largest = "b", .bytes = 10'000})};
+    }
+    CompactionLimits limits = Limits();
+    limits.boundaries = {20, 60};
+    EXPECT_FALSE(Pick(tree, limits));
+    limits.boundaries = {30, 60};
+    EXPECT_FALSE(Pick(tree, limits));
+    limits.boundaries = {10, 41, 60};
+    const auto job = Pick(tree, limits);
+    ASSERT_TRUE(job);
+    EXPECT_EQ(job->reason, CompactionReason::kSnapshots);
+    EXPECT_EQ(job->output_level, level);
+    EXPECT_EQ(InputsOf(*job), 1U);
+    EXPECT_FALSE(job->is_move());
+    tree.levels[level] = {Make(WithRetained(12'499))};
+    EXPECT_FALSE(Pick(tree, limits)) << "less than an eighth";
+  }
+}
+
+TEST(CompactionPlan, WhatAnEarlierOpeningKeptForSnapshotsGoes) {
+  Table table = WithRetained(12'500);
+  table.retained = {};
+  Tree tree;
+  tree.levels[kLast] = {Make(table)};
+  CompactionLimits limits = Limits();
+  limits.boundaries = {49};
+  EXPECT_FALSE(Pick(tree, limits));
+  limits.boundaries = {50};
+  EXPECT_TRUE(Pick(tree, limits));
+}
+
+TEST(CompactionPlan, Level0IsPushedForWhatSnapshotsKept) {
+  Tree tree;
+  tree.levels[0] = {Make(WithRetained(50'001)), Make({.smallest = "a", .largest = "b"})};
+  CompactionLimits limits = Limits();
+  limits.boundaries = {20, 60};
+  EXPECT_FALSE(Pick(tree, limits));
+  limits.boundaries = {60};
+  const auto job = Pick(tree, limits);
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->reason, CompactionReason::kSnapshots);
+  EXPECT_EQ(InputsOf(*job), 2U);
+}
+
+// Age
 
 TEST(CompactionPlan, ATableThatWasNotRewrittenForAMonthIsPushedDown) {
   Tree tree = TwoLevels({Make({.smallest = "a", .largest = "b", .created_ms = 1})},
@@ -767,12 +877,13 @@ TEST(CompactionPlan, TimeAloneMakesATableDueOnlyAtAForetoldMoment) {
                                            .deletes = random.OneIn(4) ? random.Below(400) : 0,
                                            .expiring = random.OneIn(2) ? random.Below(1001) : 0,
                                            .latest_expiry_ms = random.Below(kSteps) * kStepMs,
+                                           .half_expired_ms = random.Below(kSteps) * kStepMs,
                                            .created_ms = random.Below(20) * kStepMs}));
       }
     }
     const Version version = VersionOf(tree);
     CompactionLimits limits = Limits();
-    limits.oldest_needed = 10;
+    limits.boundaries = {10};
     // Time goes on while nothing is done.
     std::optional<uint64_t> next_ms;  // foretold when nothing was due
     for (uint64_t step = 20; step < kSteps; ++step) {
@@ -788,7 +899,7 @@ TEST(CompactionPlan, TimeAloneMakesATableDueOnlyAtAForetoldMoment) {
       EXPECT_TRUE(*next_ms == 0 || *next_ms > limits.now_ms);
     }
   }
-  EXPECT_GT(foretold, 100U);
+  EXPECT_GT(foretold, 50U);
   EXPECT_EQ(NextDueMs(Version(), 0), 0U);
 }
 
@@ -847,7 +958,7 @@ TEST(CompactionPlan, ARangeOfTheLastLevelAloneIsRewrittenOnlyForWhatItDrops) {
                         Make({.smallest = "i", .largest = "j"})};
   EXPECT_FALSE(PickAll(tree));
   CompactionLimits limits;
-  limits.oldest_needed = 10;
+  limits.boundaries = {10};
   const auto job = PickAll(tree, limits);
   ASSERT_TRUE(job);
   EXPECT_EQ(Pointers(job->inputs[kLast]),
@@ -855,6 +966,21 @@ TEST(CompactionPlan, ARangeOfTheLastLevelAloneIsRewrittenOnlyForWhatItDrops) {
   bool busy = false;
   EXPECT_FALSE(PickRange(tree, "e", "f", &busy, limits));
   EXPECT_FALSE(PickAll(Tree(), limits));
+}
+
+TEST(CompactionPlan, ARangeOfTheLastLevelIsRewrittenForOneExpiredRecordOrRetainedByte) {
+  CompactionLimits limits;
+  limits.now_ms = 7000;
+  limits.boundaries = {20, 60};
+  Tree tree;
+  tree.levels[kLast] = {Make({.smallest = "a", .largest = "b", .earliest_expiry_ms = 7001})};
+  EXPECT_FALSE(PickAll(tree, limits));
+  tree.levels[kLast] = {Make({.smallest = "a", .largest = "b", .earliest_expiry_ms = 7000})};
+  EXPECT_TRUE(PickAll(tree, limits));
+  tree.levels[kLast] = {Make(WithRetained(1))};
+  EXPECT_FALSE(PickAll(tree, limits));
+  limits.boundaries = {60};
+  EXPECT_TRUE(PickAll(tree, limits));
 }
 
 // Several jobs
@@ -984,6 +1110,11 @@ std::shared_ptr<TableFile> RandomTable(base::Random* random, uint64_t first, uin
   if (random->OneIn(8)) {
     table.expiring = random->Below(table.records + 1);
     table.latest_expiry_ms = 1 + random->Below(60 * kDayMs);
+    table.half_expired_ms = table.latest_expiry_ms;
+  }
+  if (random->OneIn(8)) {
+    table.retained_bytes = random->Below(table.raw_bytes);
+    table.retained.Add(newest - 5, newest, table.retained_bytes);
   }
   table.largest_sequence = newest;
   table.smallest_sequence = newest - random->Below(10);
@@ -1025,7 +1156,7 @@ Tree RandomTree(base::Random* random, uint32_t keyspace) {
 }
 
 TEST(CompactionPlan, JobsOfRandomTreesAreClosedAndDisjoint) {
-  size_t jobs_of_reason[6] = {};
+  size_t jobs_of_reason[7] = {};
   size_t together = 0;
   for (uint64_t seed = 1; seed <= 4000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -1040,7 +1171,7 @@ TEST(CompactionPlan, JobsOfRandomTreesAreClosedAndDisjoint) {
                                   .base_bytes = random.Below(2000),
                                   .job_bytes_max = random.Below(4000),
                                   .now_ms = random.Below(70 * kDayMs),
-                                  .oldest_needed = random.Below(1500)};
+                                  .boundaries = {random.Below(1500)}};
     std::vector<CompactionJob> jobs;
     jobs.reserve(100);
     std::vector<const CompactionJob*> running;
@@ -1131,7 +1262,7 @@ class Miniature {
       if (plan) {
         CheckClosed(tree_, *plan);
         running_.push_back(
-            std::make_unique<Running>(*std::move(plan), tree_, limits.oldest_needed));
+            std::make_unique<Running>(*std::move(plan), tree_, limits.oldest_needed()));
         for (const TableFiles& tables : running_.back()->plan.inputs) {
           for (const auto& table : tables) table->busy = true;
         }
@@ -1208,18 +1339,21 @@ class Miniature {
   std::shared_ptr<TableFile> MakeTable(std::vector<Record> records,
                                        base::SequenceNumber ranges_applied) {
     Table table{.smallest = records.front().key, .largest = records.back().key};
-    table.bytes = table.records = records.size();
+    table.bytes = table.records = table.raw_bytes = records.size();
+    ExpiryProfile expiry;
     table.smallest_sequence = base::kMaxSequence;
     table.largest_sequence = 0;
     for (const Record& record : records) {
       table.deletes += record.is_delete ? 1 : 0;
       table.expiring += record.expiry_ms > 0 ? 1 : 0;
       table.latest_expiry_ms = std::max(table.latest_expiry_ms, record.expiry_ms);
+      if (record.expiry_ms > limits.now_ms) expiry.Add(record.expiry_ms, 1);
       table.smallest_sequence = std::min(table.smallest_sequence, record.sequence);
       table.largest_sequence = std::max(table.largest_sequence, record.sequence);
     }
     table.ranges_applied = ranges_applied;
     table.created_ms = limits.now_ms;
+    table.half_expired_ms = expiry.HalfExpiredMs(table.raw_bytes);
     auto made = Make(table);
     contents_[made.get()] = std::move(records);
     kept_.push_back(made);
@@ -1328,7 +1462,7 @@ TEST(CompactionPlan, RandomHistoriesKeepTheirContentsAndComeToRest) {
       database.Flush();
       database.limits.now_ms += random.OneIn(10) ? random.Below(kDayMs) : 10;
       // A snapshot may hold the boundary back for a while.
-      if (random.OneIn(3)) database.limits.oldest_needed = database.sequence();
+      if (random.OneIn(3)) database.limits.boundaries = {database.sequence()};
       const TableFiles& level0 = database.tree().levels[0];
       if (!level0.empty() && random.OneIn(4)) level0.back()->AddScanCost(random.Below(5000));
       for (uint64_t i = 0, steps = random.Below(12); i < steps; ++i) database.Step(jobs);
@@ -1337,7 +1471,7 @@ TEST(CompactionPlan, RandomHistoriesKeepTheirContentsAndComeToRest) {
     for (size_t month = 0; month <= Tree::kLevels; ++month) {  // in each, all go one level down
       if (month > 0) {
         database.limits.now_ms += 31 * kDayMs;
-        database.limits.oldest_needed = database.sequence();
+        database.limits.boundaries = {database.sequence()};
       }
       size_t steps = 0;
       while (database.Step(jobs)) ASSERT_LT(++steps, 20'000U) << "does not come to rest";
@@ -1373,7 +1507,7 @@ TEST(CompactionPlan, ARewrittenTableIsNotRewrittenAgain) {
   }
   const uint64_t before = database.jobs_done;
   EXPECT_FALSE(database.Step(1));
-  database.limits.oldest_needed = database.sequence();
+  database.limits.boundaries = {database.sequence()};
   while (database.Step(1)) ASSERT_LT(database.jobs_done, before + 200);
   ASSERT_NO_FATAL_FAILURE(database.CheckContents());
   const uint64_t tables = database.tree().levels[kLast].size();
@@ -1394,7 +1528,7 @@ TEST(CompactionPlan, ARandomFillIsWrittenAFewTimesAndInOrderOnce) {
       database.Put(Key(in_order ? i : random.Below(10'000'000)));
       if (i % 40 != 39) continue;
       database.Flush();
-      database.limits.oldest_needed = database.sequence();
+      database.limits.boundaries = {database.sequence()};
       while (database.Step(1)) {
       }
     }

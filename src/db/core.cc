@@ -52,11 +52,9 @@ class Core::SnapshotState {
   ~SnapshotState() {
     if (core_->IsInherited()) return;
     const std::scoped_lock lock(core_->mutex_);
-    const auto place = core_->snapshots_.find(sequence_);
-    const bool was_oldest = place == core_->snapshots_.begin();
-    core_->snapshots_.erase(place);
+    core_->snapshots_.erase(core_->snapshots_.find(sequence_));
     // What it kept may go now.
-    if (was_oldest) core_->ScheduleCompaction();
+    if (sequence_ <= core_->last_boundary_) core_->ScheduleCompaction();
   }
   SnapshotState(const SnapshotState&) = delete;
   SnapshotState& operator=(const SnapshotState&) = delete;

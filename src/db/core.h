@@ -425,7 +425,10 @@ class Core : public std::enable_shared_from_this<Core> {
   size_t BlockBytes() const;
   Status FinishTable(NewTables* outputs);
   void DropTables(NewTables* outputs) const;
+  /// Where somebody reads, or may come to read: for what is about to be written or dropped.
   std::vector<base::SequenceNumber> RetainedBoundaries() const;
+  /// Under mutex_: the same, to be looked at.
+  std::vector<base::SequenceNumber> BoundariesLocked() const;
 
   // install.cc
   /// Makes an edit of the present version the new one: writes the manifest, then publishes it.
@@ -535,7 +538,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Status flush_error_;               // of the last attempt to flush
   Status background_error_;
   std::multiset<base::SequenceNumber> snapshots_;
-  DBStats counters_;  // those of background work and recovery
+  mutable base::SequenceNumber last_boundary_ = 0;  // nothing is kept for snapshots behind it
+  DBStats counters_;                                // those of background work and recovery
 
   const std::shared_ptr<JobCount> jobs_ = std::make_shared<JobCount>();
 

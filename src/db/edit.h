@@ -4,6 +4,7 @@
 
 #include "db/compaction_source.h"
 #include "db/core.h"
+#include "db/expiry_profile.h"
 
 namespace basalt::db {
 
@@ -50,13 +51,20 @@ struct Core::NewTables {
   ~NewTables() {
     for (const std::shared_ptr<TableFile>& table : files) table->MarkObsolete();
   }
+  /// Of a record that the open table got.
+  void CountGarbage(const SurvivingRecords& record);
+  /// Of the open table.
+  TableFile::Place PlaceAt(uint64_t created_ms) const;
 
   uint32_t keyspace = 0;
   bool at_last_level = false;
   Merge* merge = nullptr;  ///< Null: a flush, which writes one table.
   base::SequenceNumber ranges_applied = 0;
-  TableFiles files{};  ///< Finished, and not installed.
-  uint64_t bytes = 0;  ///< Of all that were finished.
+  uint64_t now_ms = 0;          ///< When the work began.
+  ExpiryProfile expiry{};       ///< Of the open table: what had not expired then.
+  RetainedVersions retained{};  ///< Of the open table.
+  TableFiles files{};           ///< Finished, and not installed.
+  uint64_t bytes = 0;           ///< Of all that were finished.
   std::string path{};
   uint64_t number = 0;
   std::unique_ptr<io::File> file{};

@@ -18,6 +18,9 @@ constexpr size_t kHeaderBytes = 64;
 constexpr size_t kHeaderChecksumOffset = 56;
 /// The body goes on behind the tables.
 constexpr uint32_t kFeatureKeyspaces = 1;
+/// Tables say what of them expires and what is kept for snapshots. Only with the first.
+constexpr uint32_t kFeatureGarbage = 2;
+constexpr uint32_t kWrittenFeatures = kFeatureKeyspaces | kFeatureGarbage;
 constexpr size_t kTableFixedBytes = 100;
 constexpr uint8_t kDurabilityUnset = 255;
 
@@ -45,9 +48,19 @@ void AppendTable(const ManifestTable& table, std::string* out) {
   base::Append(out, p.expiring);
   base::Append(out, table.place.ranges_applied);
   base::Append(out, table.place.created_ms);
+  base::Append(out, table.place.half_expired_ms);
+  base::Append(out, table.place.retained_bytes);
 }
 
-ManifestTable ReadTable(base::Decoder* in, bool with_keyspaces) {
+// Of a table that was written before tables said so. It is half expired when the last of its puts
+// expires, if most of its records do. What it keeps for snapshots is not known: something.
+void EstimateGarbage(ManifestTable* table) {
+  const table::TableProperties& p = table->properties;
+  if (p.expiring > p.records / 2) table->place.half_expired_ms = p.latest_expiry_ms;
+  table->place.retained_bytes = 1;
+}
+
+ManifestTable ReadTable(base::Decoder* in, uint32_t features) {
   ManifestTable table;
   table::TableProperties& p = table.properties;
   table.place.number = in->Read<uint64_t>();
@@ -63,11 +76,17 @@ ManifestTable ReadTable(base::Decoder* in, bool with_keyspaces) {
   const auto largest_size = in->Read<uint16_t>();
   p.smallest_key = in->ReadBytes(smallest_size);
   p.largest_key = in->ReadBytes(largest_size);
-  if (with_keyspaces) {
+  if ((features & kFeatureKeyspaces) != 0) {
     p.merges = in->Read<uint64_t>();
     p.expiring = in->Read<uint64_t>();
     table.place.ranges_applied = in->Read<uint64_t>();
     table.place.created_ms = in->Read<uint64_t>();
+  }
+  if ((features & kFeatureGarbage) != 0) {
+    table.place.half_expired_ms = in->Read<uint64_t>();
+    table.place.retained_bytes = in->Read<uint64_t>();
+  } else {
+    EstimateGarbage(&table);
   }
   return table;
 }
@@ -159,11 +178,14 @@ Status CheckHeader(std::string_view bytes, std::string_view path) {
   }
   const auto version = base::Load<uint32_t>(bytes.data() + 8);
   const auto required = base::Load<uint32_t>(bytes.data() + 12);
-  if (version != kFormatVersion || (required & ~kFeatureKeyspaces) != 0) {
+  if (version != kFormatVersion || (required & ~kWrittenFeatures) != 0) {
     return Status(StatusCode::kUnsupported,
                   "manifest " + std::string(path) + " was written by a newer version (format " +
                       std::to_string(version) + ", required features " + std::to_string(required) +
                       "); this one reads format 1: open it with that version");
+  }
+  if (required == kFeatureGarbage) {
+    return Corrupt(path, 12, "required features " + std::to_string(required));
   }
   if (base::Load<uint32_t>(bytes.data() + 20) != 0 ||
       base::Load<uint64_t>(bytes.data() + 48) != 0) {
@@ -200,8 +222,8 @@ std::string EncodeManifest(const Manifest& manifest) {
 
   std::string bytes(kMagic, 8);
   base::Append(&bytes, kFormatVersion);
-  base::Append(&bytes, kFeatureKeyspaces);  // required features
-  base::Append(&bytes, uint32_t{0});        // optional features
+  base::Append(&bytes, kWrittenFeatures);  // required features
+  base::Append(&bytes, uint32_t{0});       // optional features
   base::Append(&bytes, uint32_t{0});
   base::Append(&bytes, manifest.database_id);
   base::Append(&bytes, uint64_t{body.size()});
@@ -237,15 +259,15 @@ Result<Manifest> DecodeManifest(std::string_view bytes, std::string_view path) {
   if (!in.ok() || zero != 0 || count > in.rest().size() / kTableFixedBytes) {
     return Corrupt(path, kHeaderBytes, "the number of tables does not fit the file");
   }
-  const bool with_keyspaces = (base::Load<uint32_t>(bytes.data() + 12) & kFeatureKeyspaces) != 0;
+  const auto features = base::Load<uint32_t>(bytes.data() + 12);
   manifest.tables.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t offset = kHeaderBytes + in.position();
-    manifest.tables.push_back(ReadTable(&in, with_keyspaces));
+    manifest.tables.push_back(ReadTable(&in, features));
     if (!in.ok()) return Corrupt(path, offset, "a table's entry does not fit the file");
     BASALT_RETURN_IF_ERROR(CheckTable(manifest.tables.back(), path, offset));
   }
-  if (with_keyspaces) {
+  if ((features & kFeatureKeyspaces) != 0) {
     BASALT_RETURN_IF_ERROR(ReadKeyspaces(&in, path, &manifest));
     BASALT_RETURN_IF_ERROR(ReadRangeDeletes(&in, path, &manifest));
   }

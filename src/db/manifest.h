@@ -16,14 +16,15 @@
 // The manifest: which tables a database has, and from where its log counts. It is written whole
 // into MANIFEST.tmp, synced, and renamed over MANIFEST after the directory was synced, so that a
 // reader finds the old one or the new one and both name only files that are there. A table costs
-// about 120 bytes and its two end keys, so that a whole rewrite per flush is a small part of what
+// about 150 bytes and its two end keys, so that a whole rewrite per flush is a small part of what
 // the flush itself writes up to some ten thousand tables.
 //
 //   offset size  header
 //        0    8  magic "BSLTMAN1"
 //        8    4  format version, 1
-//       12    4  required features, 1: an unknown bit refuses the file. 0: the body ends with the
-//                tables, and their entries with the keys
+//       12    4  required features, 3: an unknown bit refuses the file. Without bit 0 the body ends
+//                with the tables, and their entries with the keys; without bit 1 entries of tables
+//                end with the time
 //       16    4  optional features, 0
 //       20    4  zero
 //       24    8  database id, random for life
@@ -55,6 +56,8 @@
 //        0    8  merges            8  8  records that expire
 //       16    8  sequence up to which range deletes have been applied to it
 //       24    8  when it was written, in ms since 1970
+//       32    8  when half of its keys and values will have expired, in ms since 1970; 0: never
+//       40    8  bytes of keys and values that are there for snapshots alone
 //
 //                then the keyspaces, ascending
 //        0    4  number of keyspaces other than the default one

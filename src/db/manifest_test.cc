@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "base/coding.h"
+#include "base/hash.h"
 #include "io/sim_file_system.h"
 
 namespace basalt::db {
@@ -19,7 +21,11 @@ Manifest SampleManifest() {
   manifest.wall_ms = 1'770'000'000'000;
   for (uint64_t number = 1; number <= 3; ++number) {
     ManifestTable table;
-    table.place = {.number = number, .ranges_applied = number, .created_ms = 5};
+    table.place = {.number = number,
+                   .ranges_applied = number,
+                   .created_ms = 5,
+                   .half_expired_ms = 6,
+                   .retained_bytes = 7};
     table.level = number == 1 ? 0 : 1;
     table.properties.file_id = number * 1000;
     table.properties.file_bytes = 4096;
@@ -49,6 +55,8 @@ TEST(Manifest, ComesBackAsItWasWritten) {
   EXPECT_EQ(EncodeManifest(*read), EncodeManifest(written));
   EXPECT_EQ(read->tables[2].properties.largest_key, written.tables[2].properties.largest_key);
   EXPECT_EQ(read->tables[1].place.ranges_applied, 2U);
+  EXPECT_EQ(read->tables[1].place.half_expired_ms, 6U);
+  EXPECT_EQ(read->tables[1].place.retained_bytes, 7U);
   EXPECT_EQ(read->keyspaces[1].durability, Durability::kMemory);
   EXPECT_EQ(read->keyspaces[0].durability, std::nullopt);
   EXPECT_EQ(read->range_deletes[1].range.end, "z");
@@ -76,6 +84,37 @@ TEST(Manifest, OneTooLargeToBeReadIsNotWritten) {
   const Status refused = EncodeReadable(larger, "/db", size).status();
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_NE(refused.message().find("not written"), std::string_view::npos) << refused.ToString();
+}
+
+/// What was written before tables said what expires and what snapshots keep.
+std::string WithoutGarbage(const ManifestTable& table) {
+  constexpr size_t kGarbageBytes = 16;
+  constexpr size_t kEmptyListsBytes = 16;  // of keyspaces and range deletes, behind the table
+  Manifest manifest;
+  manifest.tables = {table};
+  std::string bytes = EncodeManifest(manifest);
+  bytes.erase(bytes.size() - kEmptyListsBytes - kGarbageBytes, kGarbageBytes);
+  base::Store(bytes.data() + 12, uint32_t{1});
+  const std::string body = bytes.substr(64);
+  base::Store(bytes.data() + 32, uint64_t{body.size()});
+  base::Store(bytes.data() + 40, base::Checksum(0, 64, body));
+  base::Store(bytes.data() + 56, base::Checksum(0, 0, bytes.substr(0, 56)));
+  return bytes;
+}
+
+TEST(Manifest, OfAnEarlierVersionIsReadWithAnEstimateOfItsGarbage) {
+  ManifestTable table = SampleManifest().tables[0];
+  table.properties.latest_expiry_ms = 7000;
+  table.properties.expiring = 6;
+  auto read = DecodeManifest(WithoutGarbage(table), "MANIFEST");
+  ASSERT_TRUE(read) << read.error().ToString();
+  EXPECT_EQ(read->tables[0].place.created_ms, 5U);
+  EXPECT_EQ(read->tables[0].place.half_expired_ms, 7000U);
+  EXPECT_EQ(read->tables[0].place.retained_bytes, 1U) << "there may be some";
+  table.properties.expiring = 5;
+  read = DecodeManifest(WithoutGarbage(table), "MANIFEST");
+  ASSERT_TRUE(read) << read.error().ToString();
+  EXPECT_EQ(read->tables[0].place.half_expired_ms, 0U);
 }
 
 TEST(Manifest, IsAbsentAsNotFound) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <utility>
 
 namespace basalt::db {
@@ -34,11 +35,29 @@ void SurvivingRecords::Advance() {
   passed_ = false;
 }
 
-void SurvivingRecords::Show(base::Tag tag, uint64_t time_ms, std::string_view value) noexcept {
+// The range deletes of its own stripe do not cover it, or it would not be shown.
+base::SequenceNumber SurvivingRecords::HiderOf(base::SequenceNumber sequence) const {
+  const size_t stripes = rules_.boundaries.size();
+  if (present_stripe_ + 1 >= stripes || CoverOf(stripes - 1) <= sequence) return newer_stripes_;
+  const auto later = std::views::iota(present_stripe_ + 1, stripes);
+  const size_t first = *std::ranges::partition_point(
+      later, [&](size_t stripe) { return CoverOf(stripe) <= sequence; });
+  const base::SequenceNumber cover = CoverOf(first);
+  return newer_stripes_ == 0 ? cover : std::min(cover, newer_stripes_);
+}
+
+base::SequenceNumber SurvivingRecords::oldest_reader() const noexcept {
+  const base::SequenceNumber sequence = base::TagSequence(tag_);
+  const size_t stripe = StripeOf(sequence);
+  return stripe == rules_.boundaries.size() ? sequence : rules_.boundaries[stripe];
+}
+
+void SurvivingRecords::Show(base::Tag tag, uint64_t time_ms, std::string_view value) {
   key_ = present_key_;
   tag_ = tag;
   time_ms_ = time_ms;
   value_ = value;
+  hidden_from_ = HiderOf(base::TagSequence(tag));
   is_built_on_ = base::TagKind(tag) == RecordKind::kMerge;
 }
 
@@ -79,13 +98,15 @@ bool SurvivingRecords::Take() {
     bottom_ = -1;
     is_built_on_ = false;
     present_sequence_ = 0;
+    present_stripe_ = kNoStripe;
+    newer_stripes_ = 0;
   }
   const base::Tag tag = source_->tag();
   passed_ = true;
-  if (base::TagSequence(tag) == std::exchange(present_sequence_, base::TagSequence(tag))) {
-    return false;
-  }
-  const size_t stripe = StripeOf(base::TagSequence(tag));
+  const base::SequenceNumber newer = std::exchange(present_sequence_, base::TagSequence(tag));
+  if (newer == present_sequence_) return false;
+  const size_t stripe = StripeOf(present_sequence_);
+  if (stripe != std::exchange(present_stripe_, stripe)) newer_stripes_ = newer;
   if (stripe == rules_.boundaries.size()) {  // above all boundaries
     Show(tag, source_->time_ms(), source_->value());
     return true;

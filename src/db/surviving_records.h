@@ -45,7 +45,7 @@ class SurvivingRecords {
     bool has_merges_above = false;
     /// Whether no older version of the key lies below the output. Called with ascending keys;
     /// unset: it may.
-    std::function<bool(std::string_view key)> is_bottom;
+    std::function<bool(std::string_view key)> is_bottom{};
   };
 
   /// `source` is positioned at its first record, and outlives this.
@@ -60,6 +60,12 @@ class SurvivingRecords {
   uint64_t time_ms() const noexcept { return time_ms_; }
   std::string_view value() const noexcept { return value_; }
 
+  /// What hides the version from later readers: the sequence of a newer one of the key that a
+  /// boundary lies before, or of a range delete. 0: nothing does.
+  base::SequenceNumber hidden_from() const noexcept { return hidden_from_; }
+  /// The lowest boundary whose reader sees it.
+  base::SequenceNumber oldest_reader() const noexcept;
+
   /// Versions taken from the source so far.
   uint64_t seen() const noexcept { return seen_; }
 
@@ -73,11 +79,12 @@ class SurvivingRecords {
 
   size_t StripeOf(base::SequenceNumber sequence) const noexcept;
   base::SequenceNumber CoverOf(size_t stripe) const;
+  base::SequenceNumber HiderOf(base::SequenceNumber sequence) const;
   bool IsBottom();
   void Advance();
   bool Take();
   bool TakeMerges(size_t stripe);
-  void Show(base::Tag tag, uint64_t time_ms, std::string_view value) noexcept;
+  void Show(base::Tag tag, uint64_t time_ms, std::string_view value);
   bool ShowExpired(base::SequenceNumber sequence, uint64_t expiry_ms, size_t stripe);
 
   base::RecordIterator* const source_;
@@ -89,6 +96,8 @@ class SurvivingRecords {
   std::string present_key_;
   bool has_key_ = false;
   base::SequenceNumber present_sequence_ = 0;  // of the version that was judged last; 0: none
+  size_t present_stripe_ = kNoStripe;          // of that version
+  base::SequenceNumber newer_stripes_ = 0;     // the oldest that was judged of them; 0: none was
   size_t hidden_stripe_ = kNoStripe;           // what is older in it is hidden
   int bottom_ = -1;                            // not asked yet
   bool is_built_on_ = false;  // the last record of the key that was shown is a merge
@@ -100,6 +109,7 @@ class SurvivingRecords {
   base::Tag tag_ = 0;
   uint64_t time_ms_ = 0;
   std::string_view value_;
+  base::SequenceNumber hidden_from_ = 0;
 };
 
 }  // namespace basalt::db

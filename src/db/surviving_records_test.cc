@@ -219,6 +219,56 @@ TEST(SurvivingRecords, KeepOneVersionAKeyWhereNobodyLooksBack) {
   EXPECT_EQ(kept[1].sequence, 6U);
 }
 
+// When the readers go that alone see a version, writing it again drops it; and no other one.
+TEST(SurvivingRecords, SayWhichReadersAVersionIsKeptFor) {
+  uint64_t dropped = 0;
+  uint64_t kept = 0;
+  for (uint64_t seed = 1; seed <= 20'000; ++seed) {
+    base::Random random(seed);
+    const base::SequenceNumber last = 1 + random.Below(12);
+    std::vector<Version> versions;
+    for (base::SequenceNumber sequence = last; sequence >= 1; --sequence) {
+      const RecordKind kind = random.OneIn(4) ? RecordKind::kDelete : RecordKind::kPut;
+      if (!random.OneIn(4)) versions.push_back({"key", sequence, kind, 0, ""});
+    }
+    std::vector<RangeDelete> ranges;
+    while (random.OneIn(3)) ranges.push_back({1 + random.Below(last), "a", "z"});
+    const RangeDeletes range_deletes(ranges);
+    std::vector<base::SequenceNumber> boundaries;
+    for (base::SequenceNumber sequence = 1; sequence < last; ++sequence) {
+      if (random.OneIn(3)) boundaries.push_back(sequence);
+    }
+    boundaries.push_back(last);
+    std::vector<base::SequenceNumber> left;
+    for (const base::SequenceNumber boundary : boundaries) {
+      if (boundary == last || random.OneIn(2)) left.push_back(boundary);
+    }
+
+    VectorIterator source(versions);
+    SurvivingRecords records(&source,
+                             {.boundaries = boundaries, .range_deletes = {&range_deletes}});
+    std::vector<Version> first;
+    std::vector<base::SequenceNumber> needed;
+    while (records.Next()) {
+      const base::SequenceNumber sequence = base::TagSequence(records.tag());
+      first.push_back({"key", sequence, base::TagKind(records.tag()), 0, ""});
+      const bool is_seen = std::ranges::any_of(left, [&](base::SequenceNumber reader) {
+        return reader >= records.oldest_reader() && reader < records.hidden_from();
+      });
+      if (records.hidden_from() == 0 || is_seen) needed.push_back(sequence);
+    }
+    const std::vector<Version> second =
+        Survivors(first, {.boundaries = left, .range_deletes = {&range_deletes}});
+    std::vector<base::SequenceNumber> found;
+    for (const Version& version : second) found.push_back(version.sequence);
+    ASSERT_EQ(found, needed) << "seed " << seed;
+    dropped += first.size() - second.size();
+    kept += second.size();
+  }
+  EXPECT_GT(dropped, 1000U);
+  EXPECT_GT(kept, 1000U);
+}
+
 TEST(SurvivingRecords, AnExpiredPutAboveTheBottomBecomesADelete) {
   SurvivingRecords::Rules rules;
   rules.boundaries = {100};

@@ -20,15 +20,40 @@ constexpr uint64_t kRecordsBetweenPauses = 1024;
 std::vector<base::SequenceNumber> Core::RetainedBoundaries() const {
   if (queue_ == nullptr) return {base::kMaxSequence};  // recovery: nobody reads yet
   const std::scoped_lock lock(mutex_);
+  last_boundary_ = visible();
+  return BoundariesLocked();
+}
+
+std::vector<base::SequenceNumber> Core::BoundariesLocked() const {
   std::vector<base::SequenceNumber> boundaries(snapshots_.begin(), snapshots_.end());
   boundaries.push_back(visible());
   boundaries.erase(std::unique(boundaries.begin(), boundaries.end()), boundaries.end());
   return boundaries;
 }
 
+void Core::NewTables::CountGarbage(const SurvivingRecords& record) {
+  const uint64_t bytes = record.key().size() + record.value().size();
+  if (base::TagKind(record.tag()) == RecordKind::kPut && record.time_ms() > now_ms) {
+    expiry.Add(record.time_ms(), bytes);
+  }
+  if (record.hidden_from() != 0) {
+    retained.Add(record.oldest_reader(), record.hidden_from(), bytes);
+  }
+}
+
+TableFile::Place Core::NewTables::PlaceAt(uint64_t created_ms) const {
+  const table::TableProperties& written = builder->properties();
+  return {.number = number,
+          .ranges_applied = ranges_applied,
+          .created_ms = created_ms,
+          .half_expired_ms = expiry.HalfExpiredMs(written.raw_key_bytes + written.raw_value_bytes),
+          .retained_bytes = retained.bytes()};
+}
+
 Status Core::WriteTables(base::RecordIterator* source, SurvivingRecords::Rules rules,
                          NewTables* outputs) {
   const auto write = [&]() -> Status {
+    outputs->now_ms = rules.now_ms;
     SurvivingRecords records(source, std::move(rules));
     std::string last_key;
     uint64_t next_pause = kRecordsBetweenPauses;
@@ -45,6 +70,7 @@ Status Core::WriteTables(base::RecordIterator* source, SurvivingRecords::Rules r
       if (outputs->builder == nullptr) BASALT_RETURN_IF_ERROR(StartTable(outputs));
       BASALT_RETURN_IF_ERROR(
           outputs->builder->Add(records.key(), records.tag(), records.time_ms(), records.value()));
+      outputs->CountGarbage(records);
       if (outputs->merge != nullptr) last_key.assign(records.key());
     }
     BASALT_RETURN_IF_ERROR(source->status());
@@ -99,12 +125,11 @@ Status Core::StartTable(NewTables* outputs) {
 Status Core::FinishTable(NewTables* outputs) {
   BASALT_RETURN_IF_ERROR(outputs->builder->Finish());
   outputs->files.reserve(outputs->files.size() + 1);  // or nobody would remove its file
-  auto finished =
-      std::make_shared<TableFile>(environment_.fs, outputs->path,
-                                  TableFile::Place{.number = outputs->number,
-                                                   .ranges_applied = outputs->ranges_applied,
-                                                   .created_ms = WallMillis()},
-                                  outputs->builder->properties(), TableResources());
+  const TableFile::Place place = outputs->PlaceAt(WallMillis());
+  auto finished = std::make_shared<TableFile>(environment_.fs, outputs->path, place,
+                                              outputs->builder->properties(), TableResources(),
+                                              std::exchange(outputs->retained, {}));
+  outputs->expiry = {};
   outputs->builder.reset();
   outputs->file.reset();
   outputs->bytes += finished->properties().file_bytes;

@@ -44,13 +44,15 @@ std::vector<std::string_view> ReachOf(const std::vector<RangeDelete>& ranges) {
 }  // namespace
 
 TableFile::TableFile(io::FileSystem* fs, std::string path, const Place& place,
-                     table::TableProperties properties, Resources resources)
+                     table::TableProperties properties, Resources resources,
+                     RetainedVersions retained)
     : fs_(fs),
       path_(std::move(path)),
       place_(place),
       fork_generation_(base::ForkGeneration()),
       properties_(std::move(properties)),
-      resources_(std::move(resources)) {}
+      resources_(std::move(resources)),
+      retained_(std::move(retained)) {}
 
 TableFile::~TableFile() {
   if (!obsolete_.load(std::memory_order_relaxed)) return;

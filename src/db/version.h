@@ -14,6 +14,7 @@
 #include "basalt/cache.h"
 #include "basalt/status.h"
 #include "base/range_cover.h"
+#include "db/retained_versions.h"
 #include "io/descriptor_pool.h"
 #include "io/file_system.h"
 #include "table/metadata_budget.h"
@@ -30,6 +31,10 @@ class TableFile {
     uint64_t number = 0;
     base::SequenceNumber ranges_applied = 0;
     uint64_t created_ms = 0;
+    /// From when on at least half of its keys and values have expired, of what had not when it was
+    /// written; 0: that will never be.
+    uint64_t half_expired_ms = 0;
+    uint64_t retained_bytes = 0;  ///< Of versions that are there for snapshots alone.
   };
   /// What tables share. Each may be null: no blocks are kept; no limit; files stay open.
   struct Resources {
@@ -39,7 +44,8 @@ class TableFile {
     io::DescriptorPool::Closing closing = io::DescriptorPool::Closing::kAsOthers;
   };
   TableFile(io::FileSystem* fs, std::string path, const Place& place,
-            table::TableProperties properties, Resources resources);
+            table::TableProperties properties, Resources resources,
+            RetainedVersions retained = {});
   ~TableFile();
   TableFile(const TableFile&) = delete;
   TableFile& operator=(const TableFile&) = delete;
@@ -65,6 +71,18 @@ class TableFile {
   /// When it was written: wall milliseconds since 1970.
   uint64_t created_ms() const noexcept { return place_.created_ms; }
 
+  /// Keys and values, before compression.
+  uint64_t raw_bytes() const noexcept {
+    return properties_.raw_key_bytes + properties_.raw_value_bytes;
+  }
+  /// Of retained versions, bytes that nobody sees who reads at one of `boundaries` (ascending, at
+  /// least one). The snapshots of an earlier opening are gone.
+  uint64_t BytesInVain(std::span<const base::SequenceNumber> boundaries) const noexcept {
+    if (place_.retained_bytes == 0) return 0;
+    if (retained_.bytes() != 0) return retained_.BytesInVain(boundaries);
+    return properties_.largest_sequence <= boundaries.front() ? place_.retained_bytes : 0;
+  }
+
   /// What iterators have spent on the tables of level 0, told to the oldest of these: in bytes that
   /// a compaction reads in that time. Some may be lost.
   void AddScanCost(uint64_t bytes) noexcept {
@@ -88,6 +106,7 @@ class TableFile {
   const uint64_t fork_generation_;
   const table::TableProperties properties_;
   const Resources resources_;
+  const RetainedVersions retained_;  ///< Not known of a table of an earlier opening.
   std::atomic<bool> obsolete_{false};
   mutable std::mutex mutex_;
   mutable std::shared_ptr<table::Table> table_;

@@ -47,6 +47,8 @@ Document TableDocument(const db::ManifestTable& table) {
                     {"keyspace", properties.keyspace},
                     {"created_ms", table.place.created_ms},
                     {"ranges_applied", table.place.ranges_applied},
+                    {"half_expired_ms", table.place.half_expired_ms},
+                    {"retained_bytes", table.place.retained_bytes},
                     {"bytes", properties.file_bytes},
                     {"records", properties.records},
                     {"deletes", properties.deletes},
