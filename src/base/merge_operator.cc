@@ -117,4 +117,40 @@ uint64_t MergedExpiry(std::span<const PendingMerge> merges, uint64_t base_expiry
   return is_of_merges ? 0 : base_expiry_ms;
 }
 
+bool MergeRun::Add(std::string_view value, uint64_t time_ms) {
+  BASALT_CHECK(IsMergeValue(value));
+  const auto op = static_cast<MergeOperator>(value[0]);
+  const std::string_view operand = value.substr(1);
+  const bool is_append = op == MergeOperator::kAppend;
+  if (count_ != 0) {
+    if (op != op_) return false;
+    if (is_append && 1 + appended_.size() + operand.size() > kMaxValueBytes) return false;
+  }
+  if (is_append) {
+    appended_.append(operand.rbegin(), operand.rend());
+  } else {
+    const int64_t number = NumberAt(operand.data());
+    number_ = count_ == 0 ? number : Combine(op, number, number_);
+  }
+  if (count_ == 0) newest_ms_ = earliest_ms_ = latest_ms_ = time_ms;
+  earliest_ms_ = std::min(earliest_ms_, time_ms);
+  latest_ms_ = std::max(latest_ms_, time_ms);
+  op_ = op;
+  ++count_;
+  return true;
+}
+
+PendingMerge MergeRun::Take() {
+  BASALT_CHECK(count_ != 0);
+  PendingMerge merge{std::string(1, static_cast<char>(op_)), newest_ms_};
+  if (op_ == MergeOperator::kAppend) {
+    merge.value.append(appended_.rbegin(), appended_.rend());
+  } else {
+    merge.value.resize(1 + kMergeNumberBytes);
+    Store(merge.value.data() + 1, static_cast<uint64_t>(number_));
+  }
+  *this = MergeRun();
+  return merge;
+}
+
 }  // namespace basalt::base

@@ -45,4 +45,34 @@ Result<MergedValue> ApplyMerges(std::span<const PendingMerge> merges,
 uint64_t MergedExpiry(std::span<const PendingMerge> merges, uint64_t base_expiry_ms,
                       uint64_t now_ms) noexcept;
 
+/// Adjacent merges of a key, gathered newest first, that one merge can stand for: all operators are
+/// associative. It does the same to any value under them that expires after all of them were
+/// written, or before any was; of others it says nothing.
+class MergeRun {
+ public:
+  /// False: the operator is another one than that of the run, or the operand would be too long.
+  /// `value`: of a merge record. O(its length).
+  bool Add(std::string_view value, uint64_t time_ms);
+
+  uint64_t count() const noexcept { return count_; }
+  size_t operand_bytes() const noexcept {
+    return op_ == MergeOperator::kAppend ? appended_.size() : kMergeNumberBytes;
+  }
+  /// When the first and the last of them were written, as far as their times tell.
+  uint64_t earliest_ms() const noexcept { return earliest_ms_; }
+  uint64_t latest_ms() const noexcept { return latest_ms_; }
+
+  /// The one merge, written when the newest was. The run is empty then, as it was not before.
+  PendingMerge Take();
+
+ private:
+  MergeOperator op_ = MergeOperator::kAdd;
+  uint64_t count_ = 0;
+  int64_t number_ = 0;
+  std::string appended_;  // last byte first, since what is older comes later
+  uint64_t newest_ms_ = 0;
+  uint64_t earliest_ms_ = 0;
+  uint64_t latest_ms_ = 0;
+};
+
 }  // namespace basalt::base

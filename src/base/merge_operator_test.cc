@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/coding.h"
+#include "base/random.h"
 
 namespace basalt::base {
 namespace {
@@ -48,6 +50,48 @@ TEST(MergeOperator, OnNothingEachSetsTheOperand) {
        {MergeOperator::kAdd, MergeOperator::kMin, MergeOperator::kMax, MergeOperator::kAppend}) {
     EXPECT_EQ(Apply({Merge(op, Number(-4))}, std::nullopt)->value, Number(-4));
   }
+}
+
+// What a run stands for may be put in its place, over any value.
+TEST(MergeRun, DoesTheSameAsItsMergesToWhateverLiesUnderThem) {
+  Random random(11);
+  const std::vector<std::optional<std::string>> bases = {std::nullopt, Number(0), Number(-7),
+                                                         "text", std::string()};
+  for (int round = 0; round < 5000; ++round) {
+    const auto op = static_cast<MergeOperator>(1 + random.Below(4));
+    std::vector<PendingMerge> newest_first;
+    MergeRun run;
+    for (uint64_t i = random.Between(1, 6); i > 0; --i) {
+      std::string operand = Number(static_cast<int64_t>(random.Below(20)) - 10);
+      if (op == MergeOperator::kAppend) operand.resize(random.Below(9));
+      newest_first.push_back(Merge(op, operand, 40 + i));
+      ASSERT_TRUE(run.Add(newest_first.back().value, newest_first.back().time_ms));
+    }
+    ASSERT_EQ(run.count(), newest_first.size());
+    ASSERT_EQ(run.earliest_ms(), 41U);
+    ASSERT_EQ(run.latest_ms(), newest_first.front().time_ms);
+    const std::vector<PendingMerge> one = {run.Take()};
+    ASSERT_EQ(run.count(), 0U);
+    for (const std::optional<std::string>& base : bases) {
+      for (const uint64_t expiry_ms : {0, 41, 60, 2000}) {  // 60: after all of them, and past
+        const auto apart = ApplyMerges(newest_first, base, base ? expiry_ms : 0, 1000);
+        const auto together = ApplyMerges(one, base, base ? expiry_ms : 0, 1000);
+        ASSERT_EQ(apart.status().code(), together.status().code());
+        if (!apart) continue;
+        ASSERT_EQ(apart->value, together->value);
+        ASSERT_EQ(apart->expiry_ms, together->expiry_ms);
+      }
+    }
+  }
+}
+
+TEST(MergeRun, RefusesAnotherOperator) {
+  MergeRun run;
+  ASSERT_TRUE(run.Add(Merge(MergeOperator::kMin, Number(3)).value, 7));
+  EXPECT_FALSE(run.Add(Merge(MergeOperator::kMax, Number(9)).value, 6));
+  EXPECT_FALSE(run.Add(Merge(MergeOperator::kAppend, "x").value, 6));
+  EXPECT_EQ(run.count(), 1U);
+  EXPECT_EQ(run.Take().value, Merge(MergeOperator::kMin, Number(3)).value);
 }
 
 TEST(MergeOperator, WhatIsNoNumberIsNamed) {

@@ -369,6 +369,9 @@ Status Core::MergeTables(CompactionJob* job, NewTables* outputs) {
     }
     return true;
   };
+  rules.expiry_below = [&](std::string_view key, const SurvivingRecords::Chain& chain) {
+    return ExpiryBelow(tree, key, chain);
+  };
   outputs->keyspace = job->keyspace;
   outputs->at_last_level = !HasTablesBelow(tree, job->output_level);
   outputs->merge = &merge;

@@ -310,10 +310,15 @@ class Core : public std::enable_shared_from_this<Core> {
   /// The same below the memtables.
   Status FindFlushed(const ReadState& state, uint32_t keyspace, std::string_view key, uint64_t hash,
                      const ReadPoint& point, StoredVersion* version) const;
+  Status FindInTree(const Tree& tree, std::string_view key, uint64_t hash, const ReadPoint& point,
+                    StoredVersion* version) const;
   Status FindInTables(const Tree& tree, std::string_view key, uint64_t hash, const ReadPoint& point,
                       StoredVersion* version) const;
   static Result<bool> FindInTable(const TableFile& file, std::string_view key, uint64_t hash,
                                   const ReadPoint& point, StoredVersion* version);
+  /// As SurvivingRecords::Rules::expiry_below, for what builds on this tree.
+  std::optional<uint64_t> ExpiryBelow(const Tree& tree, std::string_view key,
+                                      const SurvivingRecords::Chain& chain) const;
   Result<Found> FindMerged(const ReadState& state, uint32_t keyspace, std::string_view key,
                            uint64_t hash, ReadPoint point, StoredVersion newest) const;
 

@@ -216,6 +216,11 @@ Status Core::FlushKeyspace(const Generation& generation, uint32_t keyspace, cons
   rules.now_ms = WallMillis();
   // While the log is replayed, what it still holds is above, and not known yet.
   rules.has_merges_above = queue_ == nullptr || HasMerges(*State(), &generation);
+  const std::shared_ptr<const ReadState> state = State();
+  const Tree* const below = state->version->tree(keyspace);
+  rules.expiry_below = [this, below](std::string_view key, const SurvivingRecords::Chain& chain) {
+    return below == nullptr ? 0 : ExpiryBelow(*below, key, chain);
+  };
   outputs->ranges_applied =
       std::min(rules.boundaries.front(), generation.last_sequence.load(std::memory_order_relaxed));
   const auto source = generation.table->NewIterator(keyspace, base::kMaxSequence);

@@ -194,13 +194,46 @@ Status Core::FindVersion(const ReadState& state, uint32_t keyspace, std::string_
 Status Core::FindFlushed(const ReadState& state, uint32_t keyspace, std::string_view key,
                          uint64_t hash, const ReadPoint& point, StoredVersion* version) const {
   const Tree* const tree = state.version->tree(keyspace);
-  if (tree == nullptr) return {};
-  BASALT_RETURN_IF_ERROR(FindInTables(*tree, key, hash, point, version));
-  if (!tree->range_deletes.empty()) {
-    const base::SequenceNumber cover = tree->range_deletes.SequenceAt(key, point.at);
+  return tree == nullptr ? Status() : FindInTree(*tree, key, hash, point, version);
+}
+
+Status Core::FindInTree(const Tree& tree, std::string_view key, uint64_t hash,
+                        const ReadPoint& point, StoredVersion* version) const {
+  BASALT_RETURN_IF_ERROR(FindInTables(tree, key, hash, point, version));
+  if (!tree.range_deletes.empty()) {
+    const base::SequenceNumber cover = tree.range_deletes.SequenceAt(key, point.at);
     if (cover > base::TagSequence(version->tag)) *version = HiddenBy(cover);
   }
   return {};
+}
+
+// Most often the tables tell without being read that nothing expires between the merges. Else a
+// long chain is worth some lookups.
+std::optional<uint64_t> Core::ExpiryBelow(const Tree& tree, std::string_view key,
+                                          const SurvivingRecords::Chain& chain) const {
+  constexpr size_t kWorthReading = 16;
+  constexpr int kVersionsMax = 64;
+  bool may_expire_between = false;
+  VisitTables(tree, key, [&](const TableFile& file) {
+    const table::TableProperties& properties = file.properties();
+    may_expire_between = properties.expiring > 0 &&
+                         properties.earliest_expiry_ms <= chain.latest_ms &&
+                         properties.latest_expiry_ms > chain.earliest_ms;
+    return may_expire_between;
+  });
+  if (!may_expire_between) return 0;
+  if (chain.count < kWorthReading) return std::nullopt;
+  const uint64_t hash = base::Hash(key);
+  ReadPoint point{.at = chain.oldest - 1, .fill_cache = false};
+  for (int i = 0; i < kVersionsMax; ++i) {
+    StoredVersion version;
+    if (!FindInTree(tree, key, hash, point, &version).ok()) return std::nullopt;
+    const RecordKind kind = base::TagKind(version.tag);
+    if (kind == RecordKind::kPut) return version.time_ms;
+    if (kind != RecordKind::kMerge) return 0;
+    point.at = base::TagSequence(version.tag) - 1;
+  }
+  return std::nullopt;
 }
 
 Result<bool> Core::FindInTable(const TableFile& file, std::string_view key, uint64_t hash,

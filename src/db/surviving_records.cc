@@ -30,6 +30,10 @@ bool SurvivingRecords::IsBottom() {
   return bottom_ == 1;
 }
 
+bool SurvivingRecords::IsAtPresentKey() const {
+  return source_->Valid() && source_->key() == present_key_;
+}
+
 void SurvivingRecords::Advance() {
   source_->Next();
   passed_ = false;
@@ -61,22 +65,22 @@ void SurvivingRecords::Show(base::Tag tag, uint64_t time_ms, std::string_view va
   is_built_on_ = base::TagKind(tag) == RecordKind::kMerge;
 }
 
-// What is left of a put that has expired. False: nothing.
-bool SurvivingRecords::ShowExpired(base::SequenceNumber sequence, uint64_t expiry_ms,
-                                   size_t stripe) {
-  if (is_built_on_ || rules_.has_merges_above) {
-    Show(base::MakeTag(sequence, RecordKind::kPut), expiry_ms, {});
-    return true;
+// What is left of a put that has expired; nothing: it goes.
+std::optional<SurvivingRecords::Kept> SurvivingRecords::Expired(base::SequenceNumber sequence,
+                                                                uint64_t expiry_ms, size_t stripe,
+                                                                bool is_built_on) {
+  if (is_built_on || rules_.has_merges_above) {
+    return Kept{base::MakeTag(sequence, RecordKind::kPut), expiry_ms, {}};
   }
-  if (stripe == 0 && IsBottom()) return false;
-  Show(base::MakeTag(sequence, RecordKind::kDelete), 0, {});
-  return true;
+  if (stripe == 0 && IsBottom()) return std::nullopt;
+  return Kept{base::MakeTag(sequence, RecordKind::kDelete), 0, {}};
 }
 
 bool SurvivingRecords::Next() {
   while (true) {
     if (shown_ < waiting_.size()) {
       const Kept& kept = waiting_[shown_++];
+      Enter(base::TagSequence(kept.tag));
       Show(kept.tag, kept.time_ms, kept.value);
       return true;
     }
@@ -86,6 +90,13 @@ bool SurvivingRecords::Next() {
     if (!source_->Valid()) return false;
     if (Take()) return true;
   }
+}
+
+// The next version of the present key, in descending order.
+void SurvivingRecords::Enter(base::SequenceNumber sequence) noexcept {
+  const base::SequenceNumber newer = std::exchange(present_sequence_, sequence);
+  const size_t stripe = StripeOf(sequence);
+  if (stripe != std::exchange(present_stripe_, stripe)) newer_stripes_ = newer;
 }
 
 // Judges the source's record. True: it is shown, and the source still stands there.
@@ -102,89 +113,183 @@ bool SurvivingRecords::Take() {
     newer_stripes_ = 0;
   }
   const base::Tag tag = source_->tag();
+  const base::SequenceNumber sequence = base::TagSequence(tag);
   passed_ = true;
-  const base::SequenceNumber newer = std::exchange(present_sequence_, base::TagSequence(tag));
-  if (newer == present_sequence_) return false;
-  const size_t stripe = StripeOf(present_sequence_);
-  if (stripe != std::exchange(present_stripe_, stripe)) newer_stripes_ = newer;
+  if (sequence == present_sequence_) return false;
+  Enter(sequence);
+  const size_t stripe = present_stripe_;
   if (stripe == rules_.boundaries.size()) {  // above all boundaries
     Show(tag, source_->time_ms(), source_->value());
     return true;
   }
   if (stripe == hidden_stripe_) return false;
-  if (CoverOf(stripe) > base::TagSequence(tag)) {
+  if (CoverOf(stripe) > sequence) {
     hidden_stripe_ = stripe;
     return false;
   }
   if (base::TagKind(tag) == RecordKind::kMerge) {
-    return TakeMerges(stripe);
+    TakeMerges();
+    return false;
   }
   hidden_stripe_ = stripe;
   const uint64_t expiry_ms = source_->time_ms();
-  const bool has_expired = expiry_ms != 0 && expiry_ms <= rules_.now_ms;
-  if (has_expired) return ShowExpired(base::TagSequence(tag), expiry_ms, stripe);
+  if (expiry_ms != 0 && expiry_ms <= rules_.now_ms) {
+    const std::optional<Kept> left = Expired(sequence, expiry_ms, stripe, is_built_on_);
+    if (left) Show(left->tag, left->time_ms, {});
+    return left.has_value();
+  }
   if (base::TagKind(tag) == RecordKind::kDelete && stripe == 0 && IsBottom()) return false;
   Show(tag, expiry_ms, source_->value());
   return true;
 }
 
-// The source stands at the newest version of its stripe, a merge. Takes all that it builds on in
-// this stripe, and leaves the source behind that; what is to be written waits, or is shown (true).
-bool SurvivingRecords::TakeMerges(size_t stripe) {
+// Merges
+
+/// Of merges_, those of one stripe.
+struct SurvivingRecords::Group {
+  size_t begin;
+  size_t end;   ///< Those from here on are covered by a range delete.
+  size_t next;  ///< Where the next group begins.
+  size_t stripe;
+  bool base_is_known;  ///< They build on the source's record, if has_base, else on nothing.
+  bool has_base;
+};
+
+// The source stands at a merge, the newest version of its stripe. Takes all merges of the key, of
+// older stripes too, and leaves the source behind them. What is to be written of them waits.
+void SurvivingRecords::TakeMerges() {
+  passed_ = false;  // the source will stand at a record that was not judged, or is hidden
+  if (!GatherMerges()) return;
+  const std::optional<uint64_t> expiry_ms = ExpiryUnderMerges();
+  for (size_t at = 0; at < merges_.size();) {
+    const Group group = GroupAt(at);
+    KeepGroup(group, expiry_ms);
+    hidden_stripe_ = group.stripe;
+    at = group.next;
+  }
+  merges_.clear();
+}
+
+// False: the source has failed.
+bool SurvivingRecords::GatherMerges() {
+  merges_.clear();
+  while (IsAtPresentKey() && base::TagKind(source_->tag()) == RecordKind::kMerge) {
+    if (!merges_.empty()) ++seen_;
+    merges_.push_back({source_->tag(), source_->time_ms(), std::string(source_->value())});
+    source_->Next();
+  }
+  return source_->status().ok();
+}
+
+// When what all gathered merges build on expires; 0: it does not, or not between two of them.
+// Nothing: nobody knows.
+std::optional<uint64_t> SurvivingRecords::ExpiryUnderMerges() {
+  if (IsAtPresentKey()) return source_->time_ms();
+  if (IsBottom() || merges_.size() == 1) return 0;
+  if (!rules_.expiry_below) return std::nullopt;
+  Chain chain{.oldest = base::TagSequence(merges_.back().tag),
+              .earliest_ms = merges_.back().time_ms,
+              .latest_ms = merges_.back().time_ms,
+              .count = merges_.size()};
+  for (const Kept& merge : merges_) {
+    chain.earliest_ms = std::min(chain.earliest_ms, merge.time_ms);
+    chain.latest_ms = std::max(chain.latest_ms, merge.time_ms);
+  }
+  return rules_.expiry_below(present_key_, chain);
+}
+
+SurvivingRecords::Group SurvivingRecords::GroupAt(size_t begin) {
+  const auto sequence_at = [&](size_t at) { return base::TagSequence(merges_[at].tag); };
+  const size_t stripe = StripeOf(sequence_at(begin));
   const base::SequenceNumber cover = CoverOf(stripe);
+  const auto in_stripe = [&](size_t at) {
+    return at < merges_.size() && StripeOf(sequence_at(at)) == stripe;
+  };
+  Group group{.begin = begin,
+              .end = begin,
+              .next = begin,
+              .stripe = stripe,
+              .base_is_known = false,
+              .has_base = false};
+  while (in_stripe(group.end) && sequence_at(group.end) >= cover) ++group.end;
+  group.next = group.end;
+  while (in_stripe(group.next)) ++group.next;
+  if (group.next > group.end) {
+    group.base_is_known = true;
+  } else if (group.next < merges_.size()) {
+    group.base_is_known = cover > sequence_at(group.next);
+  } else if (IsAtPresentKey()) {
+    const base::SequenceNumber below = base::TagSequence(source_->tag());
+    group.has_base = below >= cover && StripeOf(below) == stripe;
+    group.base_is_known = group.has_base || below < cover;
+  } else {
+    group.base_is_known = IsBottom();
+  }
+  return group;
+}
+
+void SurvivingRecords::KeepGroup(const Group& group, std::optional<uint64_t> expiry_ms) {
+  if (group.begin == group.end) return;
+  const size_t first = waiting_.size();
+  const bool is_built_on =
+      first == 0 ? is_built_on_ : base::TagKind(waiting_.back().tag) == RecordKind::kMerge;
+  KeepMerges(group, group.base_is_known && !group.has_base ? 0 : expiry_ms);
+  if (!group.base_is_known) return;
+
   std::vector<base::PendingMerge> merges;
-  bool base_is_known = false;
-  std::optional<std::string> below;
-  uint64_t below_expiry_ms = 0;
-  base::Tag below_tag = 0;
-  bool is_first = true;
-  for (; source_->Valid() && source_->key() == present_key_; source_->Next()) {
-    const base::Tag tag = source_->tag();
-    if (StripeOf(base::TagSequence(tag)) != stripe) break;
-    if (!std::exchange(is_first, false)) ++seen_;
-    if (cover > base::TagSequence(tag)) {
-      base_is_known = true;
-      break;
-    }
-    if (base::TagKind(tag) != RecordKind::kMerge) {
-      base_is_known = true;
-      below_tag = tag;
-      if (base::TagKind(tag) == RecordKind::kPut) {
-        below.emplace(source_->value());
-        below_expiry_ms = source_->time_ms();
-      }
-      break;
-    }
-    waiting_.push_back({tag, source_->time_ms(), std::string(source_->value())});
-    merges.push_back({std::string(source_->value()), source_->time_ms()});
+  for (size_t i = first; i < waiting_.size(); ++i) {
+    merges.push_back({waiting_[i].value, waiting_[i].time_ms});
   }
-  if (!source_->status().ok()) {
-    waiting_.clear();
-    passed_ = false;
-    return false;
+  std::optional<std::string_view> below;
+  if (group.has_base && base::TagKind(source_->tag()) == RecordKind::kPut) {
+    below = source_->value();
   }
-  const bool is_end = !source_->Valid() || source_->key() != present_key_;
-  if (!base_is_known && stripe == 0 && is_end && IsBottom()) base_is_known = true;
-  hidden_stripe_ = stripe;
-  passed_ = false;  // the source stands at a record that was not judged, or is hidden
-  if (!base_is_known) return false;
   auto merged =
-      base::ApplyMerges(merges, below ? std::optional<std::string_view>(*below) : std::nullopt,
-                        below_expiry_ms, rules_.now_ms);
-  if (merged) {
-    const base::SequenceNumber newest = base::TagSequence(waiting_.front().tag);
-    waiting_.clear();
-    if (merged->expiry_ms == 0 || merged->expiry_ms > rules_.now_ms) {
-      waiting_.push_back(
-          {base::MakeTag(newest, RecordKind::kPut), merged->expiry_ms, std::move(merged->value)});
-    } else {
-      return ShowExpired(newest, merged->expiry_ms, stripe);
-    }
-  } else if (below_tag != 0) {
+      base::ApplyMerges(merges, below, group.has_base ? source_->time_ms() : 0, rules_.now_ms);
+  if (!merged) {
     // Readers are to be told what does not fit together, so all of it stays.
-    waiting_.push_back({below_tag, below_expiry_ms, below.value_or(std::string())});
+    if (group.has_base) {
+      waiting_.push_back({source_->tag(), source_->time_ms(), std::string(source_->value())});
+    }
+    return;
   }
-  return false;
+  const base::SequenceNumber newest = base::TagSequence(waiting_[first].tag);
+  waiting_.resize(first);
+  if (merged->expiry_ms == 0 || merged->expiry_ms > rules_.now_ms) {
+    waiting_.push_back(
+        {base::MakeTag(newest, RecordKind::kPut), merged->expiry_ms, std::move(merged->value)});
+  } else if (auto left = Expired(newest, merged->expiry_ms, group.stripe, is_built_on)) {
+    waiting_.push_back(*std::move(left));
+  }
+}
+
+// As few merges as do the same. `expiry_ms`: of what they build on, which must not expire between
+// two that are combined: those behind the first one that was written before are apart from the
+// others. Nothing: it is not known, and only what was written at one moment is combined.
+void SurvivingRecords::KeepMerges(const Group& group, std::optional<uint64_t> expiry_ms) {
+  base::MergeRun run;
+  base::Tag newest = 0;  // of the run
+  bool is_behind = false;
+  const auto keep = [&] {
+    if (run.count() == 0) return;
+    base::PendingMerge merge = run.Take();
+    waiting_.push_back({newest, merge.time_ms, std::move(merge.value)});
+  };
+  for (size_t i = group.begin; i < group.end; ++i) {
+    const Kept& merge = merges_[i];
+    bool may_join = run.count() != 0;
+    if (!expiry_ms) {
+      may_join = may_join && merge.time_ms == run.latest_ms();
+    } else if (!is_behind && merge.time_ms < *expiry_ms) {
+      is_behind = true;
+      may_join = false;
+    }
+    if (may_join && run.Add(merge.value, merge.time_ms)) continue;
+    keep();
+    newest = merge.tag;
+    run.Add(merge.value, merge.time_ms);
+  }
+  keep();
 }
 
 }  // namespace basalt::db

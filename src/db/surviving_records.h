@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +26,9 @@ namespace basalt::db {
 ///   - what a range delete of the same stripe covers goes;
 ///   - a put that has expired becomes a delete, which hides what is older just as well; but where
 ///     merges may build on it, it keeps its expiry, and loses only its value;
-///   - merges become one put with what they build on, once that is known and allows it;
+///   - merges become one put with what they build on, once that is known and allows it; before
+///     that, adjacent merges of one operator become one, where what they build on does not expire
+///     between them (`expiry_below`);
 ///   - where nothing older lies below the output (`is_bottom`), deletes of the lowest stripe go,
 ///   and
 ///     merges build on nothing.
@@ -36,6 +39,13 @@ namespace basalt::db {
 /// once. Merges never are.
 class SurvivingRecords {
  public:
+  /// Merges that all build on one value below the output, which may have to be looked for.
+  struct Chain {
+    base::SequenceNumber oldest = 0;
+    uint64_t earliest_ms = 0;  ///< When they were written.
+    uint64_t latest_ms = 0;
+    size_t count = 0;
+  };
   struct Rules {
     std::vector<base::SequenceNumber> boundaries;  ///< Ascending, at least one.
     /// Durable no later than the output; may cover versions in the source.
@@ -46,6 +56,9 @@ class SurvivingRecords {
     /// Whether no older version of the key lies below the output. Called with ascending keys;
     /// unset: it may.
     std::function<bool(std::string_view key)> is_bottom{};
+    /// The expiry of what the chain builds on, or 0 where that does not expire between its merges;
+    /// nothing: it is not known. Unset: it never is.
+    std::function<std::optional<uint64_t>(std::string_view key, const Chain& chain)> expiry_below{};
   };
 
   /// `source` is positioned at its first record, and outlives this.
@@ -75,18 +88,27 @@ class SurvivingRecords {
     uint64_t time_ms;
     std::string value;
   };
+  /// The merges of one stripe, and what they build on.
+  struct Group;
   static constexpr size_t kNoStripe = SIZE_MAX;
 
   size_t StripeOf(base::SequenceNumber sequence) const noexcept;
   base::SequenceNumber CoverOf(size_t stripe) const;
   base::SequenceNumber HiderOf(base::SequenceNumber sequence) const;
   bool IsBottom();
+  bool IsAtPresentKey() const;
   void Advance();
+  void Enter(base::SequenceNumber sequence) noexcept;
   bool Take();
-  bool TakeMerges(size_t stripe);
+  void TakeMerges();
+  bool GatherMerges();
+  std::optional<uint64_t> ExpiryUnderMerges();
+  Group GroupAt(size_t begin);
+  void KeepGroup(const Group& group, std::optional<uint64_t> expiry_ms);
+  void KeepMerges(const Group& group, std::optional<uint64_t> expiry_ms);
+  std::optional<Kept> Expired(base::SequenceNumber sequence, uint64_t expiry_ms, size_t stripe,
+                              bool is_built_on);
   void Show(base::Tag tag, uint64_t time_ms, std::string_view value);
-  bool ShowExpired(base::SequenceNumber sequence, uint64_t expiry_ms, size_t stripe);
-
   base::RecordIterator* const source_;
   const Rules rules_;
   uint64_t seen_ = 0;
@@ -102,6 +124,7 @@ class SurvivingRecords {
   int bottom_ = -1;                            // not asked yet
   bool is_built_on_ = false;  // the last record of the key that was shown is a merge
 
+  std::vector<Kept> merges_;   // of a key: gathered, newest first
   std::vector<Kept> waiting_;  // of a key: records to be shown before the source's next one
   size_t shown_ = 0;           // of waiting_
 

@@ -176,6 +176,19 @@ TEST(SurvivingRecords, ChangeNothingThatAnybodyCanSee) {
     rules.is_bottom = [&](std::string_view) { return is_bottom; };
     rules.has_merges_above = std::ranges::any_of(
         above, [](const Version& version) { return version.kind == RecordKind::kMerge; });
+    const bool knows_below = random.Below(2) == 0;
+    rules.expiry_below = [&](std::string_view,
+                             const SurvivingRecords::Chain& chain) -> std::optional<uint64_t> {
+      EXPECT_GE(chain.count, 2U);
+      if (!knows_below) return std::nullopt;
+      for (const Version& version : below) {
+        if (version.kind == RecordKind::kMerge) continue;
+        const bool matters =
+            version.time_ms > chain.earliest_ms && version.time_ms <= chain.latest_ms;
+        return matters ? version.time_ms : 0;
+      }
+      return 0;
+    };
     std::vector<Version> after = Survivors(source, std::move(rules));
     dropped += source.size() - after.size();
     for (size_t i = 1; i < after.size(); ++i) {
@@ -308,6 +321,59 @@ TEST(SurvivingRecords, CountAVersionOnceThatIsThereTwice) {
     }
     EXPECT_EQ(found, expected) << "visible " << visible;
   }
+}
+
+Version AddAt(base::SequenceNumber sequence, int64_t number, uint64_t time_ms) {
+  return {"a", sequence, RecordKind::kMerge, time_ms,
+          MergeValue(MergeOperator::kAdd, Number(number))};
+}
+
+/// "sequence:number" of what is left of additions.
+std::vector<std::string> Sums(const std::vector<Version>& versions, SurvivingRecords::Rules rules) {
+  std::vector<std::string> sums;
+  for (const Version& version : Survivors(versions, std::move(rules))) {
+    EXPECT_EQ(version.kind, RecordKind::kMerge);
+    const auto number = static_cast<int64_t>(base::Load<uint64_t>(version.value.data() + 1));
+    sums.push_back(std::to_string(version.sequence) + ":" + std::to_string(number));
+  }
+  return sums;
+}
+
+TEST(SurvivingRecords, AdjacentMergesBecomeOneAboveAnUnknownValue) {
+  const std::vector<Version> additions = {AddAt(9, 1, 59), AddAt(8, 2, 58), AddAt(5, 4, 55),
+                                          AddAt(2, 8, 52)};
+  const auto combined = [&](std::vector<base::SequenceNumber> boundaries,
+                            std::optional<uint64_t> expiry_ms) {
+    SurvivingRecords::Rules rules;
+    rules.boundaries = std::move(boundaries);
+    rules.now_ms = 100;
+    rules.expiry_below = [=](std::string_view key, const SurvivingRecords::Chain& chain) {
+      EXPECT_EQ(key, "a");
+      EXPECT_EQ(chain.oldest, 2U);
+      EXPECT_EQ(chain.earliest_ms, 52U);
+      EXPECT_EQ(chain.latest_ms, 59U);
+      EXPECT_EQ(chain.count, 4U);
+      return expiry_ms;
+    };
+    return Sums(additions, std::move(rules));
+  };
+  using Strings = std::vector<std::string>;
+  EXPECT_EQ(combined({20}, 0), Strings({"9:15"}));
+  EXPECT_EQ(combined({20}, 70), Strings({"9:15"}));
+  EXPECT_EQ(combined({20}, 50), Strings({"9:15"}));
+  EXPECT_EQ(combined({20}, 56), Strings({"9:3", "5:12"})) << "they expire with the value";
+  EXPECT_EQ(combined({20}, 55), Strings({"9:7", "2:8"}));
+  EXPECT_EQ(combined({20}, std::nullopt), Strings({"9:1", "8:2", "5:4", "2:8"}));
+  EXPECT_EQ(combined({7, 20}, 0), Strings({"9:3", "5:12"}));
+  EXPECT_EQ(combined({8, 20}, 0), Strings({"9:1", "8:14"}));
+}
+
+TEST(SurvivingRecords, MergesOfOneMomentAreCombinedWhateverLiesBelow) {
+  SurvivingRecords::Rules rules;
+  rules.boundaries = {20};
+  EXPECT_EQ(
+      Sums({AddAt(9, 1, 58), AddAt(8, 2, 58), AddAt(5, 4, 57), AddAt(2, 8, 57)}, std::move(rules)),
+      std::vector<std::string>({"9:3", "5:12"}));
 }
 
 TEST(SurvivingRecords, WhatDoesNotFitTogetherStaysForReadersToBeTold) {

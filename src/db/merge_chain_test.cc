@@ -1,0 +1,175 @@
+// Many merges of one key: flushes and compactions make one of them, and reads of them stay short.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "basalt/db.h"
+#include "base/coding.h"
+#include "base/random.h"
+#include "db/environment.h"
+#include "io/manual_executor.h"
+#include "io/sim_clock.h"
+#include "io/sim_file_system.h"
+
+namespace basalt::db {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::string Encoded(uint64_t number) {
+  std::string bytes(sizeof number, '\0');
+  base::Store(bytes.data(), number);
+  return bytes;
+}
+
+class MergeChain : public testing::Test {
+ protected:
+  MergeChain() { Open(); }
+
+  void Open() {
+    Environment environment;
+    environment.fs = &disk_;
+    environment.clock = &clock_;
+    environment.executor = &executor_;
+    environment.memtable_bytes = memtable_bytes_;
+    environment.table_bytes = memtable_bytes_;
+    db_ = OpenDatabase("/db", {.memory_budget = uint64_t{64} << 20}, environment).value();
+  }
+  void Reopen() {
+    ASSERT_TRUE(db_->Close().ok());
+    db_.reset();
+    Open();
+  }
+
+  /// Adds 1 so many times, a millisecond apart.
+  void Count(std::string_view key, int times) {
+    for (int i = 0; i < times; ++i) {
+      ASSERT_TRUE(db_->Merge(key, MergeOperator::kAdd, Encoded(1)).ok());
+      clock_.Advance(1000);
+    }
+  }
+  static uint64_t NumberIn(const MaybeValue& value) {
+    if (!value) return 0;
+    return value->size() == 8 ? base::Load<uint64_t>(value->view().data()) : UINT64_MAX;
+  }
+  uint64_t Number(std::string_view key, const ReadOptions& options = {}) const {
+    const auto found = db_->Get(key, options);
+    EXPECT_TRUE(found) << found.error().ToString();
+    return found ? NumberIn(*found) : UINT64_MAX;
+  }
+  uint64_t Records() const {
+    uint64_t records = 0;
+    for (const LevelStats& level : db_->GetStats().levels) records += level.records;
+    return records;
+  }
+
+  io::SimFileSystem disk_;
+  io::SimClock clock_;
+  io::ManualExecutor executor_;
+  uint64_t memtable_bytes_ = 0;
+  std::unique_ptr<DB> db_;
+};
+
+TEST_F(MergeChain, AFlushMakesOneMergeOfManyAlsoOverAValueInATable) {
+  ASSERT_TRUE(db_->Put("counter", Encoded(1000)).ok());
+  ASSERT_TRUE(db_->CompactRange().ok());
+  ASSERT_NO_FATAL_FAILURE(Count("counter", 500));
+  ASSERT_NO_FATAL_FAILURE(Count("new", 500));
+  ASSERT_TRUE(db_->Flush().ok());
+  EXPECT_EQ(Records(), 3U);
+  EXPECT_EQ(Number("counter"), 1500U);
+  EXPECT_EQ(Number("new"), 500U);
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  EXPECT_EQ(Number("counter"), 1500U);
+}
+
+TEST_F(MergeChain, CompactionAboveTheLastLevelCombinesWhatFlushesHaveLeft) {
+  // The last level is large enough for another one above it.
+  memtable_bytes_ = 32 << 10;
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  base::Random random(1);
+  for (int i = 0; i < 300; ++i) {
+    std::string value(10'000, '\0');
+    for (char& byte : value) byte = static_cast<char>(random.Below(256));
+    ASSERT_TRUE(db_->Put("k" + std::to_string(i), value).ok());
+  }
+  ASSERT_TRUE(db_->Put("k50", Encoded(1000)).ok());
+  ASSERT_TRUE(db_->CompactRange().ok());
+  for (int flush = 0; flush < 8; ++flush) {
+    ASSERT_NO_FATAL_FAILURE(Count("k50", 10));
+    ASSERT_TRUE(db_->Flush().ok());
+  }
+  executor_.RunAll();
+  const DBStats stats = db_->GetStats();
+  EXPECT_EQ(stats.levels[5].records, 1U);
+  EXPECT_EQ(stats.levels[6].records, 300U);
+  EXPECT_EQ(Number("k50"), 1080U);
+}
+
+TEST_F(MergeChain, OverAValueThatExpiresBetweenItsMergesStaysExact) {
+  for (const bool is_long : {false, true}) {  // a long one is worth a look at the value
+    SCOPED_TRACE(is_long);
+    const std::string key = is_long ? "long" : "short";
+    const int times = is_long ? 100 : 4;
+    ASSERT_TRUE(db_->Put(key, Encoded(1000), {.ttl = milliseconds(times)}).ok());
+    ASSERT_TRUE(db_->Flush().ok());
+    executor_.RunAll();
+    const uint64_t records = Records();
+    ASSERT_NO_FATAL_FAILURE(Count(key, times / 2));
+    EXPECT_EQ(Number(key), 1000U + times / 2);
+    ASSERT_NO_FATAL_FAILURE(Count(key, times));  // half of them after the expiry
+    EXPECT_EQ(Number(key), static_cast<uint64_t>(times / 2));
+    ASSERT_TRUE(db_->Flush().ok());
+    EXPECT_EQ(Number(key), static_cast<uint64_t>(times / 2));
+    if (is_long) {
+      EXPECT_EQ(Records(), records + 2) << "before the expiry, and after it";
+    }
+    ASSERT_TRUE(db_->CompactRange().ok());
+    EXPECT_EQ(Number(key), static_cast<uint64_t>(times / 2));
+  }
+  EXPECT_EQ(Records(), 2U);
+}
+
+TEST_F(MergeChain, OverAValueThatHasNotExpiredExpiresWithIt) {
+  ASSERT_TRUE(db_->Put("counter", Encoded(1000), {.ttl = seconds(10)}).ok());
+  ASSERT_TRUE(db_->Flush().ok());
+  ASSERT_NO_FATAL_FAILURE(Count("counter", 100));
+  ASSERT_TRUE(db_->Flush().ok());
+  EXPECT_EQ(Records(), 2U);
+  EXPECT_EQ(Number("counter"), 1100U);
+  clock_.Advance(10'000'000);
+  EXPECT_FALSE(*db_->Get("counter"));
+  ASSERT_TRUE(db_->CompactRange().ok());
+  EXPECT_EQ(Records(), 0U);
+}
+
+TEST_F(MergeChain, StopsAtSnapshotsAndRangeDeletes) {
+  ASSERT_NO_FATAL_FAILURE(Count("counter", 100));
+  const Snapshot hundred = db_->GetSnapshot().value();
+  ASSERT_NO_FATAL_FAILURE(Count("counter", 100));
+  ASSERT_TRUE(db_->DeleteRange("a", "d").ok());
+  const Snapshot none = db_->GetSnapshot().value();
+  ASSERT_NO_FATAL_FAILURE(Count("counter", 7));
+  const auto check = [&] {
+    EXPECT_EQ(Number("counter", {.snapshot = &hundred}), 100U);
+    EXPECT_EQ(Number("counter", {.snapshot = &none}), 0U);
+    EXPECT_EQ(Number("counter"), 7U);
+  };
+  check();
+  ASSERT_TRUE(db_->Flush().ok());
+  EXPECT_EQ(Records(), 2U);
+  check();
+  ASSERT_TRUE(db_->CompactRange().ok());
+  check();
+}
+
+}  // namespace
+}  // namespace basalt::db
