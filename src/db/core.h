@@ -93,6 +93,7 @@ inline bool Contains(const std::vector<std::shared_ptr<Generation>>& generations
          generations.end();
 }
 
+struct MergesOfKey;
 struct ReadState;
 
 /// Keeps a state that has been replaced for those who still look at it. Made with the state: once
@@ -267,6 +268,10 @@ class Core : public std::enable_shared_from_this<Core> {
   /// The active memtable, which then stays until Leave.
   Entry EnterActive();
   void Leave(const Entry& entry);
+  /// Of the batch's merges that change numbers one in kFoldedMin, at random, is a moment to fold
+  /// those of its key: so reads need not walk far, also the first one.
+  void FoldSome(const LogForm& form, base::SequenceNumber first,
+                memtable::Generation* table) const noexcept;
   std::shared_ptr<Generation> IfActive(const Generation* generation) const;
   /// Puts `value` or, without one, deletes, if the key's last write is still `expected`; Aborted if
   /// not.
@@ -319,8 +324,12 @@ class Core : public std::enable_shared_from_this<Core> {
   /// As SurvivingRecords::Rules::expiry_below, for what builds on this tree.
   std::optional<uint64_t> ExpiryBelow(const Tree& tree, std::string_view key,
                                       const SurvivingRecords::Chain& chain) const;
+  Status FindMerges(const ReadState& state, uint32_t keyspace, std::string_view key, uint64_t hash,
+                    ReadPoint point, uint64_t expiry_ms, StoredVersion newest,
+                    MergesOfKey* found) const;
+  /// `newest`: a merge.
   Result<Found> FindMerged(const ReadState& state, uint32_t keyspace, std::string_view key,
-                           uint64_t hash, ReadPoint point, StoredVersion newest) const;
+                           uint64_t hash, const ReadPoint& point, StoredVersion newest) const;
 
   // reserve.cc
   /// The log's files get their space in such steps, and it asks for it two of them ahead at most.

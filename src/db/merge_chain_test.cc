@@ -1,6 +1,7 @@
 // Many merges of one key: flushes and compactions make one of them, and reads of them stay short.
 
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <chrono>
 #include <memory>
@@ -169,6 +170,91 @@ TEST_F(MergeChain, StopsAtSnapshotsAndRangeDeletes) {
   check();
   ASSERT_TRUE(db_->CompactRange().ok());
   check();
+}
+
+/// Of this thread.
+double CpuSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+// A walk over all merges would make the last part cost 19 times as much as the first one.
+TEST_F(MergeChain, AReadTakesNoLongerWithTheNumberOfMerges) {
+  constexpr int kParts = 10;
+  constexpr int kOfPart = 2000;
+  double first = 0;
+  double last = 0;
+  uint64_t count = 0;
+  for (int part = 0; part < kParts; ++part) {
+    const double start = CpuSeconds();
+    for (int i = 0; i < kOfPart; ++i) {
+      ASSERT_TRUE(db_->Merge("counter", MergeOperator::kAdd, Encoded(1)).ok());
+      ASSERT_EQ(Number("counter"), ++count);
+    }
+    last = CpuSeconds() - start;
+    if (part == 0) first = last;
+  }
+  EXPECT_LT(last, 6 * first);
+  EXPECT_EQ(db_->GetStats().flushes, 0U);
+}
+
+TEST_F(MergeChain, IsReadThroughFoldsByMultiGetAndUpdateUnderSnapshotsToo) {
+  ASSERT_NO_FATAL_FAILURE(Count("a", 300));
+  const Snapshot snapshot = db_->GetSnapshot().value();
+  ASSERT_NO_FATAL_FAILURE(Count("a", 300));
+  ASSERT_NO_FATAL_FAILURE(Count("b", 100));
+  for (int round = 0; round < 2; ++round) {
+    const std::vector<std::string_view> keys = {"a", "b", "c"};
+    std::vector<Result<MaybeValue>> results(3);
+    ASSERT_TRUE(db_->MultiGet(keys, results).ok());
+    EXPECT_EQ(NumberIn(*results[0]), 600U);
+    EXPECT_EQ(NumberIn(*results[1]), 100U);
+    EXPECT_EQ(NumberIn(*results[2]), 0U);
+    EXPECT_EQ(Number("a", {.snapshot = &snapshot}), 300U);
+    EXPECT_EQ(Number("b", {.snapshot = &snapshot}), 0U);
+  }
+  const auto halve =
+      [](std::optional<std::string_view> present) -> Result<std::optional<std::string>> {
+    return Encoded(base::Load<uint64_t>(present->data()) / 2);
+  };
+  ASSERT_TRUE(db_->Update("a", halve).ok());
+  EXPECT_EQ(Number("a"), 300U);
+  ASSERT_NO_FATAL_FAILURE(Reopen());  // the log has no folds
+  EXPECT_EQ(Number("a"), 300U);
+  EXPECT_EQ(Number("b"), 100U);
+  EXPECT_EQ(Number("b"), 100U);
+  ASSERT_TRUE(db_->Flush().ok());
+  EXPECT_EQ(Number("a"), 300U);
+  EXPECT_EQ(Number("b"), 100U);
+}
+
+TEST_F(MergeChain, IsScannedInBothDirections) {
+  ASSERT_TRUE(db_->Put("b", Encoded(1000), {.ttl = milliseconds(100)}).ok());
+  for (const char* const key : {"a", "b", "c"}) ASSERT_NO_FATAL_FAILURE(Count(key, 50));
+  EXPECT_EQ(Number("a"), 50U);
+  const auto scan = [&] {
+    std::string all;
+    const auto it = db_->NewIterator();
+    for (it->SeekToFirst(); it->Valid(); it->Next()) {
+      all +=
+          std::string(it->key()) + std::to_string(base::Load<uint64_t>(it->value().data())) + " ";
+    }
+    std::string back;
+    for (it->SeekToLast(); it->Valid(); it->Prev()) {
+      back = std::string(it->key()) + std::to_string(base::Load<uint64_t>(it->value().data())) +
+             " " + back;
+    }
+    EXPECT_EQ(back, all);
+    return all;
+  };
+  EXPECT_EQ(scan(), "a50 c50 ") << "b has expired with its merges";
+  ASSERT_NO_FATAL_FAILURE(Count("b", 20));
+  EXPECT_EQ(Number("b"), 20U);
+  EXPECT_EQ(scan(), "a50 b20 c50 ");
+  ASSERT_TRUE(db_->Flush().ok());
+  ASSERT_NO_FATAL_FAILURE(Count("b", 20));
+  EXPECT_EQ(scan(), "a50 b40 c50 ");
 }
 
 }  // namespace

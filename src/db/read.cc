@@ -7,6 +7,7 @@
 #include "base/merge_operator.h"
 #include "base/short_hash.h"
 #include "db/core.h"
+#include "db/merges_of_key.h"
 
 // Lookups of single keys: the newest place that knows a key decides. Memtables come first, then the
 // tables of level 0, newest first, then one table of each further level.
@@ -17,30 +18,6 @@ namespace {
 /// What stands for all versions that a range delete hides.
 table::TableRead HiddenBy(base::SequenceNumber range) noexcept {
   return {base::MakeTag(range, RecordKind::kDeleteRange), 0, Value()};
-}
-
-/// Takes a key's merges up to `at` from a memtable, newest first, and what they build on there, if
-/// that is a put. False: older places may have more. By one search: the versions of a key are
-/// linked, and stay as long as the memtable.
-bool TakeMerges(const memtable::Generation& table, uint32_t keyspace, std::string_view key,
-                uint64_t hash, base::SequenceNumber at, std::vector<base::PendingMerge>* merges,
-                table::TableRead* below) {
-  const memtable::Record* record;
-  {
-    const base::EpochGuard inside;
-    record = table.Find(keyspace, key, hash, at, nullptr);
-  }
-  const base::SequenceNumber cover = table.range_deletes().SequenceAt(keyspace, key, at, nullptr);
-  for (; record != nullptr; record = table.Older(*record)) {
-    const base::Tag tag = record->tag.load(std::memory_order_acquire);
-    if (base::TagSequence(tag) < cover) break;
-    if (base::TagKind(tag) == RecordKind::kPut) {
-      *below = {tag, record->time_ms(), table.ValueOf(*record)};
-    }
-    if (base::TagKind(tag) != RecordKind::kMerge) return true;
-    merges->push_back({std::string(record->value()), record->time_ms()});
-  }
-  return cover != 0;
 }
 
 /// Nobody reads why, so that it takes no memory.
@@ -125,34 +102,48 @@ Status Core::FindValue(const ReadState& state, uint32_t keyspace, std::string_vi
   return {};
 }
 
-// Goes down to what the merges build on.
+// Goes down to what the merges build on. `newest`: as FindVersion found it, or without a tag.
+Status Core::FindMerges(const ReadState& state, uint32_t keyspace, std::string_view key,
+                        uint64_t hash, ReadPoint point, uint64_t expiry_ms, StoredVersion newest,
+                        MergesOfKey* found) const {
+  const auto ends_in = [&](const auto& generation) {
+    return found->TakeFrom(generation->table.get(), keyspace, key, hash, point.at, expiry_ms);
+  };
+  if (ends_in(state.active) || std::ranges::any_of(state.sealed, ends_in)) return {};
+  StoredVersion& version = found->below;
+  // Without a merge in a memtable it was found in a table.
+  if (found->merges.empty()) version = std::move(newest);
+  while (true) {
+    if (version.tag == 0) {
+      BASALT_RETURN_IF_ERROR(FindFlushed(state, keyspace, key, hash, point, &version));
+    }
+    if (base::TagKind(version.tag) != RecordKind::kMerge) return {};
+    found->Take(version);
+    point.at = base::TagSequence(version.tag) - 1;
+    version = StoredVersion();
+  }
+}
+
 Result<Core::Found> Core::FindMerged(const ReadState& state, uint32_t keyspace,
-                                     std::string_view key, uint64_t hash, ReadPoint point,
+                                     std::string_view key, uint64_t hash, const ReadPoint& point,
                                      StoredVersion newest) const {
   Found found;
   found.sequence = base::TagSequence(newest.tag);
-  std::vector<base::PendingMerge> merges;
-  StoredVersion version = std::move(newest);
-  const auto take = [&] {
-    merges.push_back({version.value.ToString(), version.time_ms});
-    point.at = base::TagSequence(version.tag) - 1;
-    version = StoredVersion();
-  };
-  take();
-  const auto ends_in = [&](const auto& generation) {
-    return TakeMerges(*generation->table, keyspace, key, hash, point.at, &merges, &version);
-  };
-  if (!ends_in(state.active) && std::ranges::none_of(state.sealed, ends_in)) {
-    BASALT_RETURN_IF_ERROR(FindFlushed(state, keyspace, key, hash, point, &version));
-    while (base::TagKind(version.tag) == RecordKind::kMerge) {
-      take();
-      BASALT_RETURN_IF_ERROR(FindFlushed(state, keyspace, key, hash, point, &version));
-    }
+  MergesOfKey read;
+  BASALT_RETURN_IF_ERROR(
+      FindMerges(state, keyspace, key, hash, point, 0, std::move(newest), &read));
+  const uint64_t expiry_ms = read.below.time_ms;
+  if (read.IsSplit()) {
+    read = {};
+    BASALT_RETURN_IF_ERROR(FindMerges(state, keyspace, key, hash, point, expiry_ms, {}, &read));
   }
   std::optional<std::string_view> below;
-  if (base::TagKind(version.tag) == RecordKind::kPut) below = version.value.view();
+  if (base::TagKind(read.below.tag) == RecordKind::kPut) below = read.below.value.view();
   BASALT_ASSIGN_OR_RETURN(const base::MergedValue merged,
-                          base::ApplyMerges(merges, below, version.time_ms, NowOf(point)));
+                          base::ApplyMerges(read.merges, below, expiry_ms, NowOf(point)));
+  for (memtable::Generation* const table : read.long_walks) {
+    table->FoldMerges(keyspace, key, hash, point.at, expiry_ms);
+  }
   if (!HasExpired(merged.expiry_ms, point)) {
     found.expiry_ms = merged.expiry_ms;
     found.value = Value::Copy(merged.value);

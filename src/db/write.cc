@@ -6,6 +6,7 @@
 #include "base/batch_cursor.h"
 #include "base/check.h"
 #include "base/option_value.h"
+#include "base/short_hash.h"
 #include "base/thread_kept.h"
 #include "db/core.h"
 
@@ -247,7 +248,23 @@ Core::Attempt Core::TryWrite(const LogForm& form, size_t count, const Preconditi
   }
   queue_->Finish(place, last);
   if (form.range_deletes != 0) table.FlattenRangeDeletes(nullptr);
+  if (form.has_merges && done.status.ok()) FoldSome(form, first, &table);
   return done;
+}
+
+// What is appended is copied into folds, so that is left to readers.
+void Core::FoldSome(const LogForm& form, base::SequenceNumber first,
+                    memtable::Generation* table) const noexcept {
+  base::BatchCursor cursor(form.bytes);
+  for (base::SequenceNumber sequence = first; cursor.Next(); ++sequence) {
+    const std::string_view bytes(reinterpret_cast<const char*>(&sequence), sizeof sequence);
+    if (base::HashShort(bytes) % memtable::Generation::kFoldedMin != 0) continue;
+    if (cursor.kind() != RecordKind::kMerge || cursor.value().empty() ||
+        static_cast<MergeOperator>(cursor.value()[0]) == MergeOperator::kAppend) {
+      continue;
+    }
+    table->FoldMerges(cursor.keyspace(), cursor.key(), base::HashShort(cursor.key()), visible(), 0);
+  }
 }
 
 std::shared_ptr<Generation> Core::IfActive(const Generation* generation) const {
@@ -276,9 +293,10 @@ Status Core::WriteIfUnchanged(KeyspaceId keyspace, std::string_view key,
   // becomes visible without that section, so that waiting for it here ends.
   const Precondition unchanged = [&]() -> Status {
     queue_->Drain(commit_.queue);
-    BASALT_ASSIGN_OR_RETURN(const Found now,
-                            Find(*State(), static_cast<uint32_t>(keyspace), key, Now()));
-    if (now.sequence == expected) return {};
+    StoredVersion now;
+    BASALT_RETURN_IF_ERROR(
+        FindVersion(*State(), static_cast<uint32_t>(keyspace), key, base::Hash(key), Now(), &now));
+    if (base::TagSequence(now.tag) == expected) return {};
     return Status(StatusCode::kAborted, "the key was changed meanwhile");
   };
   return WriteForm(form, 1, &unchanged, durability);

@@ -36,7 +36,7 @@
 //                    others share as many more
 //     Shard ........ chosen by the highest bits of the key's hash (with the keyspace mixed in): low
 //                    bits of the hash -> newest version (hash_index.h); older versions hang off it,
-//                    in descending sequence
+//                    in descending sequence. Folds stand there for many merges (fold.cc)
 //     Runs ......... for each keyspace a few sorted runs of falling size (run_set.h), and for each
 //                    lane the watermark: how many of its order entries the runs cover
 //
@@ -146,6 +146,19 @@ class Generation : public std::enable_shared_from_this<Generation> {
     const base::Arena::Position older = record.previous.load(std::memory_order_acquire);
     return older == 0 ? nullptr : RecordAt(older);
   }
+  /// The version behind all that one stands for, which are several if it is a fold.
+  const Record* Behind(const Record& record) const noexcept {
+    if (!record.is_fold()) return Older(record);
+    const uint32_t behind = record.folded().behind;
+    return behind == 0 ? nullptr : RecordAt(behind);
+  }
+  /// fold.cc: makes reads of the key's merges up to `at` short, if they are many. What they build
+  /// on expires at `expiry_ms`; 0: never, or it is not known. `at`: nothing up to it is under way.
+  /// Where memory for a fold cannot be had, there is none. Any thread.
+  void FoldMerges(uint32_t keyspace, std::string_view key, uint64_t hash, base::SequenceNumber at,
+                  uint64_t expiry_ms) noexcept;
+  /// A walk over so many versions is worth a fold.
+  static constexpr size_t kFoldedMin = 16;
   /// Of a put or merge that Find or Older gave.
   Value ValueOf(const Record& record) const;
   /// Starts to load the line where a lookup begins. Inlined by force: g++ takes a function that
@@ -268,6 +281,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   static void Forget(Record* record) noexcept {
     record->tag.store(Record::kAbandonedTag, std::memory_order_release);
   }
+  void LinkFold(const RecordSource& source, uint64_t hash, base::Tag tag,
+                const FoldedMerges& folded, uint32_t thread_number) noexcept;
   void Drop(Reservation* reservation) noexcept;
   void CollectRetired() noexcept;
   bool ExtendRuns() const;

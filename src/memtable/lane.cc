@@ -51,27 +51,44 @@ bool Lane::PrepareOrder(bool within_limit) noexcept {
   return order_ != nullptr && order_->PrepareBlock(&order_cursor_, within_limit);
 }
 
+inline Record* Lane::Begin(char* at, const RecordSource& source, uint8_t flags) noexcept {
+  return new (at) Record{.tag = 0,
+                         .previous = 0,
+                         .value_size = static_cast<uint32_t>(source.value.size()),
+                         .key_size = static_cast<uint16_t>(source.key.size()),
+                         .kind = static_cast<uint8_t>(source.kind),
+                         .flags = flags};
+}
+
 Lane::Placed Lane::Place(const RecordSource& source, bool within_limit) noexcept {
   if (order_cursor_.is_empty() && !PrepareOrder(within_limit)) return {};
   const size_t bytes = source.ByteSize();
   const base::Arena::Block block = records_->Allocate(&record_cursor_, bytes, within_limit);
   if (block.position == 0) return {};
   FetchAhead(block.at, bytes);
-  auto* const record = new (block.at)
-      Record{.tag = 0,
-             .previous = 0,
-             .value_size = static_cast<uint32_t>(source.value.size()),
-             .key_size = static_cast<uint16_t>(source.key.size()),
-             .kind = static_cast<uint8_t>(source.kind),
-             .flags = static_cast<uint8_t>((source.time_ms != 0 ? Record::kFlagTime : 0) |
-                                           (source.is_of_several ? Record::kFlagBatch : 0) |
-                                           (source.keyspace != 0 ? Record::kFlagKeyspace : 0))};
+  Record* const record = Begin(block.at, source, source.flags());
   const base::Arena::Block order =
       order_->Allocate(&order_cursor_, sizeof(OrderEntry), within_limit);
   BASALT_CHECK(order.position == OrderPosition(placed_count_++));
   base::PrefetchToWrite(order.at + kLineBytes);
   new (order.at) OrderEntry{base::KeyPrefix(source.key), block.position, source.keyspace};
   return {block.position, record};
+}
+
+Lane::Placed Lane::PlaceFold(const RecordSource& source) noexcept {
+  const size_t bytes = source.ByteSize() + sizeof(FoldedMerges);
+  const base::Arena::Block block =
+      records_->Allocate(&record_cursor_, bytes, /*within_limit=*/true);
+  if (block.position == 0) return {};
+  const auto flags = static_cast<uint8_t>(source.flags() | Record::kFlagFold);
+  return {block.position, Begin(block.at, source, flags)};
+}
+
+void Lane::FillFold(Record* record, const RecordSource& source,
+                    const FoldedMerges& folded) noexcept {
+  Fill(record, source);
+  std::memcpy(record->body() + record->key_offset() + source.key.size() + source.value.size(),
+              &folded, sizeof folded);
 }
 
 void Lane::Fill(Record* record, const RecordSource& source) noexcept {

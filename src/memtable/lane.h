@@ -51,6 +51,8 @@ class alignas(64) Lane {
   /// Space for a record, whose header it writes, unfinished (tag 0), and for its order entry.
   /// None: the budget (if `within_limit`), memory or the positions are used up.
   Placed Place(const RecordSource& source, bool within_limit) noexcept;
+  /// Space for a fold, which has no order entry: neither runs nor iterators know of it.
+  Placed PlaceFold(const RecordSource& source) noexcept;
   /// Lets the order entries of what has been placed be seen.
   void ShowOrder() noexcept { order_count_.store(placed_count_, std::memory_order_release); }
   /// So many more records of this shard have room in its index, on the lane's account.
@@ -76,6 +78,8 @@ class alignas(64) Lane {
 
   /// Copies the rest of a record. Nobody reads it before it is finished.
   static void Fill(Record* record, const RecordSource& source) noexcept;
+  static void FillFold(Record* record, const RecordSource& source,
+                       const FoldedMerges& folded) noexcept;
 
   /// Order entries there are; entries below that number never change.
   uint32_t order_count() const noexcept { return order_count_.load(std::memory_order_acquire); }
@@ -104,6 +108,7 @@ class alignas(64) Lane {
     return reinterpret_cast<const Record*>(records_->At(position));
   }
   [[gnu::noinline]] bool PrepareOrder(bool within_limit) noexcept;
+  static Record* Begin(char* at, const RecordSource& source, uint8_t flags) noexcept;
 
   static constexpr size_t kFewShards = 32;
 

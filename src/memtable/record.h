@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 #include "basalt/value.h"
@@ -21,6 +22,20 @@ struct ShortValue {
   }
 };
 
+/// What the record of a fold has behind its value (fold.cc): of the merges that it stands for.
+struct FoldedMerges {
+  base::SequenceNumber oldest = 0;  ///< The least sequence.
+  uint64_t earliest_ms = 0;         ///< When they were written.
+  uint64_t latest_ms = 0;
+  uint32_t count = 0;
+  uint32_t behind = 0;  ///< Position of the next older version, 0: none.
+
+  /// Whether some were written before this moment, and others were not.
+  bool IsSplitBy(uint64_t expiry_ms) const noexcept {
+    return earliest_ms < expiry_ms && expiry_ms <= latest_ms;
+  }
+};
+
 /// One version of a key, in one piece in its generation's arena:
 ///
 ///   offset size
@@ -29,10 +44,10 @@ struct ShortValue {
 ///       12    4  value length
 ///       16    2  key length
 ///       18    1  kind (RecordKind), which the tag takes over when the record is finished
-///       19    1  flags: 1 time follows, 2 one of several of its batch, 4 keyspace follows
-///       20    4  keyspace, if flagged; else it is 0
+///       19    1  flags: 1 time follows, 2 one of several of its batch, 4 keyspace follows, 8 a
+///       fold 20    4  keyspace, if flagged; else it is 0
 ///        .    8  time in ms since 1970 (base::RecordIterator), if flagged
-///        .       key bytes, value bytes
+///        .       key bytes, value bytes; of a fold, FoldedMerges
 ///
 /// The tag is stored last, with release: who loads it, not zero, with acquire may read all the
 /// rest, which never changes again, but for `previous` (by compare-exchange).
@@ -40,6 +55,7 @@ struct Record {
   static constexpr uint8_t kFlagTime = 1;
   static constexpr uint8_t kFlagBatch = 2;
   static constexpr uint8_t kFlagKeyspace = sizeof(uint32_t);
+  static constexpr uint8_t kFlagFold = 8;
   static constexpr size_t kHeaderBytes = 20;  // Less than sizeof(Record), which is aligned.
   static constexpr base::Tag kAbandonedTag = 0xFF;
 
@@ -88,6 +104,13 @@ struct Record {
   uint64_t time_ms() const noexcept {
     return (flags & kFlagTime) != 0 ? base::Load<uint64_t>(body() + time_offset()) : 0;
   }
+  bool is_fold() const noexcept { return (flags & kFlagFold) != 0; }
+  /// Of a fold.
+  FoldedMerges folded() const noexcept {
+    FoldedMerges folded;
+    std::memcpy(&folded, value().data() + value_size, sizeof folded);
+    return folded;
+  }
 };
 static_assert(offsetof(Record, flags) + sizeof(Record::flags) == Record::kHeaderBytes);
 
@@ -103,6 +126,11 @@ struct RecordSource {
   size_t ByteSize() const noexcept {
     return Record::kHeaderBytes + (keyspace != 0 ? sizeof keyspace : 0) +
            (time_ms != 0 ? sizeof time_ms : 0) + key.size() + value.size();
+  }
+  uint8_t flags() const noexcept {
+    return static_cast<uint8_t>((time_ms != 0 ? Record::kFlagTime : 0) |
+                                (is_of_several ? Record::kFlagBatch : 0) |
+                                (keyspace != 0 ? Record::kFlagKeyspace : 0));
   }
 };
 

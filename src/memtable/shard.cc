@@ -34,18 +34,27 @@ size_t Shard::Finish(std::span<const Taken> records, base::SequenceNumber first,
         index_.PrefetchToWrite(static_cast<uint32_t>(group[i + kAhead].hash));
       }
       const auto [hash, record, position, index] = group[i];
-      HashIndex::Seen seen{};
-      do {
-        seen = Search(hash, [record](const Record& other) {
-          return other.keyspace() == record->keyspace() &&
-                 base::SameBytes(other.key(), record->key());
-        });
-      } while (!TryToLink(seen, hash, record, position));
-      if (seen.was == 0) ++new_keys;
+      if (Link(hash, record, position).was == 0) ++new_keys;
       lane->CountFinished(*record);
     }
   }
   return new_keys;
+}
+
+// Inside the gate. Gives the word as it was.
+inline HashIndex::Seen Shard::Link(uint64_t hash, Record* record, Position position) noexcept {
+  for (;;) {
+    const HashIndex::Seen seen = Search(hash, [record](const Record& other) {
+      return other.keyspace() == record->keyspace() && base::SameBytes(other.key(), record->key());
+    });
+    if (TryToLink(seen, hash, record, position)) return seen;
+  }
+}
+
+void Shard::LinkFold(Record* fold, Position position, uint64_t hash, Lane* lane) noexcept {
+  InsertGate::Visit visit(index_.gate(), lane->place());
+  visit.Enter();
+  Link(hash, fold, position);
 }
 
 bool Shard::IsVersionOf(const Record& record, const RecordSource& source) noexcept {
@@ -78,7 +87,11 @@ const Record* Shard::Find(uint32_t keyspace, std::string_view key, uint64_t hash
     return check != nullptr && check->Hides(sequence, (record->flags & Record::kFlagBatch) != 0);
   };
   while (is_hidden()) {
-    const Position older = record->previous.load(std::memory_order_acquire);
+    Position older = record->previous.load(std::memory_order_acquire);
+    if (record->is_fold()) [[unlikely]] {
+      const FoldedMerges folded = record->folded();
+      if (folded.oldest > at) older = folded.behind;
+    }
     if (older == 0) return nullptr;
     record = RecordAt(older);
   }

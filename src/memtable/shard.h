@@ -58,6 +58,9 @@ class alignas(64) Shard {
   Outcome Put(const RecordSource& source, Record* record, Position position, uint64_t hash,
               Lane* lane, const Assign& assign) noexcept;
 
+  /// Lets lookups find a fold, whose tag is that of a version that is there: in front of it.
+  void LinkFold(Record* fold, Position position, uint64_t hash, Lane* lane) noexcept;
+
   /// The newest version with a sequence <= `at` that `check`, if there is one, does not hide; null:
   /// none. Inside an epoch; the record itself lives as long as the table.
   const Record* Find(uint32_t keyspace, std::string_view key, uint64_t hash,
@@ -87,6 +90,7 @@ class alignas(64) Shard {
   /// Not inline: most keys that are put are new, and their way is the shorter for it.
   static bool IsVersionOf(const Record& record, const RecordSource& source) noexcept;
   bool TryToLink(HashIndex::Seen seen, uint64_t hash, Record* record, Position position) noexcept;
+  HashIndex::Seen Link(uint64_t hash, Record* record, Position position) noexcept;
 
   const base::Arena* const records_;
   HashIndex index_;
