@@ -82,6 +82,7 @@ class Generator {
     second_one_in_ = OneOf(std::array<uint64_t, 4>{2, 5, 5, 100'000});
     misfit_one_in_ = OneOf(std::array<uint64_t, 3>{50, 100'000, 100'000});
     large_value_one_in_ = OneOf(std::array<uint64_t, 3>{30, 200, 100'000});
+    new_merge_one_in_ = OneOf(std::array<uint64_t, 3>{1, 1, 30});
   }
 
   /// Keys that meet: few of them, with shared prefixes, equal first eight bytes, bytes at both ends
@@ -215,7 +216,21 @@ class Generator {
     }
   }
 
+  /// In some lists many merges of one key come in a row, with one operator.
   void FillMerge(Record* record) {
+    if (last_merge_ && !random_.OneIn(new_merge_one_in_)) {
+      record->space = last_merge_->space;
+      record->key = last_merge_->key;
+      record->merge_operator = last_merge_->merge_operator;
+      record->value = last_merge_->value;
+      record->number = static_cast<int64_t>(random_.Next()) >> random_.Below(64);
+      return;
+    }
+    FillNewMerge(record);
+    last_merge_ = *record;
+  }
+
+  void FillNewMerge(Record* record) {
     if (random_.OneIn(4 * misfit_one_in_)) {
       record->merge_operator = MergeOperator::kAdd;
     } else if (random_.OneIn(3)) {
@@ -371,6 +386,8 @@ class Generator {
   std::vector<std::string> keys_;
   uint64_t merged_keys_ = 0;  ///< So many of numbers, and so many of texts.
   uint64_t large_value_one_in_ = 1;
+  uint64_t new_merge_one_in_ = 1;
+  std::optional<Record> last_merge_;
   uint64_t ttl_one_in_ = 1;
   uint64_t second_one_in_ = 1;
   uint64_t misfit_one_in_ = 1;  ///< What a merge cannot change.
