@@ -38,6 +38,7 @@ class VisibleIterator final : public Iterator {
   VisibleIterator(View&& view, const ScanOptions& options)
       : view_(std::move(view)),
         keys_only_(options.keys_only),
+        may_read_merged_(view_.read_merged != nullptr && !keys_only_),
         may_look_ahead_(view_.ranges == nullptr && !keys_only_) {
     if (options.lower) lower_.emplace(*options.lower);
     if (options.upper) upper_.emplace(*options.upper);
@@ -157,6 +158,8 @@ class VisibleIterator final : public Iterator {
 
   /// A seek costs about as much as so many steps to records that no cache holds.
   static constexpr uint64_t kManyVersions = 16;
+  /// So many merges of a key are worth another read of it.
+  static constexpr size_t kManyMerges = 32;
   /// A source that gave nothing is asked again behind so many steps.
   static constexpr uint32_t kStepsBetweenLooks = 4;
 
@@ -286,6 +289,7 @@ class VisibleIterator final : public Iterator {
         break;
       }
       merges_.push_back({std::string(source()->value()), source()->time_ms()});
+      if (merges_.size() == kManyMerges && may_read_merged_) return ShowReadMerged();
     }
     if (!source()->status().ok()) {
       End();
@@ -293,11 +297,36 @@ class VisibleIterator final : public Iterator {
     }
     if (!SetMerged(below, expiry_ms)) return true;
     if (HasExpired(merged_.expiry_ms)) return false;
+    ShowMergedValue();
+    return true;
+  }
+  /// The same without the rest of the walk: the source stands among the key's versions.
+  bool ShowReadMerged() {
+    bool is_there = false;
+    if (!ReadMerged(&is_there)) return true;
+    if (is_there) ShowMergedValue();
+    return is_there;
+  }
+  void ShowMergedValue() {
     key_ = found_key_;
     value_ = keys_only_ ? std::string_view() : merged_.value;
     is_merged_ = true;
     valid_ = true;
+  }
+
+  /// False: the error ended the iteration.
+  bool ReadMerged(bool* is_there) {
+    auto read = view_.read_merged(found_key_);
+    if (!read) return Refuse(read.error());
+    *is_there = read->has_value();
+    if (*is_there) merged_ = **std::move(read);
     return true;
+  }
+  bool Refuse(const Status& error) {
+    status_ = Status(error.code(),
+                     "key " + PrintableKey(found_key_) + ": " + std::string(error.message()));
+    Invalidate();
+    return false;
   }
 
   /// False: the error ended the iteration.
@@ -309,12 +338,7 @@ class VisibleIterator final : public Iterator {
     auto merged =
         ApplyMerges(merges_, below ? std::optional<std::string_view>(*below) : std::nullopt,
                     expiry_ms, view_.now_ms);
-    if (!merged) {
-      status_ = Status(merged.error().code(), "key " + PrintableKey(found_key_) + ": " +
-                                                  std::string(merged.error().message()));
-      Invalidate();
-      return false;
-    }
+    if (!merged) return Refuse(merged.error());
     merged_ = std::move(*merged);
     return true;
   }
@@ -333,6 +357,7 @@ class VisibleIterator final : public Iterator {
       uint64_t versions = 0;
       for (; source()->Valid() && IsFound(source()->key()); source()->Prev()) {
         if (++versions == kManyVersions && PassByNewest(&found, &expiry_ms)) {
+          if (!status_.ok()) return;
           merges_.clear();
           below.reset();
           break;
@@ -370,16 +395,24 @@ class VisibleIterator final : public Iterator {
   }
 
   /// Backward, among many versions of found_key_: takes the newest visible one by a seek instead of
-  /// passing all, and leaves the source before the key, or at an error. False: that is a merge,
-  /// which builds on others; the source is where it was.
+  /// passing all, and leaves the source before the key, or at an error; merges may be read, too,
+  /// and status_ is not ok if that fails. False: all versions have to be passed; the source is
+  /// where it was.
   bool PassByNewest(bool* is_put, uint64_t* expiry_ms) {
     const Tag present = source()->tag();
     source()->Seek(found_key_, SeekTag(view_.at));
     if (!source()->status().ok()) return true;
     const bool counts = source()->Valid() && IsFound(source()->key()) && !IsCovered();
     if (counts && TagKind(source()->tag()) == RecordKind::kMerge) {
-      source()->SeekForPrev(found_key_, present);
-      return !source()->Valid();
+      if (!may_read_merged_) {
+        source()->SeekForPrev(found_key_, present);
+        return !source()->Valid();
+      }
+      if (!ReadMerged(is_put)) return true;
+      value_ = merged_.value;
+      *expiry_ms = merged_.expiry_ms;
+      source()->SeekForPrev(found_key_, kNewestTag);
+      return true;
     }
     *is_put = counts && TagKind(source()->tag()) == RecordKind::kPut;
     if (*is_put) {
@@ -431,6 +464,7 @@ class VisibleIterator final : public Iterator {
   const View view_;
   RangeCoverCursor covered_{view_.ranges.get()};
   const bool keys_only_;
+  const bool may_read_merged_;
   const bool may_look_ahead_;  ///< Nothing is to be asked about ranges, nothing to be left out.
   bool looks_ahead_ = false;   ///< Forward, not at a merge; and may.
   uint32_t steps_to_look_ = 0;

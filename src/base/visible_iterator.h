@@ -2,10 +2,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "basalt/iterator.h"
 #include "basalt/options.h"
 #include "base/internal_key.h"
+#include "base/merge_operator.h"
 #include "base/range_cover.h"
 #include "base/record_iterator.h"
 
@@ -26,6 +29,9 @@ struct View {
   /// Called once, by a move that passes this many records which it does not show, if set.
   std::function<void()> on_many_hidden{};
   static constexpr uint64_t kManyHidden = 8192;
+  /// What the merges of a key come to at `at` and `now_ms`, found by a shorter way than a walk over
+  /// them; nothing: the key is absent. Called where a walk meets many, if set.
+  std::function<Result<std::optional<MergedValue>>(std::string_view key)> read_merged{};
   /// The source's keys and values stay where they are when it moves on, for as long as it lives;
   /// and a step forward throws nothing.
   bool records_stay = false;

@@ -19,6 +19,7 @@
 #include "base/fork_generation.h"
 #include "base/hash.h"
 #include "base/internal_key.h"
+#include "base/merge_operator.h"
 #include "db/commit_queue.h"
 #include "db/compaction_plan.h"
 #include "db/environment.h"
@@ -153,6 +154,10 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<MaybeValue> Get(std::string_view key, const ReadOptions& options) const;
   Status MultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
                   const ReadOptions& options) const;
+  /// As base::View::read_merged.
+  Result<std::optional<base::MergedValue>> ReadMerged(const ReadState& state, uint32_t keyspace,
+                                                      std::string_view key, base::SequenceNumber at,
+                                                      uint64_t now_ms) const;
   Result<uint64_t> ApproximateSize(std::optional<std::string_view> begin,
                                    std::optional<std::string_view> end, KeyspaceId keyspace) const;
 

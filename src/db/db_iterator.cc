@@ -146,13 +146,19 @@ std::unique_ptr<Iterator> NewDBIterator(const std::shared_ptr<Core>& core,
   auto ranges = RangesOf(*state, wanted);
   auto source = NewSource(core.get(), *state, wanted, ranges.get());
   if (!source) return base::NewErrorIterator(source.error());
-  return base::NewVisibleIterator({.keeps_alive = std::move(state),
+  const uint64_t now_ms = core->WallMillis();
+  const auto read_merged = [core, state, keyspace = wanted.keyspace, at,
+                            now_ms](std::string_view key) {
+    return core->ReadMerged(*state, keyspace, key, at, now_ms);
+  };
+  return base::NewVisibleIterator({.keeps_alive = state,
                                    .check_usable = [core] { return core->CheckUsable(); },
                                    .ranges = std::move(ranges),
                                    .at = at,
-                                   .now_ms = core->WallMillis(),
+                                   .now_ms = now_ms,
                                    .source = std::move(*source),
-                                   .on_many_hidden = [core] { core->FlushDeletes(); }},
+                                   .on_many_hidden = [core] { core->FlushDeletes(); },
+                                   .read_merged = read_merged},
                                   options);
 }
 

@@ -172,6 +172,60 @@ TEST_F(MergeChain, StopsAtSnapshotsAndRangeDeletes) {
   check();
 }
 
+TEST_F(MergeChain, TooLongToWalkOverIsScannedWithItsExpiryAndItsErrors) {
+  ASSERT_TRUE(db_->Put("a", Encoded(1000), {.ttl = seconds(10)}).ok());
+  ASSERT_TRUE(db_->Put("c", "text").ok());
+  ASSERT_TRUE(db_->Put("d", Encoded(5), {.ttl = milliseconds(1)}).ok());
+  ASSERT_NO_FATAL_FAILURE(Count("a", 100));
+  const Snapshot snapshot = db_->GetSnapshot().value();
+  for (const char* const key : {"a", "b", "c"}) ASSERT_NO_FATAL_FAILURE(Count(key, 100));
+  const auto expect_at = [](const Iterator& it, std::string_view key, uint64_t number) {
+    ASSERT_TRUE(it.Valid()) << it.status().ToString();
+    EXPECT_EQ(it.key(), key);
+    EXPECT_EQ(base::Load<uint64_t>(it.value().data()), number);
+    EXPECT_EQ(it.expiry().has_value(), key == "a");
+  };
+  const auto it = db_->NewIterator({.upper = "c"});
+  const auto old = db_->NewIterator({.snapshot = &snapshot, .upper = "c"});
+  ASSERT_NO_FATAL_FAILURE(Count("a", 1));  // which they do not see
+  for (int round = 0; round < 2; ++round) {
+    it->SeekToFirst();
+    expect_at(*it, "a", 1200);
+    it->Next();
+    expect_at(*it, "b", 100);
+    it->Prev();
+    expect_at(*it, "a", 1200);
+    it->Next();
+    expect_at(*it, "b", 100);
+    it->Next();
+    EXPECT_FALSE(it->Valid());
+    it->SeekToLast();
+    expect_at(*it, "b", 100);
+    it->Prev();
+    expect_at(*it, "a", 1200);
+    it->Prev();
+    EXPECT_FALSE(it->Valid());
+    old->SeekToLast();
+    expect_at(*old, "a", 1100);
+    old->SeekToFirst();
+    expect_at(*old, "a", 1100);
+  }
+  const auto all = db_->NewIterator();
+  for (const bool forward : {true, false}) {
+    forward ? all->Seek("c") : all->SeekForPrev("c");
+    EXPECT_EQ(all->status().code(), StatusCode::kFailedPrecondition);
+    EXPECT_NE(all->status().message().find("key 'c'"), std::string_view::npos)
+        << all->status().ToString();
+  }
+  const auto keys = db_->NewIterator({.keys_only = true});
+  std::string found;
+  for (keys->SeekToFirst(); keys->Valid(); keys->Next()) found += keys->key();
+  EXPECT_EQ(found, "abc");
+  found.clear();
+  for (keys->SeekToLast(); keys->Valid(); keys->Prev()) found += keys->key();
+  EXPECT_EQ(found, "cba");
+}
+
 /// Of this thread.
 double CpuSeconds() {
   timespec time{};

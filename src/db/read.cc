@@ -151,6 +151,16 @@ Result<Core::Found> Core::FindMerged(const ReadState& state, uint32_t keyspace,
   return found;
 }
 
+Result<std::optional<base::MergedValue>> Core::ReadMerged(const ReadState& state, uint32_t keyspace,
+                                                          std::string_view key,
+                                                          base::SequenceNumber at,
+                                                          uint64_t now_ms) const {
+  const ReadPoint point{.at = at, .now_ms = now_ms};
+  BASALT_ASSIGN_OR_RETURN(const Found found, Find(state, keyspace, key, point));
+  if (!found.value) return std::nullopt;
+  return base::MergedValue{found.value->ToString(), found.expiry_ms};
+}
+
 Status Core::FindVersion(const ReadState& state, uint32_t keyspace, std::string_view key,
                          uint64_t hash, const ReadPoint& point, StoredVersion* version) const {
   // True: this memtable decides. All that it holds is newer than what later places hold.

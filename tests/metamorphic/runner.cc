@@ -249,8 +249,8 @@ class Runner {
     return CompareEverything();
   }
 
-  /// Once nobody looks back, and all that expires has expired, compaction leaves one record for each
-  /// key that is there; also in tables of the last level, where it has kept more before.
+  /// Once nobody looks back, and all that expires has expired, compaction leaves one record for
+  /// each key that is there; also in tables of the last level, where it has kept more before.
   Problem CheckSpace() {
     if (Problem problem = CompactAll()) return problem;
     DropReaders();
