@@ -63,7 +63,7 @@ class CountMinSketch {
   std::array<std::vector<uint8_t>, 4> rows_;
 };
 
-enum class Place : uint8_t { kNowhere, kWindow, kProbation, kProtected };
+enum class TinyLfuPlace : uint8_t { kNowhere, kWindow, kProbation, kProtected };
 
 class WTinyLfu final : public Policy {
  public:
@@ -74,17 +74,17 @@ class WTinyLfu final : public Policy {
         protected_bytes_(main_bytes_ / 5 * 4),
         sketch_(capacity_bytes * trace.key_count / std::max<uint64_t>(trace.footprint_bytes, 1)),
         links_(trace.key_count),
-        places_(trace.key_count, Place::kNowhere) {}
+        places_(trace.key_count, TinyLfuPlace::kNowhere) {}
 
   bool Access(uint32_t key, uint32_t size) override {
     sketch_.Count(key);
-    if (places_[key] != Place::kNowhere) {
+    if (places_[key] != TinyLfuPlace::kNowhere) {
       Promote(key);
       return true;
     }
     if (size > capacity_bytes_) return false;
     window_.PushNewest(key, size);
-    places_[key] = Place::kWindow;
+    places_[key] = TinyLfuPlace::kWindow;
     // The newest stays in the window even where it is larger than that.
     while (window_.bytes() > window_bytes_ &&
            (window_.oldest() != key || HeldBytes() > capacity_bytes_)) {
@@ -97,15 +97,15 @@ class WTinyLfu final : public Policy {
   uint64_t HeldBytes() const { return window_.bytes() + probation_.bytes() + protected_.bytes(); }
 
   void Promote(uint32_t key) {
-    if (places_[key] == Place::kWindow) return window_.MoveToNewest(key);
-    if (places_[key] == Place::kProtected) return protected_.MoveToNewest(key);
+    if (places_[key] == TinyLfuPlace::kWindow) return window_.MoveToNewest(key);
+    if (places_[key] == TinyLfuPlace::kProtected) return protected_.MoveToNewest(key);
     probation_.Remove(key);
     protected_.PushNewest(key, probation_.SizeOf(key));
-    places_[key] = Place::kProtected;
+    places_[key] = TinyLfuPlace::kProtected;
     while (protected_.bytes() > protected_bytes_) {
       const uint32_t demoted = protected_.PopOldest();
       probation_.PushNewest(demoted, protected_.SizeOf(demoted));
-      places_[demoted] = Place::kProbation;
+      places_[demoted] = TinyLfuPlace::kProbation;
     }
   }
 
@@ -115,15 +115,15 @@ class WTinyLfu final : public Policy {
     const uint32_t candidate = window_.PopOldest();
     const uint32_t size = window_.SizeOf(candidate);
     const uint8_t seen = sketch_.Estimate(candidate);
-    places_[candidate] = Place::kNowhere;
+    places_[candidate] = TinyLfuPlace::kNowhere;
     if (size > main_bytes_) return;
     while (probation_.bytes() + protected_.bytes() + size > main_bytes_) {
       ObjectQueue& part = probation_.empty() ? protected_ : probation_;
       if (sketch_.Estimate(part.oldest()) >= seen) return;
-      places_[part.PopOldest()] = Place::kNowhere;
+      places_[part.PopOldest()] = TinyLfuPlace::kNowhere;
     }
     probation_.PushNewest(candidate, size);
-    places_[candidate] = Place::kProbation;
+    places_[candidate] = TinyLfuPlace::kProbation;
   }
 
   const uint64_t capacity_bytes_;
@@ -135,7 +135,7 @@ class WTinyLfu final : public Policy {
   ObjectQueue window_{&links_};
   ObjectQueue probation_{&links_};
   ObjectQueue protected_{&links_};
-  std::vector<Place> places_;
+  std::vector<TinyLfuPlace> places_;
 };
 
 }  // namespace

@@ -42,7 +42,7 @@ struct EpochFences<BufferedAtomic> {
 
 namespace {
 
-struct Node {
+struct FencedNode {
   bool is_freed = false;
 };
 
@@ -51,16 +51,16 @@ struct Node {
 struct World {
   using Domain = BasicEpochDomain<BufferedAtomic>;
   struct Replaced {
-    Node* node;
+    FencedNode* node;
     uint64_t noted;
   };
   static constexpr int kThreads = 4;
 
   Domain domain;
   std::array<Domain::Slot*, 2> slots{domain.TakeSlot(), domain.TakeSlot()};
-  std::deque<Node> nodes{2};
+  std::deque<FencedNode> nodes{2};
   std::array<std::deque<Replaced>, 2> waiting_of;
-  std::array<BufferedAtomic<Node*>, 2> places{&nodes[0], &nodes[1]};
+  std::array<BufferedAtomic<FencedNode*>, 2> places{&nodes[0], &nodes[1]};
   bool met_a_freed_node = false;
   uint64_t freed = 0;
   uint64_t scans = 0;
@@ -75,7 +75,7 @@ struct World {
         EXPECT_TRUE(domain.EnterQuickly(slot));
       }
       for (const auto& place : places) {
-        const Node* const node = place.load(std::memory_order_acquire);
+        const FencedNode* const node = place.load(std::memory_order_acquire);
         Look(node);
         DeterministicScheduler::Point();
         Look(node);
@@ -89,13 +89,13 @@ struct World {
     StoreBuffers::DrainOwn();
   }
   /// As reader 0: what it gets.
-  const Node* EnterAsFirst() {
+  const FencedNode* EnterAsFirst() {
     StoreBuffers::Be(0);
     EXPECT_TRUE(domain.EnterQuickly(slots[0]));
     return places[0].load(std::memory_order_acquire);
   }
   void LeaveAsFirst() { domain.LeaveQuickly(slots[0]); }
-  void Look(const Node* node) { met_a_freed_node |= node->is_freed; }
+  void Look(const FencedNode* node) { met_a_freed_node |= node->is_freed; }
 
   void Write(size_t writer) {
     for (int i = 0; i < 6; ++i) TakeTurn(writer);
@@ -104,7 +104,7 @@ struct World {
   void TakeTurn(size_t writer) {
     StoreBuffers::Be(slots.size() + writer);
     std::deque<Replaced>& waiting = waiting_of[writer];
-    Node* const old = places[writer].load(std::memory_order_relaxed);
+    FencedNode* const old = places[writer].load(std::memory_order_relaxed);
     places[writer].store(&nodes.emplace_back(), std::memory_order_release);
     waiting.push_back({.node = old, .noted = domain.NoteAndAdvance()});
     if (waiting.size() < 2) return;
@@ -181,7 +181,7 @@ TEST_F(EpochWithBuffers, AWriterTakesTurnsAtAnyTwoMomentsOfAStay) {
         StoreBuffers::Begin(World::kThreads);
         World world;
         const auto stay = [&] {
-          const Node* const node = world.EnterAsFirst();
+          const FencedNode* const node = world.EnterAsFirst();
           StoreBuffers::Step();
           world.Look(node);
           world.LeaveAsFirst();
@@ -225,7 +225,7 @@ TEST_F(EpochWithBuffers, AReaderEntersAtAnyMomentOfAWritersTurns) {
         world.LeaveAsFirst();
       }
       StoreBuffers::DrainAll();
-      const Node* node = nullptr;
+      const FencedNode* node = nullptr;
       int moment = 0;
       StoreBuffers::at_step = [&] {
         if (moment++ != first) return;
@@ -256,7 +256,7 @@ TEST_F(EpochWithBuffers, AReadersStoresAreSeenAtAnyMomentOfAWritersTurns) {
       for (size_t drained = 1; drained <= kDrainedMax; ++drained) {
         StoreBuffers::Begin(World::kThreads);
         World world;
-        const Node* node = nullptr;
+        const FencedNode* node = nullptr;
         int moment = 0;
         StoreBuffers::at_step = [&] {
           if (moment == first) {
@@ -314,7 +314,7 @@ TEST_F(EpochWithBuffers, AScanParksOnlyWhatItHasAskedForItself) {
     first_has_ended.release();
   });
   first_has_fenced.acquire();
-  const Node* const node = world.EnterAsFirst();
+  const FencedNode* const node = world.EnterAsFirst();
   std::thread other([&] {
     StoreBuffers::Be(3);
     static_cast<void>(world.domain.ScanFor(world.domain.NoteAndAdvance()));

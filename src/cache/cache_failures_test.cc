@@ -38,16 +38,16 @@ size_t PooledBytes() {
 }
 
 /// A cache, and what it has to hold. Between Create and Verify it asks for no memory itself.
-class World {
+class FailingWorld {
  public:
-  explicit World(Eviction eviction) : eviction_(eviction), versions_(kKeys, kAbsent) {
+  explicit FailingWorld(Eviction eviction) : eviction_(eviction), versions_(kKeys, kAbsent) {
     base::Random random(1);
     for (char& c : bytes_) c = static_cast<char>(random.Next());
     for (size_t i = 0; i < kKeys; ++i) keys_.push_back("key" + std::to_string(i));
     for (size_t i = 0; i < kKeys; ++i) updates_.emplace_back(ValueOf(i, kUpdated));
   }
-  World(const World&) = delete;
-  World& operator=(const World&) = delete;
+  FailingWorld(const FailingWorld&) = delete;
+  FailingWorld& operator=(const FailingWorld&) = delete;
 
   bool Create() {
     auto cache =
@@ -217,7 +217,7 @@ void Sweep(const TryWith& try_with) {
 void SweepBytes(Eviction eviction, MemoryThatFails::Of of) {
   uint64_t free_bytes = 0;
   {
-    World world(eviction);
+    FailingWorld world(eviction);
     world.Work();
     world.Verify();
     free_bytes = world.FreeBytes();
@@ -226,7 +226,7 @@ void SweepBytes(Eviction eviction, MemoryThatFails::Of of) {
   Sweep([&](int64_t n, int64_t failing) {
     bool has_failed = false;
     {
-      World world(eviction);
+      FailingWorld world(eviction);
       {
         const MemoryThatFails memory(n, failing, of);
         world.Work();
@@ -251,12 +251,12 @@ TEST(CacheFailures, OfThePoolsAreSurvived) {
 }
 
 /// Counts how many of its kind there are.
-class Counted {
+class CountedPins {
  public:
-  Counted(int* living, int number) noexcept : living_(living), number_(number) { ++*living_; }
-  Counted(Counted&& other) noexcept : Counted(other.living_, other.number_) {}
-  Counted& operator=(Counted&&) = delete;
-  ~Counted() { --*living_; }
+  CountedPins(int* living, int number) noexcept : living_(living), number_(number) { ++*living_; }
+  CountedPins(CountedPins&& other) noexcept : CountedPins(other.living_, other.number_) {}
+  CountedPins& operator=(CountedPins&&) = delete;
+  ~CountedPins() { --*living_; }
   int number() const { return number_; }
 
  private:
@@ -265,14 +265,14 @@ class Counted {
 };
 
 void SweepObjects(MemoryThatFails::Of of) {
-  using Objects = TypedCache<int, Counted>;
+  using Objects = TypedCache<int, CountedPins>;
   constexpr int kObjects = 600;
   Sweep([&](int64_t n, int64_t failing) {
     int living = 0;
     bool has_failed = false;
     std::unique_ptr<Objects> cache =
         Objects::Create({.capacity_bytes = 1 << 20, .shards = 1}, [](const int& key,
-                                                                     const Counted&) {
+                                                                     const CountedPins&) {
           return static_cast<size_t>(key);
         }).value();
     const auto expect = [](const Status& status) {
@@ -281,31 +281,31 @@ void SweepObjects(MemoryThatFails::Of of) {
     };
     {
       const MemoryThatFails memory(n, failing, of);
-      for (int i = 0; i < kObjects; ++i) expect(cache->Put(i, Counted(&living, i)));
+      for (int i = 0; i < kObjects; ++i) expect(cache->Put(i, CountedPins(&living, i)));
       for (int i = 0; i < kObjects; i += 3) {
-        expect(cache->Replace(i, Counted(&living, -i)).status());
+        expect(cache->Replace(i, CountedPins(&living, -i)).status());
       }
       for (int i = 0; i < kObjects; i += 5) {
-        const auto update = [&](const Counted*) -> Result<std::optional<Counted>> {
-          return std::optional<Counted>(std::in_place, &living, i);
+        const auto update = [&](const CountedPins*) -> Result<std::optional<CountedPins>> {
+          return std::optional<CountedPins>(std::in_place, &living, i);
         };
         expect(cache->Update(i, update));
       }
       for (int i = 0; i < kObjects; i += 2) cache->Erase(i);
       for (int i = 1; i < kObjects; i += 9) cache->Take(i);
       for (int i = 0; i < kObjects; i += 4) {
-        const auto compute = [&]() -> Result<Counted> { return Counted(&living, i); };
-        const Result<Pinned<Counted>> object = cache->GetOrCompute(i, compute);
+        const auto compute = [&]() -> Result<CountedPins> { return CountedPins(&living, i); };
+        const Result<Pinned<CountedPins>> object = cache->GetOrCompute(i, compute);
         expect(object.status());
         EXPECT_TRUE(!object || (*object)->number() == i);
       }
       has_failed = memory.has_failed();
     }
     for (int i = 0; i < kObjects; ++i) {
-      const Pinned<Counted> object = cache->Peek(i);
+      const Pinned<CountedPins> object = cache->Peek(i);
       EXPECT_TRUE(!object || object->number() == i || object->number() == -i);
     }
-    EXPECT_TRUE(cache->Put(7, Counted(&living, 49)).ok());
+    EXPECT_TRUE(cache->Put(7, CountedPins(&living, 49)).ok());
     EXPECT_EQ(cache->Get(7)->number(), 49);
     cache.reset();
     EXPECT_EQ(living, 0);

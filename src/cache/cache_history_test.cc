@@ -132,7 +132,7 @@ size_t Check(uint64_t key, const Notes& notes) {
 }
 
 /// What all threads share.
-struct World {
+struct SharedWorld {
   Cache* cache;
   std::atomic<uint64_t> tickets{1};
   std::atomic<uint64_t> versions{1};
@@ -144,7 +144,7 @@ class Actor {
  public:
   static constexpr uint64_t kKeys = 200;
 
-  Actor(World* world, uint64_t seed) : world_(world), random_(seed) {}
+  Actor(SharedWorld* world, uint64_t seed) : world_(world), random_(seed) {}
 
   void Run(int operations) {
     for (int i = 0; i < operations; ++i) Step();
@@ -333,7 +333,7 @@ class Actor {
     }
   }
 
-  World* const world_;
+  SharedWorld* const world_;
   base::Random random_;
   uint64_t key_ = 0;
   std::string name_;
@@ -351,7 +351,7 @@ TEST_P(CacheHistoryTest, NoReadReturnsWhatWasGoneBeforeItBegan) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   const auto cache =
       NewCache({.capacity_bytes = 512 << 10, .shards = shards, .eviction = eviction});
-  World world{.cache = cache.get()};
+  SharedWorld world{.cache = cache.get()};
   std::vector<Actor> actors;
   for (uint64_t i = 0; i < kActors; ++i) actors.emplace_back(&world, seed * kActors + i);
   std::vector<std::thread> threads;

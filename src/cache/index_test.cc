@@ -18,7 +18,7 @@
 namespace basalt::cache {
 namespace {
 
-constexpr uint64_t kSeed = 0xBA5A17;
+constexpr uint64_t kIndexSeed = 0xBA5A17;
 constexpr uint64_t kPlenty = uint64_t{1} << 40;
 
 /// All that the index asks of an entry.
@@ -28,11 +28,11 @@ struct TestEntry {
   std::string_view key() const noexcept { return text; }
 };
 
-using TestIndex = BasicIndex<std::atomic, TestEntry>;
+using EntryIndex = BasicIndex<std::atomic, TestEntry>;
 
 /// Segments are split when they are expected to be between this and twice as full, as shards do it:
 /// between 45 and 90 %.
-constexpr uint64_t kSplitAt = TestIndex::kBuckets * TestIndex::kSlots * 45 / 100;
+constexpr uint64_t kSplitAt = EntryIndex::kBuckets * EntryIndex::kSlots * 45 / 100;
 constexpr size_t kSplitLiveMin = kSplitAt / 2;
 
 /// An index with a domain of its own, and entries that stay for the whole test.
@@ -54,10 +54,10 @@ class IndexTest : public testing::Test {
     }
   }
   TestEntry* MakeInBucket(size_t bucket) {
-    return MakeWhere([&](uint64_t hash) { return hash % TestIndex::kBuckets == bucket; });
+    return MakeWhere([&](uint64_t hash) { return hash % EntryIndex::kBuckets == bucket; });
   }
 
-  TestIndex::Found Find(const TestEntry* entry) const {
+  EntryIndex::Found Find(const TestEntry* entry) const {
     return index_.Find(HashOf(entry->text), entry->text);
   }
   /// As a shard puts it: replaces, or fills, and grows where it has to.
@@ -82,21 +82,21 @@ class IndexTest : public testing::Test {
 
   size_t CountSegments() const {
     size_t segments = 1;
-    for (TestIndex::Cursor cursor; index_.AdvanceSegment(&cursor);) ++segments;
+    for (EntryIndex::Cursor cursor; index_.AdvanceSegment(&cursor);) ++segments;
     return segments;
   }
   /// Every live slot is in its home or in the buddy, and the buddies' are counted there.
   void ExpectConsistent() {
     size_t live = 0;
-    TestIndex::Cursor cursor;
+    EntryIndex::Cursor cursor;
     do {
-      const TestIndex::Bucket* const bucket = index_.At(cursor);
-      const TestIndex::Bucket* const buddy = index_.At({cursor.hash, cursor.bucket ^ 1});
+      const EntryIndex::Bucket* const bucket = index_.At(cursor);
+      const EntryIndex::Bucket* const buddy = index_.At({cursor.hash, cursor.bucket ^ 1});
       for (const auto& slot : bucket->slots) {
         const uint64_t word = slot.load();
         if (!Word::IsLive(word)) continue;
         ++live;
-        const uint64_t home = HashOf(TestIndex::EntryOf(word)->text) % TestIndex::kBuckets;
+        const uint64_t home = HashOf(EntryIndex::EntryOf(word)->text) % EntryIndex::kBuckets;
         ASSERT_EQ(home, (word & Word::kAway) == 0 ? cursor.bucket : cursor.bucket ^ 1);
       }
       const auto is_away = [](const auto& slot) {
@@ -114,14 +114,14 @@ class IndexTest : public testing::Test {
     const size_t segments = CountSegments();
     ASSERT_EQ(index_.segments(), segments);
     const uint64_t directory_words =
-        (index_.bytes() - segments * sizeof(TestIndex::Segment)) / sizeof(uint64_t);
+        (index_.bytes() - segments * sizeof(EntryIndex::Segment)) / sizeof(uint64_t);
     ASSERT_TRUE(std::has_single_bit(directory_words)) << directory_words;
     ASSERT_GE(directory_words, segments);
   }
 
   base::EpochDomain domain_;
   MemoryBudget budget_{kPlenty};
-  TestIndex index_{&domain_, &budget_, kSeed};
+  EntryIndex index_{&domain_, &budget_, kIndexSeed};
   std::deque<TestEntry> entries_;
   uint64_t next_key_ = 0;
   size_t live_ = 0;
@@ -137,7 +137,7 @@ class RandomChanges : public IndexTest, public testing::WithParamInterface<Rando
   /// Keys of one shard have some bits of their hashes in common.
   static bool IsOfShard(uint64_t hash) {
     const uint64_t mask = (uint64_t{1} << GetParam().shard_bits) - 1;
-    return (TestIndex::ShardBits(hash) & mask) == (3 & mask);
+    return (EntryIndex::ShardBits(hash) & mask) == (3 & mask);
   }
 };
 
@@ -209,12 +209,12 @@ TEST_F(IndexTest, WhereFewEntriesAreLeftAllSegmentsAreJoinedIntoOne) {
   for (const TestEntry& entry : entries_) {
     if (entry.number % 80 == 0) {
       present.push_back(&entry);
-      TestIndex::SetFrequency(Find(&entry).slot, static_cast<uint8_t>(entry.number / 80 % 4));
+      EntryIndex::SetFrequency(Find(&entry).slot, static_cast<uint8_t>(entry.number / 80 % 4));
     } else {
       Remove(&entry, ++ghost_number);
     }
   }
-  TestIndex::Cursor cursor;
+  EntryIndex::Cursor cursor;
   for (int looks = 0; CountSegments() > 1; ++looks) {
     ASSERT_LT(looks, 10'000);
     const size_t segments = CountSegments();
@@ -227,7 +227,7 @@ TEST_F(IndexTest, WhereFewEntriesAreLeftAllSegmentsAreJoinedIntoOne) {
     for (const TestEntry* entry : present) {
       const auto found = Find(entry);
       ASSERT_EQ(found.entry(), entry);
-      ASSERT_EQ(TestIndex::Frequency(found.slot), entry->number / 80 % 4);
+      ASSERT_EQ(EntryIndex::Frequency(found.slot), entry->number / 80 % 4);
     }
   }
   ExpectChargedExactly();
@@ -240,7 +240,7 @@ TEST_F(IndexTest, WhereFewEntriesAreLeftAllSegmentsAreJoinedIntoOne) {
 
 TEST_F(IndexTest, SegmentsThatHoldTooMuchTogetherOrAreNotEquallyDeepAreNotJoined) {
   std::vector<TestEntry*> present;
-  for (size_t i = 0; i < 2 * TestIndex::kSlots; ++i) {
+  for (size_t i = 0; i < 2 * EntryIndex::kSlots; ++i) {
     present.push_back(MakeInBucket(i % 2));
     Put(present.back());
   }
@@ -265,7 +265,7 @@ TEST_F(IndexTest, AnEmptyOneBeginsAnewAndIsSmallOnceItsReadersHaveLeft) {
   for (const TestEntry& entry : entries_) Remove(&entry, 1 + entry.number);
   auto* const reader = domain_.TakeSlot();
   domain_.Enter(reader);
-  const TestIndex::Bucket* const seen = &index_.Home(0);
+  const EntryIndex::Bucket* const seen = &index_.Home(0);
   EXPECT_TRUE(index_.Reset());
   EXPECT_NE(&index_.Home(0), seen);
   index_.Collect();
@@ -297,7 +297,8 @@ TEST_F(IndexTest, ASplitWithoutBudgetChangesNothing) {
   index_.Collect();
   const uint64_t bytes = index_.bytes();
   // Neither the segments nor, in the second case, the directory have room.
-  for (const uint64_t room : {2 * sizeof(TestIndex::Segment) - 1, 2 * sizeof(TestIndex::Segment)}) {
+  for (const uint64_t room :
+       {2 * sizeof(EntryIndex::Segment) - 1, 2 * sizeof(EntryIndex::Segment)}) {
     budget_.set_capacity_bytes(bytes + room);
     EXPECT_FALSE(index_.Split(0, 0));
     EXPECT_EQ(index_.bytes(), bytes);
@@ -315,7 +316,7 @@ TEST_F(IndexTest, RetiredSegmentsAreChargedUntilTheirReadersHaveLeft) {
   domain_.Enter(reader);
   for (int i = 0; i < 50; i += 5) index_.Split(HashOf(entries_[static_cast<size_t>(i)].text), 0);
   const uint64_t bytes = index_.bytes();
-  EXPECT_GE(bytes, (CountSegments() + 10) * sizeof(TestIndex::Segment));
+  EXPECT_GE(bytes, (CountSegments() + 10) * sizeof(EntryIndex::Segment));
   index_.Collect();
   EXPECT_EQ(index_.bytes(), bytes);
   EXPECT_EQ(budget_.used_bytes(), bytes);
@@ -331,7 +332,7 @@ TEST(Index, ItsBudgetIsRefundedAtItsEndAlsoWhatIsRetired) {
   auto* const reader = domain.TakeSlot();
   domain.Enter(reader);
   {
-    TestIndex index(&domain, &budget, kSeed);
+    EntryIndex index(&domain, &budget, kIndexSeed);
     ASSERT_TRUE(index.Start());
     for (uint64_t i = 0; i < 8; ++i) ASSERT_TRUE(index.Split(i << 61, 0));
     ASSERT_TRUE(index.Reset());
@@ -344,11 +345,11 @@ TEST(Index, ItsBudgetIsRefundedAtItsEndAlsoWhatIsRetired) {
 
 TEST_F(IndexTest, ABucketTakesSevenKeysAndItsBuddyTheNextSeven) {
   std::vector<TestEntry*> present;
-  for (size_t i = 0; i < 2 * TestIndex::kSlots; ++i) {
+  for (size_t i = 0; i < 2 * EntryIndex::kSlots; ++i) {
     TestEntry* const entry = MakeInBucket(4);
     const auto room = index_.FindRoom(HashOf(entry->text));
     ASSERT_NE(room.slot, nullptr);
-    EXPECT_EQ(room.is_away, i >= TestIndex::kSlots);
+    EXPECT_EQ(room.is_away, i >= EntryIndex::kSlots);
     Put(entry);
     present.push_back(entry);
   }
@@ -362,7 +363,7 @@ TEST_F(IndexTest, ABucketTakesSevenKeysAndItsBuddyTheNextSeven) {
 }
 
 TEST_F(IndexTest, ReplacingKeepsTheFrequencyAndThatAKeyIsAway) {
-  for (size_t i = 0; i < TestIndex::kSlots; ++i) Put(MakeInBucket(4));
+  for (size_t i = 0; i < EntryIndex::kSlots; ++i) Put(MakeInBucket(4));
   TestEntry* const away = MakeInBucket(4);
   Put(away);
   index_.RaiseFrequency(Find(away));
@@ -371,7 +372,7 @@ TEST_F(IndexTest, ReplacingKeepsTheFrequencyAndThatAKeyIsAway) {
   index_.Replace(Find(away), other, true);
   const auto found = Find(away);
   EXPECT_EQ(found.entry(), other);
-  EXPECT_EQ(TestIndex::Frequency(found.slot), 2u);
+  EXPECT_EQ(EntryIndex::Frequency(found.slot), 2u);
   EXPECT_NE(found.word & Word::kAway, 0u);
   EXPECT_NE(found.word & Word::kExpires, 0u);
   ExpectConsistent();
@@ -387,7 +388,7 @@ TEST_F(IndexTest, AFrequencyRisesToThreeAndATouchedSlotIsNotLinkedAnew) {
   const auto stale = Find(entry);
   for (uint8_t expected = 1; expected <= 5; ++expected) {
     index_.RaiseFrequency(Find(entry));
-    EXPECT_EQ(TestIndex::Frequency(Find(entry).slot), std::min<uint8_t>(expected, 3));
+    EXPECT_EQ(EntryIndex::Frequency(Find(entry).slot), std::min<uint8_t>(expected, 3));
     EXPECT_EQ(Find(entry).entry(), entry);
   }
   TestEntry* const other = Make("key");
@@ -402,7 +403,7 @@ TEST_F(IndexTest, AFrequencyRisesToThreeAndATouchedSlotIsNotLinkedAnew) {
 
 TEST_F(IndexTest, EachSlotHasAFrequencyOfItsOwnThatASplitKeeps) {
   std::vector<TestEntry*> entries;
-  for (size_t i = 0; i < 2 * TestIndex::kSlots; ++i) {
+  for (size_t i = 0; i < 2 * EntryIndex::kSlots; ++i) {
     entries.push_back(MakeInBucket(4));
     Put(entries.back());
     for (size_t hits = 0; hits < i % 4; ++hits) index_.RaiseFrequency(Find(entries[i]));
@@ -412,7 +413,7 @@ TEST_F(IndexTest, EachSlotHasAFrequencyOfItsOwnThatASplitKeeps) {
       ASSERT_TRUE(index_.Split(HashOf(entries[0]->text), 0));
     }
     for (size_t i = 0; i < entries.size(); ++i) {
-      EXPECT_EQ(TestIndex::Frequency(Find(entries[i]).slot), i % 4);
+      EXPECT_EQ(EntryIndex::Frequency(Find(entries[i]).slot), i % 4);
     }
   }
 }
@@ -440,7 +441,7 @@ TEST_F(IndexTest, NewKeysTakeEmptySlotsFirstAndThenTheOldestGhosts) {
   std::vector<TestEntry*> present;
   for (size_t i = 0; i < 13; ++i) Put(present.emplace_back(MakeInBucket(4)));
   base::Random random(9);
-  std::map<uint64_t, const TestIndex::AtomicWord*> ghosts;
+  std::map<uint64_t, const EntryIndex::AtomicWord*> ghosts;
   for (size_t i = 0; i < kGhosts; ++i) {
     const uint64_t number = random.Between(1, uint64_t{1} << 44);
     ghosts[number] = Find(present[i]).slot;
@@ -487,19 +488,19 @@ TEST_F(IndexTest, AHashFindsItsEntryIfThePredicateAcceptsIt) {
 }
 
 /// What a walk meets, by number.
-void Visit(const TestIndex::Bucket& bucket, std::unordered_map<uint64_t, int>* visits) {
+void CountVisits(const EntryIndex::Bucket& bucket, std::unordered_map<uint64_t, int>* visits) {
   for (const auto& slot : bucket.slots) {
     const uint64_t word = slot.load();
-    if (Word::IsLive(word)) ++(*visits)[TestIndex::EntryOf(word)->number];
+    if (Word::IsLive(word)) ++(*visits)[EntryIndex::EntryOf(word)->number];
   }
 }
 
 TEST_F(IndexTest, AWalkByBucketsMeetsEveryEntryOnce) {
   for (int i = 0; i < 5'000; ++i) Put(Make("key " + std::to_string(i)));
   std::unordered_map<uint64_t, int> visits;
-  TestIndex::Cursor cursor;
+  EntryIndex::Cursor cursor;
   do {
-    Visit(*index_.At(cursor), &visits);
+    CountVisits(*index_.At(cursor), &visits);
   } while (index_.Advance(&cursor));
   EXPECT_EQ(visits.size(), 5'000u);
   for (const auto& [number, count] : visits) ASSERT_EQ(count, 1) << number;
@@ -516,12 +517,12 @@ TEST_F(IndexTest, AWalkBySegmentsMeetsEveryEntryOnceAlsoWhenSegmentsAreSplitMean
     }
     std::unordered_map<uint64_t, int> visits;
     size_t splits = 0;
-    TestIndex::Cursor cursor;
+    EntryIndex::Cursor cursor;
     for (bool more = true; more;) {
-      TestIndex::Cursor bucket = cursor;
+      EntryIndex::Cursor bucket = cursor;
       do {
-        Visit(*index_.At(bucket), &visits);
-      } while (++bucket.bucket < TestIndex::kBuckets);
+        CountVisits(*index_.At(bucket), &visits);
+      } while (++bucket.bucket < EntryIndex::kBuckets);
       more = index_.AdvanceSegment(&cursor);
       // Before the cursor, behind it, or where it stands and has not been yet.
       splits += index_.Split(random.OneIn(2) ? cursor.hash : random.Next(), 20) ? 1 : 0;
@@ -536,9 +537,9 @@ TEST_F(IndexTest, AWalkByBucketsMissesNothingWhenSegmentsAreSplitMeanwhile) {
   for (int i = 0; i < 3'000; ++i) Put(Make("key " + std::to_string(i)));
   base::Random random(3);
   std::unordered_map<uint64_t, int> visits;
-  TestIndex::Cursor cursor;
+  EntryIndex::Cursor cursor;
   do {
-    Visit(*index_.At(cursor), &visits);
+    CountVisits(*index_.At(cursor), &visits);
     if (random.OneIn(10)) index_.Split(random.OneIn(2) ? cursor.hash : random.Next(), 20);
   } while (index_.Advance(&cursor));
   EXPECT_EQ(visits.size(), 3'000u);
@@ -551,7 +552,7 @@ TEST_F(IndexTest, AtEverySizeItTakesTwoToThreeSlotsAnEntry) {
     ExpectChargedExactly();
     const double bytes_an_entry = static_cast<double>(index_.bytes()) / static_cast<double>(i);
     const double slots_an_entry =
-        static_cast<double>(CountSegments() * TestIndex::kBuckets * TestIndex::kSlots) /
+        static_cast<double>(CountSegments() * EntryIndex::kBuckets * EntryIndex::kSlots) /
         static_cast<double>(i);
     EXPECT_GT(slots_an_entry, 1.8) << i << " entries";
     EXPECT_LT(slots_an_entry, 3.0) << i << " entries";
@@ -562,7 +563,7 @@ TEST_F(IndexTest, AtEverySizeItTakesTwoToThreeSlotsAnEntry) {
 
 TEST_F(IndexTest, KeysOfTheSameHashPlaceAndTagAreToldApart) {
   // Equal in the bits of the bucket and of the tag.
-  constexpr uint64_t kBucketsAndTags = TestIndex::kBuckets << 16;
+  constexpr uint64_t kBucketsAndTags = EntryIndex::kBuckets << 16;
   std::unordered_map<uint64_t, TestEntry*> by_bits;
   TestEntry* one = nullptr;
   TestEntry* other = nullptr;
@@ -574,7 +575,7 @@ TEST_F(IndexTest, KeysOfTheSameHashPlaceAndTagAreToldApart) {
   Put(one);
   EXPECT_FALSE(Find(other));
   const uint64_t hash = HashOf(other->text);
-  EXPECT_EQ(TestIndex::GlanceAt(index_.Home(hash), hash).candidate(), one);
+  EXPECT_EQ(EntryIndex::GlanceAt(index_.Home(hash), hash).candidate(), one);
   Put(other);
   EXPECT_EQ(Find(one).entry(), one);
   EXPECT_EQ(Find(other).entry(), other);
@@ -589,33 +590,33 @@ TEST_F(IndexTest, AGlanceAtTheNeighbourTellsOfAKeyThatIsAway) {
   std::unordered_set<uint64_t> tags;
   const auto make = [&] {
     return MakeWhere([&](uint64_t hash) {
-      return hash % TestIndex::kBuckets == kBucket &&
-             tags.insert((hash / TestIndex::kBuckets) & 0xFFFF).second;
+      return hash % EntryIndex::kBuckets == kBucket &&
+             tags.insert((hash / EntryIndex::kBuckets) & 0xFFFF).second;
     });
   };
-  for (size_t i = 0; i < TestIndex::kSlots; ++i) Put(make());
+  for (size_t i = 0; i < EntryIndex::kSlots; ++i) Put(make());
   TestEntry* const away = make();
   const TestEntry* const absent = make();
-  const auto home_of = [&](const TestEntry* entry) -> const TestIndex::Bucket& {
+  const auto home_of = [&](const TestEntry* entry) -> const EntryIndex::Bucket& {
     return index_.Home(HashOf(entry->text));
   };
   const auto glance = [&](const TestEntry* entry) {
-    return TestIndex::GlanceAt(home_of(entry), HashOf(entry->text));
+    return EntryIndex::GlanceAt(home_of(entry), HashOf(entry->text));
   };
   EXPECT_TRUE(glance(away).is_absent);
   EXPECT_FALSE(glance(away).may_be_away());
 
   Put(away);
   EXPECT_TRUE(glance(away).may_be_away());
-  const TestIndex::Glance found = TestIndex::GlanceAway(home_of(away), HashOf(away->text));
+  const EntryIndex::Glance found = EntryIndex::GlanceAway(home_of(away), HashOf(away->text));
   EXPECT_EQ(found.candidate(), away);
   EXPECT_FALSE(found.is_absent);
   std::atomic<uint8_t> nowhere{0};
-  TestIndex::Raise(found.frequency, &nowhere);
-  EXPECT_EQ(TestIndex::Frequency(Find(away).slot), 1);
+  EntryIndex::Raise(found.frequency, &nowhere);
+  EXPECT_EQ(EntryIndex::Frequency(Find(away).slot), 1);
 
   EXPECT_TRUE(glance(absent).may_be_away());
-  const TestIndex::Glance none = TestIndex::GlanceAway(home_of(absent), HashOf(absent->text));
+  const EntryIndex::Glance none = EntryIndex::GlanceAway(home_of(absent), HashOf(absent->text));
   EXPECT_EQ(none.candidate(), nullptr);
   EXPECT_TRUE(none.is_absent);
 }

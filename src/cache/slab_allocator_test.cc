@@ -17,7 +17,7 @@
 namespace basalt::cache {
 namespace {
 
-constexpr uint64_t kPlenty = uint64_t{1} << 40;
+constexpr uint64_t kAmpleBudget = uint64_t{1} << 40;
 constexpr size_t kSlabHeaderBytes = 64;
 
 size_t CapacityOf(uint8_t size_class) {
@@ -187,7 +187,7 @@ class RandomAllocations : public testing::TestWithParam<uint64_t> {};
 TEST_P(RandomAllocations, KeepTheirBytesApartAndAreChargedExactly) {
   SCOPED_TRACE("seed " + std::to_string(GetParam()));
   base::Random random(GetParam());
-  MemoryBudget budget(kPlenty);
+  MemoryBudget budget(kAmpleBudget);
   {
     SlabAllocator slabs(&budget);
     SlabModel model;
@@ -231,7 +231,7 @@ TEST_P(RandomAllocations, KeepTheirBytesApartAndAreChargedExactly) {
 INSTANTIATE_TEST_SUITE_P(SlabAllocator, RandomAllocations, testing::Range<uint64_t>(1, 5));
 
 TEST(SlabAllocator, OneEmptySlabOfAClassIsKeptAndReleasedOnRequest) {
-  MemoryBudget budget(kPlenty);
+  MemoryBudget budget(kAmpleBudget);
   SlabAllocator slabs(&budget);
   const uint8_t size_class = SlabAllocator::ClassOf(64);
   std::vector<char*> objects;
@@ -295,7 +295,7 @@ TEST(SlabAllocator, ALargeObjectIsRefusedWhenOnlyTheSystemsRoundingPassesTheBudg
 }
 
 TEST(SlabAllocator, AVisitOfASlabTellsFreeObjectsFromEntries) {
-  MemoryBudget budget(kPlenty);
+  MemoryBudget budget(kAmpleBudget);
   SlabAllocator slabs(&budget);
   const uint8_t size_class = SlabAllocator::ClassOf(40);
   std::vector<char*> objects;
@@ -313,7 +313,7 @@ TEST(SlabAllocator, AVisitOfASlabTellsFreeObjectsFromEntries) {
 }
 
 TEST(SlabAllocator, TheSparsestSlabHasTheFewestBytesInUseOfAllOtherClasses) {
-  MemoryBudget budget(kPlenty);
+  MemoryBudget budget(kAmpleBudget);
   SlabAllocator slabs(&budget);
   const uint8_t but = SlabAllocator::ClassOf(200);
   EXPECT_EQ(slabs.SparsestSlab(but, /*movable=*/false), nullptr);
@@ -330,7 +330,7 @@ TEST(SlabAllocator, TheSparsestSlabHasTheFewestBytesInUseOfAllOtherClasses) {
 }
 
 TEST(SlabAllocator, AFullSlabIsNotOfferedAsTheSparsest) {
-  MemoryBudget budget(kPlenty);
+  MemoryBudget budget(kAmpleBudget);
   SlabAllocator slabs(&budget);
   const uint8_t size_class = SlabAllocator::ClassOf(512);
   for (size_t i = 0; i < CapacityOf(size_class); ++i) AllocateFilled(&slabs, 512, 1);
@@ -338,7 +338,7 @@ TEST(SlabAllocator, AFullSlabIsNotOfferedAsTheSparsest) {
 }
 
 TEST(SlabAllocator, ASpareServesWhoAsksForAboutItsSizeAndStaysChargedMeanwhile) {
-  MemoryBudget budget(kPlenty);
+  MemoryBudget budget(kAmpleBudget);
   SlabAllocator slabs(&budget);
   void* const object = slabs.Allocate(4'000);
   const uint64_t charged = budget.used_bytes();
@@ -355,7 +355,7 @@ TEST(SlabAllocator, ASpareServesWhoAsksForAboutItsSizeAndStaysChargedMeanwhile) 
 }
 
 TEST(SlabAllocator, ASpareServesOnlyWhoseMemoryIsOfItsKind) {
-  MemoryBudget budget(kPlenty);
+  MemoryBudget budget(kAmpleBudget);
   SlabAllocator slabs(&budget);
   constexpr size_t kBytes = SlabAllocator::kLargeBytesMin;
   void* const extent = slabs.Allocate(kBytes);
@@ -369,7 +369,7 @@ TEST(SlabAllocator, ASpareServesOnlyWhoseMemoryIsOfItsKind) {
 }
 
 TEST(SlabAllocator, SparesAreFewAndTheOldestMakesWay) {
-  MemoryBudget budget(kPlenty);
+  MemoryBudget budget(kAmpleBudget);
   SlabAllocator slabs(&budget);
   constexpr size_t kObjects = 20;
   uint64_t charged = 0;
@@ -389,7 +389,7 @@ TEST(SlabAllocator, SparesAreFewAndTheOldestMakesWay) {
 }
 
 TEST(SlabAllocator, LargeObjectsAreFreedWithoutTheLockAndRefundedExactly) {
-  MemoryBudget budget(kPlenty);
+  MemoryBudget budget(kAmpleBudget);
   SlabAllocator slabs(&budget);
   // One of each pool.
   std::array<std::vector<void*>, 2> objects;

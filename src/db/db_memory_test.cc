@@ -39,7 +39,7 @@ using base::EachAllocation;
 using base::MemoryThatFails;
 using Content = std::map<std::string, std::string>;
 
-constexpr int kKeys = 24;
+constexpr int kKeysOfWorld = 24;
 
 std::string KeyOf(int number) { return "key" + std::to_string(100 + number); }
 
@@ -108,7 +108,7 @@ class World {
     ASSERT_TRUE(Open().ok());
     ASSERT_TRUE(db_->CreateKeyspace("second").has_value());
     for (int table = 0; table < 6; ++table) {
-      for (int i = table; i < kKeys; i += 2) {
+      for (int i = table; i < kKeysOfWorld; i += 2) {
         ASSERT_TRUE(Put(KeyOf(i), std::string(200, static_cast<char>('a' + table))).ok());
       }
       ASSERT_TRUE(db_->Flush().ok());
@@ -425,7 +425,7 @@ TEST_P(DbMemorySweep, BackgroundJobsFailAndAreDoneLater) {
          return RunJobs(world);
        },
        [](World* world) {
-         for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(world->Put(KeyOf(i), "new").ok());
+         for (int i = 0; i < kKeysOfWorld; ++i) ASSERT_TRUE(world->Put(KeyOf(i), "new").ok());
        }},
   });
 }

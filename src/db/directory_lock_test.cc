@@ -17,7 +17,7 @@
 namespace basalt::db {
 namespace {
 
-constexpr char kPath[] = "/db";
+constexpr char kLockedPath[] = "/db";
 
 class DirectoryLock : public testing::Test {
  protected:
@@ -36,8 +36,9 @@ class DirectoryLock : public testing::Test {
   }
 
   Status OpenAndWrite(bool create) {
-    auto db = OpenDatabase(kPath, {.create_if_missing = create, .memory_budget = uint64_t{1} << 20},
-                           EnvironmentOf());
+    auto db =
+        OpenDatabase(kLockedPath, {.create_if_missing = create, .memory_budget = uint64_t{1} << 20},
+                     EnvironmentOf());
     if (!db) return db.error();
     for (const Status& done :
          {(*db)->Put("key", "value"), (*db)->Flush(), (*db)->Put("key", "b")}) {
@@ -52,12 +53,12 @@ class DirectoryLock : public testing::Test {
         {"Open of an existing one", [this] { return OpenAndWrite(false); }},
         {"Check",
          [this] {
-           const auto report = CheckDatabase(kPath, EnvironmentOf(), {});
+           const auto report = CheckDatabase(kLockedPath, EnvironmentOf(), {});
            if (!report || report->ok()) return report.status();
            return report->findings.front().status;
          }},
-        {"Repair", [this] { return RepairDatabase(kPath, EnvironmentOf()).status(); }},
-        {"Destroy", [this] { return DestroyDatabase(kPath, EnvironmentOf()); }},
+        {"Repair", [this] { return RepairDatabase(kLockedPath, EnvironmentOf()).status(); }},
+        {"Destroy", [this] { return DestroyDatabase(kLockedPath, EnvironmentOf()); }},
     };
   }
 
@@ -91,10 +92,10 @@ TEST_F(DirectoryLock, AnActionInTheMiddleOfAnotherOneIsDoneOrRefused) {
     for (const Action& outer : Actions()) {
       for (const Action& inner : Actions()) {
         for (uint64_t at = 1;; ++at) {
-          static_cast<void>(DestroyDatabase(kPath, EnvironmentOf()));
-          static_cast<void>(fs_.RemoveFile(io::JoinPath(kPath, "LOCK")));
-          static_cast<void>(fs_.RemoveDirectory(kPath));
-          ASSERT_FALSE(fs_.Exists(kPath).value());
+          static_cast<void>(DestroyDatabase(kLockedPath, EnvironmentOf()));
+          static_cast<void>(fs_.RemoveFile(io::JoinPath(kLockedPath, "LOCK")));
+          static_cast<void>(fs_.RemoveDirectory(kLockedPath));
+          ASSERT_FALSE(fs_.Exists(kLockedPath).value());
           if (exists) {
             ASSERT_TRUE(OpenAndWrite(true).ok());
           }
@@ -119,7 +120,7 @@ TEST_F(DirectoryLock, OpenIsBusyWhereDestroyHasRemovedTheManifest) {
   int refused = 0;
   bool is_inside = false;
   fs_.SetObserver([&](uint64_t, std::string_view operation, std::string_view path) {
-    if (is_inside || operation != "remove" || path == io::JoinPath(kPath, "MANIFEST")) return;
+    if (is_inside || operation != "remove" || path == io::JoinPath(kLockedPath, "MANIFEST")) return;
     is_inside = true;
     for (const bool create : {true, false}) {
       const Status opened = OpenAndWrite(create);
@@ -128,16 +129,16 @@ TEST_F(DirectoryLock, OpenIsBusyWhereDestroyHasRemovedTheManifest) {
     }
     is_inside = false;
   });
-  EXPECT_TRUE(DestroyDatabase(kPath, EnvironmentOf()).ok());
+  EXPECT_TRUE(DestroyDatabase(kLockedPath, EnvironmentOf()).ok());
   fs_.SetObserver({});
   EXPECT_GE(refused, 6) << "the log, a table and the lock";
-  EXPECT_FALSE(fs_.Exists(kPath).value());
+  EXPECT_FALSE(fs_.Exists(kLockedPath).value());
 }
 
 TEST_F(DirectoryLock, WritesNothingIntoTheDirectoryOfSomethingElse) {
-  ASSERT_TRUE(fs_.CreateDirectory(kPath).ok());
+  ASSERT_TRUE(fs_.CreateDirectory(kLockedPath).ok());
   for (const char* name : {"000005.log", "CURRENT", "LOCK"}) {
-    ASSERT_TRUE(fs_.Open(io::JoinPath(kPath, name), io::OpenMode::kCreate));
+    ASSERT_TRUE(fs_.Open(io::JoinPath(kLockedPath, name), io::OpenMode::kCreate));
   }
   uint64_t changes = 0;
   fs_.SetObserver([&](uint64_t, std::string_view operation, std::string_view) {

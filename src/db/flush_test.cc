@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t kBudget = uint64_t{1} << 20;
 
-std::string KeyOf(int number) { return std::to_string(100'000 + number); }
+std::string FlushedKey(int number) { return std::to_string(100'000 + number); }
 
 uint64_t RecordsInTables(const DB& db) {
   uint64_t records = 0;
@@ -127,7 +127,9 @@ void ExpectKept(Durability durability, const std::function<Status(DB*)>& keep) {
           .value();
   const std::string value(1000, 'v');
   uint64_t records = 0;
-  const auto put = [&] { ASSERT_TRUE(db->Put(KeyOf(static_cast<int>(records++)), value).ok()); };
+  const auto put = [&] {
+    ASSERT_TRUE(db->Put(FlushedKey(static_cast<int>(records++)), value).ok());
+  };
   while (db->GetStats().memtable_bytes < kBudget / 8) ASSERT_NO_FATAL_FAILURE(put());
   for (int i = 0; i < 10; ++i) ASSERT_NO_FATAL_FAILURE(put());
   installed.AwaitArrival();
@@ -174,10 +176,10 @@ TEST(Flush, CoversWhatWasWrittenBeforeItWhileOthersWrite) {
   const std::string value(1000, 'v');
   std::atomic<bool> stop{false};
   std::thread writer([&] {
-    for (int i = 0; !stop.load(); ++i) EXPECT_TRUE(db->Put("w" + KeyOf(i % 1000), value).ok());
+    for (int i = 0; !stop.load(); ++i) EXPECT_TRUE(db->Put("w" + FlushedKey(i % 1000), value).ok());
   });
   for (int round = 0; round < 30; ++round) {
-    EXPECT_TRUE(db->Put(KeyOf(round), value).ok());
+    EXPECT_TRUE(db->Put(FlushedKey(round), value).ok());
     const uint64_t lsn = db->GetStats().last_lsn;
     EXPECT_TRUE(db->Flush().ok());
     EXPECT_GE(db->GetStats().flushed_lsn, lsn);

@@ -13,7 +13,7 @@
 namespace basalt::db {
 namespace {
 
-constexpr char kPath[] = "/db";
+constexpr char kOpenedPath[] = "/db";
 
 /// Databases on simulated disks.
 class Opening : public testing::Test {
@@ -27,7 +27,7 @@ class Opening : public testing::Test {
   }
 
   Result<std::unique_ptr<DB>> Open(io::SimFileSystem* disk) {
-    return OpenDatabase(kPath, {.memory_budget = uint64_t{1} << 20}, EnvironmentOn(disk));
+    return OpenDatabase(kOpenedPath, {.memory_budget = uint64_t{1} << 20}, EnvironmentOn(disk));
   }
 
   /// Nothing opens the database, Check finds why, and both say what to do.
@@ -39,8 +39,8 @@ class Opening : public testing::Test {
           << status.ToString();
     };
     expect(Open(disk).status());
-    expect(OpenDatabaseReadOnly(kPath, {}, EnvironmentOn(disk)).status());
-    const auto report = CheckDatabase(kPath, EnvironmentOn(disk), {});
+    expect(OpenDatabaseReadOnly(kOpenedPath, {}, EnvironmentOn(disk)).status());
+    const auto report = CheckDatabase(kOpenedPath, EnvironmentOn(disk), {});
     ASSERT_TRUE(report);
     ASSERT_FALSE(report->ok());
     expect(report->findings.front().status);
@@ -83,9 +83,9 @@ TEST_F(Opening, RemovesNothingBeforeTheNameOfTheManifestIsDurable) {
 /// The log files, by number.
 std::vector<std::string> LogsOf(io::SimFileSystem* disk) {
   std::vector<std::string> paths;
-  const auto names = disk->List(kPath);
+  const auto names = disk->List(kOpenedPath);
   for (const std::string& name : *names) {
-    if (name.ends_with(".log")) paths.push_back(io::JoinPath(kPath, name));
+    if (name.ends_with(".log")) paths.push_back(io::JoinPath(kOpenedPath, name));
   }
   return paths;
 }
@@ -136,7 +136,7 @@ TEST_F(Opening, MissesWhatLayInALogThatWasOverwritten) {
     ASSERT_TRUE(
         disk->Open(log, io::OpenMode::kReadWrite).value()->WriteAt(0, std::string(900, 'x')).ok());
     ExpectRefused(disk.get(), log);
-    ASSERT_TRUE(RepairDatabase(kPath, EnvironmentOn(disk.get())));
+    ASSERT_TRUE(RepairDatabase(kOpenedPath, EnvironmentOn(disk.get())));
     EXPECT_TRUE(Open(disk.get()));
     EXPECT_TRUE(disk->Exists("/db/lost/000001.log").value());
   }

@@ -12,11 +12,11 @@
 namespace basalt::db {
 namespace {
 
-constexpr const char* kPath = "/RESERVE";
+constexpr const char* kReservePath = "/RESERVE";
 
 TEST(ReserveFile, IsNotFilledWhileItIsLent) {
   io::SimFileSystem fs;
-  ReserveFile reserve(&fs, kPath, /*is_wanted=*/true);
+  ReserveFile reserve(&fs, kReservePath, /*is_wanted=*/true);
   ASSERT_TRUE(reserve.Fill(1000));
   {
     const ReserveFile::Loan first(&reserve);
@@ -24,36 +24,36 @@ TEST(ReserveFile, IsNotFilledWhileItIsLent) {
       const ReserveFile::Loan second(&reserve);
     }
     EXPECT_FALSE(reserve.Fill(1000));
-    EXPECT_FALSE(*fs.Exists(kPath));
+    EXPECT_FALSE(*fs.Exists(kReservePath));
   }
   EXPECT_TRUE(reserve.Fill(1000));
-  EXPECT_EQ(fs.FileSize(kPath).value(), 1000u);
+  EXPECT_EQ(fs.FileSize(kReservePath).value(), 1000u);
 }
 
 TEST(ReserveFile, IsAsLargeAsItWasWhereThereIsNoRoomForMore) {
   io::SimFileSystem fs;
   fs.SetCapacity(1500);
-  ReserveFile reserve(&fs, kPath, /*is_wanted=*/true);
+  ReserveFile reserve(&fs, kReservePath, /*is_wanted=*/true);
   ASSERT_TRUE(reserve.Fill(1000));
   EXPECT_FALSE(reserve.Fill(2000));
-  EXPECT_EQ(fs.FileSize(kPath).value(), 1000u);
+  EXPECT_EQ(fs.FileSize(kReservePath).value(), 1000u);
   EXPECT_TRUE(reserve.Fill(1000));
 }
 
 TEST(ReserveFile, LeavesToOthersWhatIsNotEnoughForIt) {
   io::SimFileSystem fs;
   fs.SetCapacity(1500);
-  ReserveFile reserve(&fs, kPath, /*is_wanted=*/true);
+  ReserveFile reserve(&fs, kReservePath, /*is_wanted=*/true);
   uint64_t most = 0;
   fs.SetObserver(
       [&](uint64_t, std::string_view, std::string_view) { most = std::max(most, fs.BytesUsed()); });
   EXPECT_FALSE(reserve.Fill(2000));
-  EXPECT_FALSE(*fs.Exists(kPath));
+  EXPECT_FALSE(*fs.Exists(kReservePath));
   EXPECT_LE(most, 1u);
   ASSERT_TRUE(reserve.Fill(1000));
   most = 0;
   EXPECT_FALSE(reserve.Fill(2000));
-  EXPECT_EQ(fs.FileSize(kPath).value(), 1000u);
+  EXPECT_EQ(fs.FileSize(kReservePath).value(), 1000u);
   EXPECT_LE(most, 1001u);
   EXPECT_TRUE(reserve.Fill(1500));
 }
@@ -61,14 +61,14 @@ TEST(ReserveFile, LeavesToOthersWhatIsNotEnoughForIt) {
 TEST(ReserveFile, IsTriedWhereTheFreeSpaceCannotBeTold) {
   io::SimFileSystem fs;
   fs.SetCapacity(1500);
-  ReserveFile reserve(&fs, kPath, /*is_wanted=*/true);
+  ReserveFile reserve(&fs, kReservePath, /*is_wanted=*/true);
   ASSERT_TRUE(reserve.Fill(1000));
   const auto asks = [](std::string_view operation, std::string_view) {
     return operation == "statfs";
   };
   fs.SetFault({.at_call = 1, .error = ENOSYS, .sticky = true, .matches = asks});
   EXPECT_FALSE(reserve.Fill(2000));
-  EXPECT_EQ(fs.FileSize(kPath).value(), 1000u);
+  EXPECT_EQ(fs.FileSize(kReservePath).value(), 1000u);
   EXPECT_TRUE(reserve.Fill(1500));
 }
 
@@ -78,9 +78,9 @@ TEST(ReserveFile, ThereIsNoneWhereNothingCanBeAllocated) {
   fs.SetCanAllocate(false);
   for (const uint64_t capacity : {2000, 100}) {
     fs.SetCapacity(capacity);
-    ReserveFile reserve(&fs, kPath, /*is_wanted=*/true);
+    ReserveFile reserve(&fs, kReservePath, /*is_wanted=*/true);
     EXPECT_TRUE(reserve.Fill(1000)) << capacity;
-    EXPECT_FALSE(*fs.Exists(kPath)) << capacity;
+    EXPECT_FALSE(*fs.Exists(kReservePath)) << capacity;
     const uint64_t calls = fs.calls();
     EXPECT_TRUE(reserve.Fill(2000)) << capacity;
     EXPECT_EQ(fs.calls(), calls) << capacity;
@@ -90,22 +90,22 @@ TEST(ReserveFile, ThereIsNoneWhereNothingCanBeAllocated) {
 // A copy has holes where the file was never written.
 TEST(ReserveFile, OneThatHasNoSpaceCountsForNothing) {
   io::SimFileSystem fs;
-  ASSERT_TRUE(fs.Open(kPath, io::OpenMode::kCreate).value()->Truncate(1000).ok());
+  ASSERT_TRUE(fs.Open(kReservePath, io::OpenMode::kCreate).value()->Truncate(1000).ok());
   const auto allocates = [](std::string_view operation, std::string_view) {
     return operation == "allocate";
   };
   fs.SetFault({.at_call = 1, .error = ENOSPC, .sticky = true, .matches = allocates});
-  ReserveFile reserve(&fs, kPath, /*is_wanted=*/true);
+  ReserveFile reserve(&fs, kReservePath, /*is_wanted=*/true);
   EXPECT_FALSE(reserve.Fill(1000));
   EXPECT_FALSE(reserve.Fill(1000));
-  EXPECT_FALSE(*fs.Exists(kPath));
+  EXPECT_FALSE(*fs.Exists(kReservePath));
 }
 
 // A file system that is full may have no room for a name either, or no inode.
 TEST(ReserveFile, ADiskWithoutRoomForItsNameIsFull) {
   io::SimFileSystem fs;
   for (const int error : {ENOSPC, EDQUOT}) {
-    ReserveFile reserve(&fs, kPath, /*is_wanted=*/true);
+    ReserveFile reserve(&fs, kReservePath, /*is_wanted=*/true);
     const auto opens = [](std::string_view operation, std::string_view) {
       return operation == "open";
     };
@@ -113,7 +113,7 @@ TEST(ReserveFile, ADiskWithoutRoomForItsNameIsFull) {
     EXPECT_FALSE(reserve.Fill(1000)) << error;
     fs.ClearFault();
     EXPECT_TRUE(reserve.Fill(1000)) << error;
-    EXPECT_EQ(fs.FileSize(kPath).value(), 1000u);
+    EXPECT_EQ(fs.FileSize(kReservePath).value(), 1000u);
     ASSERT_TRUE(reserve.Release());
   }
 }
@@ -121,13 +121,13 @@ TEST(ReserveFile, ADiskWithoutRoomForItsNameIsFull) {
 // Writers would be told to free space.
 TEST(ReserveFile, WantOfADescriptorIsNotTakenForAFullDisk) {
   io::SimFileSystem fs;
-  ReserveFile reserve(&fs, kPath, /*is_wanted=*/true);
+  ReserveFile reserve(&fs, kReservePath, /*is_wanted=*/true);
   ASSERT_TRUE(reserve.Fill(1000));
   fs.SetFault({.at_call = 1, .error = EMFILE, .sticky = true, .matches = {}});
   EXPECT_TRUE(reserve.Fill(2000));
   fs.ClearFault();
   EXPECT_TRUE(reserve.Fill(2000));
-  EXPECT_EQ(fs.FileSize(kPath).value(), 2000u);
+  EXPECT_EQ(fs.FileSize(kReservePath).value(), 2000u);
 }
 
 }  // namespace

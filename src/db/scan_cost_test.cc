@@ -16,11 +16,11 @@
 namespace basalt::db {
 namespace {
 
-constexpr int kKeys = 300;
+constexpr int kScannedKeys = 300;
 constexpr uint64_t kTables = 3;
 constexpr uint64_t kScansMax = 100'000;
 
-std::string KeyOf(int number) { return std::to_string(1000 + number); }
+std::string ScannedKey(int number) { return std::to_string(1000 + number); }
 
 class ScanCost : public testing::Test {
  protected:
@@ -34,7 +34,8 @@ class ScanCost : public testing::Test {
 
   uint64_t Level0Tables() const { return db_->GetStats().levels[0].tables; }
   void PutAndFlush(int first, int step) {
-    for (int i = first; i < kKeys; i += step) ASSERT_TRUE(db_->Put(KeyOf(i), KeyOf(-i)).ok());
+    for (int i = first; i < kScannedKeys; i += step)
+      ASSERT_TRUE(db_->Put(ScannedKey(i), ScannedKey(-i)).ok());
     ASSERT_TRUE(db_->Flush().ok());
     executor_.RunAll();
   }
@@ -60,11 +61,11 @@ class ScanCost : public testing::Test {
     int found = 0;
     const auto it = db_->NewIterator();
     for (it->SeekToFirst(); it->Valid(); it->Next(), ++found) {
-      ASSERT_EQ(it->key(), KeyOf(found));
-      ASSERT_EQ(it->value(), KeyOf(-found));
+      ASSERT_EQ(it->key(), ScannedKey(found));
+      ASSERT_EQ(it->value(), ScannedKey(-found));
     }
     EXPECT_TRUE(it->status().ok()) << it->status().ToString();
-    EXPECT_EQ(found, kKeys);
+    EXPECT_EQ(found, kScannedKeys);
   }
 
   io::SimFileSystem disk_;
@@ -103,7 +104,7 @@ TEST_F(ScanCost, CountsWhatThereIsToReadBelow) {
   FillLevel0();
   ASSERT_TRUE(db_->CompactRange().ok());
   const uint64_t below = db_->GetStats().levels[6].bytes;
-  ASSERT_NO_FATAL_FAILURE(PutAndFlush(0, kKeys - 1));
+  ASSERT_NO_FATAL_FAILURE(PutAndFlush(0, kScannedKeys - 1));
   const uint64_t level0 = db_->GetStats().levels[0].bytes;
   const uint64_t scans = ScansUntilDue();
   EXPECT_GE(scans * 128, below + level0);
@@ -115,8 +116,8 @@ TEST_F(ScanCost, CountsWhatThereIsToReadBelow) {
 
 TEST_F(ScanCost, IsNothingForGetsAndWhereOneTableHasWhatIsWanted) {
   for (const char* const prefix : {"a", "b", "c"}) {
-    ASSERT_TRUE(db_->Put(prefix + KeyOf(0), "value").ok());
-    ASSERT_TRUE(db_->Put(prefix + KeyOf(1), "value").ok());
+    ASSERT_TRUE(db_->Put(prefix + ScannedKey(0), "value").ok());
+    ASSERT_TRUE(db_->Put(prefix + ScannedKey(1), "value").ok());
     ASSERT_TRUE(db_->Flush().ok());
   }
   for (int i = 0; i < 10'000; ++i) {

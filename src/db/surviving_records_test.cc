@@ -16,7 +16,7 @@
 namespace basalt::db {
 namespace {
 
-struct Version {
+struct RecordVersion {
   std::string key;
   base::SequenceNumber sequence;
   RecordKind kind;
@@ -27,7 +27,7 @@ struct Version {
 /// Walks versions that are in internal order; forward only.
 class VectorIterator final : public base::RecordIterator {
  public:
-  explicit VectorIterator(std::vector<Version> versions) : versions_(std::move(versions)) {
+  explicit VectorIterator(std::vector<RecordVersion> versions) : versions_(std::move(versions)) {
     Publish();
   }
   void SeekToFirst() override {}
@@ -45,22 +45,23 @@ class VectorIterator final : public base::RecordIterator {
     valid_ = at_ < versions_.size();
     if (!valid_) return;
     // A copy each time: what was shown before must not be used any more.
-    present_ = std::make_unique<Version>(versions_[at_]);
+    present_ = std::make_unique<RecordVersion>(versions_[at_]);
     key_ = present_->key;
     value_ = present_->value;
     tag_ = base::MakeTag(present_->sequence, present_->kind);
     time_ms_ = present_->time_ms;
   }
 
-  const std::vector<Version> versions_;
+  const std::vector<RecordVersion> versions_;
   size_t at_ = 0;
-  std::unique_ptr<Version> present_;
+  std::unique_ptr<RecordVersion> present_;
 };
 
-std::vector<Version> Survivors(std::vector<Version> versions, SurvivingRecords::Rules rules) {
+std::vector<RecordVersion> Survivors(std::vector<RecordVersion> versions,
+                                     SurvivingRecords::Rules rules) {
   VectorIterator source(std::move(versions));
   SurvivingRecords records(&source, std::move(rules));
-  std::vector<Version> kept;
+  std::vector<RecordVersion> kept;
   while (records.Next()) {
     kept.push_back({std::string(records.key()), base::TagSequence(records.tag()),
                     base::TagKind(records.tag()), records.time_ms(), std::string(records.value())});
@@ -78,13 +79,13 @@ std::string MergeValue(MergeOperator op, const std::string& operand) {
 }
 
 /// What a reader at `at` and `now_ms` sees of one key; the answer of a failed merge is "error".
-std::optional<std::string> Read(const std::vector<Version>& newest_first,
+std::optional<std::string> Read(const std::vector<RecordVersion>& newest_first,
                                 const std::vector<RangeDelete>& ranges, base::SequenceNumber at,
                                 uint64_t now_ms) {
   std::vector<base::PendingMerge> merges;
   std::optional<std::string> below;
   uint64_t expiry_ms = 0;
-  for (const Version& version : newest_first) {
+  for (const RecordVersion& version : newest_first) {
     if (version.sequence > at) continue;
     const bool is_covered = std::ranges::any_of(ranges, [&](const RangeDelete& range) {
       return range.sequence <= at && range.sequence > version.sequence &&
@@ -112,8 +113,8 @@ std::optional<std::string> Read(const std::vector<Version>& newest_first,
   return below;
 }
 
-Version RandomVersion(base::Random* random, base::SequenceNumber sequence) {
-  Version version{"key", sequence, RecordKind::kPut, 0, {}};
+RecordVersion RandomVersion(base::Random* random, base::SequenceNumber sequence) {
+  RecordVersion version{"key", sequence, RecordKind::kPut, 0, {}};
   switch (random->Below(8)) {
     case 0:
     case 1:
@@ -148,12 +149,12 @@ TEST(SurvivingRecords, ChangeNothingThatAnybodyCanSee) {
     const bool is_bottom = random.Below(2) == 0;
     const base::SequenceNumber below_last = is_bottom ? 0 : random.Below(last + 1);
     const base::SequenceNumber source_last = random.Between(below_last, last);
-    std::vector<Version> above;
-    std::vector<Version> source;
-    std::vector<Version> below;
+    std::vector<RecordVersion> above;
+    std::vector<RecordVersion> source;
+    std::vector<RecordVersion> below;
     for (base::SequenceNumber sequence = last; sequence >= 1; --sequence) {
       if (random.Below(4) == 0) continue;
-      Version version = RandomVersion(&random, sequence);
+      RecordVersion version = RandomVersion(&random, sequence);
       auto& place = sequence > source_last ? above : sequence > below_last ? source : below;
       place.push_back(std::move(version));
     }
@@ -175,13 +176,13 @@ TEST(SurvivingRecords, ChangeNothingThatAnybodyCanSee) {
     rules.now_ms = now_ms;
     rules.is_bottom = [&](std::string_view) { return is_bottom; };
     rules.has_merges_above = std::ranges::any_of(
-        above, [](const Version& version) { return version.kind == RecordKind::kMerge; });
+        above, [](const RecordVersion& version) { return version.kind == RecordKind::kMerge; });
     const bool knows_below = random.Below(2) == 0;
     rules.expiry_below = [&](std::string_view,
                              const SurvivingRecords::Chain& chain) -> std::optional<uint64_t> {
       EXPECT_GE(chain.count, 2U);
       if (!knows_below) return std::nullopt;
-      for (const Version& version : below) {
+      for (const RecordVersion& version : below) {
         if (version.kind == RecordKind::kMerge) continue;
         const bool matters =
             version.time_ms > chain.earliest_ms && version.time_ms <= chain.latest_ms;
@@ -189,14 +190,14 @@ TEST(SurvivingRecords, ChangeNothingThatAnybodyCanSee) {
       }
       return 0;
     };
-    std::vector<Version> after = Survivors(source, std::move(rules));
+    std::vector<RecordVersion> after = Survivors(source, std::move(rules));
     dropped += source.size() - after.size();
     for (size_t i = 1; i < after.size(); ++i) {
       ASSERT_GT(after[i - 1].sequence, after[i].sequence) << "round " << round;
     }
     source.insert(source.begin(), above.begin(), above.end());
     after.insert(after.begin(), above.begin(), above.end());
-    std::vector<Version> before = source;
+    std::vector<RecordVersion> before = source;
     before.insert(before.end(), below.begin(), below.end());
     after.insert(after.end(), below.begin(), below.end());
     // Whoever reads above the last boundary is served, too: snapshots may still be taken there.
@@ -217,7 +218,7 @@ TEST(SurvivingRecords, KeepOneVersionAKeyWhereNobodyLooksBack) {
   SurvivingRecords::Rules rules;
   rules.boundaries = {100};
   rules.is_bottom = [](std::string_view) { return true; };
-  const std::vector<Version> kept =
+  const std::vector<RecordVersion> kept =
       Survivors({{"a", 9, RecordKind::kPut, 0, "new"},
                  {"a", 5, RecordKind::kPut, 0, "old"},
                  {"b", 8, RecordKind::kDelete, 0, ""},
@@ -239,7 +240,7 @@ TEST(SurvivingRecords, SayWhichReadersAVersionIsKeptFor) {
   for (uint64_t seed = 1; seed <= 20'000; ++seed) {
     base::Random random(seed);
     const base::SequenceNumber last = 1 + random.Below(12);
-    std::vector<Version> versions;
+    std::vector<RecordVersion> versions;
     for (base::SequenceNumber sequence = last; sequence >= 1; --sequence) {
       const RecordKind kind = random.OneIn(4) ? RecordKind::kDelete : RecordKind::kPut;
       if (!random.OneIn(4)) versions.push_back({"key", sequence, kind, 0, ""});
@@ -260,7 +261,7 @@ TEST(SurvivingRecords, SayWhichReadersAVersionIsKeptFor) {
     VectorIterator source(versions);
     SurvivingRecords records(&source,
                              {.boundaries = boundaries, .range_deletes = {&range_deletes}});
-    std::vector<Version> first;
+    std::vector<RecordVersion> first;
     std::vector<base::SequenceNumber> needed;
     while (records.Next()) {
       const base::SequenceNumber sequence = base::TagSequence(records.tag());
@@ -270,10 +271,10 @@ TEST(SurvivingRecords, SayWhichReadersAVersionIsKeptFor) {
       });
       if (records.hidden_from() == 0 || is_seen) needed.push_back(sequence);
     }
-    const std::vector<Version> second =
+    const std::vector<RecordVersion> second =
         Survivors(first, {.boundaries = left, .range_deletes = {&range_deletes}});
     std::vector<base::SequenceNumber> found;
-    for (const Version& version : second) found.push_back(version.sequence);
+    for (const RecordVersion& version : second) found.push_back(version.sequence);
     ASSERT_EQ(found, needed) << "seed " << seed;
     dropped += first.size() - second.size();
     kept += second.size();
@@ -286,7 +287,7 @@ TEST(SurvivingRecords, AnExpiredPutAboveTheBottomBecomesADelete) {
   SurvivingRecords::Rules rules;
   rules.boundaries = {100};
   rules.now_ms = 1000;
-  const std::vector<Version> kept =
+  const std::vector<RecordVersion> kept =
       Survivors({{"a", 9, RecordKind::kPut, 1000, "x"}, {"b", 8, RecordKind::kPut, 1001, "y"}},
                 std::move(rules));
   ASSERT_EQ(kept.size(), 2U);
@@ -304,7 +305,7 @@ TEST(SurvivingRecords, CountAVersionOnceThatIsThereTwice) {
   for (const auto& [visible, expected] : kept_by_visible) {
     SurvivingRecords::Rules rules;
     rules.boundaries = {visible};
-    const std::vector<Version> kept =
+    const std::vector<RecordVersion> kept =
         Survivors({{"a", 9, RecordKind::kPut, 0, "new"},
                    {"a", 9, RecordKind::kPut, 0, "new"},
                    {"a", 5, RecordKind::kPut, 0, "old"},
@@ -316,22 +317,23 @@ TEST(SurvivingRecords, CountAVersionOnceThatIsThereTwice) {
                    {"c", 4, RecordKind::kPut, 0, Number(40)}},
                   std::move(rules));
     std::vector<std::string> found;
-    for (const Version& version : kept) {
+    for (const RecordVersion& version : kept) {
       found.push_back(version.key + std::to_string(version.sequence));
     }
     EXPECT_EQ(found, expected) << "visible " << visible;
   }
 }
 
-Version AddAt(base::SequenceNumber sequence, int64_t number, uint64_t time_ms) {
+RecordVersion AddAt(base::SequenceNumber sequence, int64_t number, uint64_t time_ms) {
   return {"a", sequence, RecordKind::kMerge, time_ms,
           MergeValue(MergeOperator::kAdd, Number(number))};
 }
 
 /// "sequence:number" of what is left of additions.
-std::vector<std::string> Sums(const std::vector<Version>& versions, SurvivingRecords::Rules rules) {
+std::vector<std::string> Sums(const std::vector<RecordVersion>& versions,
+                              SurvivingRecords::Rules rules) {
   std::vector<std::string> sums;
-  for (const Version& version : Survivors(versions, std::move(rules))) {
+  for (const RecordVersion& version : Survivors(versions, std::move(rules))) {
     EXPECT_EQ(version.kind, RecordKind::kMerge);
     const auto number = static_cast<int64_t>(base::Load<uint64_t>(version.value.data() + 1));
     sums.push_back(std::to_string(version.sequence) + ":" + std::to_string(number));
@@ -340,8 +342,8 @@ std::vector<std::string> Sums(const std::vector<Version>& versions, SurvivingRec
 }
 
 TEST(SurvivingRecords, AdjacentMergesBecomeOneAboveAnUnknownValue) {
-  const std::vector<Version> additions = {AddAt(9, 1, 59), AddAt(8, 2, 58), AddAt(5, 4, 55),
-                                          AddAt(2, 8, 52)};
+  const std::vector<RecordVersion> additions = {AddAt(9, 1, 59), AddAt(8, 2, 58), AddAt(5, 4, 55),
+                                                AddAt(2, 8, 52)};
   const auto combined = [&](std::vector<base::SequenceNumber> boundaries,
                             std::optional<uint64_t> expiry_ms) {
     SurvivingRecords::Rules rules;
@@ -380,7 +382,7 @@ TEST(SurvivingRecords, WhatDoesNotFitTogetherStaysForReadersToBeTold) {
   SurvivingRecords::Rules rules;
   rules.boundaries = {100};
   rules.is_bottom = [](std::string_view) { return true; };
-  const std::vector<Version> kept =
+  const std::vector<RecordVersion> kept =
       Survivors({{"a", 9, RecordKind::kMerge, 50, MergeValue(MergeOperator::kAdd, Number(1))},
                  {"a", 8, RecordKind::kPut, 0, "text"}},
                 std::move(rules));

@@ -21,7 +21,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-constexpr base::SequenceNumber kLast = 100;  // that manifest and log know
+constexpr base::SequenceNumber kLastKnown = 100;  // that manifest and log know
 
 /// A directory, and a manifest.
 class FilesOfADirectory : public testing::Test {
@@ -65,7 +65,7 @@ class FilesOfADirectory : public testing::Test {
   }
   /// What Remove moves; the test fails where it cannot.
   Names FindAndRemove() {
-    auto moved = Find().value().Remove(kLast);
+    auto moved = Find().value().Remove(kLastKnown);
     EXPECT_TRUE(moved) << moved.status().ToString();
     return moved ? *moved : Names{};
   }
@@ -77,7 +77,7 @@ class FilesOfADirectory : public testing::Test {
 };
 
 TEST_F(FilesOfADirectory, WhatTheManifestNamesAndWhatIsNoTableStays) {
-  ASSERT_NO_FATAL_FAILURE(MakeTable(1, kLast + 1));
+  ASSERT_NO_FATAL_FAILURE(MakeTable(1, kLastKnown + 1));
   NameInManifest(1);
   for (const char* name : {"000001.log", "LOCK", "MANIFEST", "RESERVE", "notes", "x.tbl"}) {
     ASSERT_NO_FATAL_FAILURE(MakeFile(io::JoinPath("/db", name)));
@@ -88,13 +88,13 @@ TEST_F(FilesOfADirectory, WhatTheManifestNamesAndWhatIsNoTableStays) {
 }
 
 TEST_F(FilesOfADirectory, ATableWhoseRecordsManifestOrLogHaveIsRemoved) {
-  ASSERT_NO_FATAL_FAILURE(MakeTable(1, kLast));
+  ASSERT_NO_FATAL_FAILURE(MakeTable(1, kLastKnown));
   EXPECT_EQ(FindAndRemove(), Names());
   EXPECT_EQ(FilesHere(), Names());
 }
 
 TEST_F(FilesOfADirectory, ATableWithARecordBehindThemGoesToLost) {
-  ASSERT_NO_FATAL_FAILURE(MakeTable(1, kLast + 1));
+  ASSERT_NO_FATAL_FAILURE(MakeTable(1, kLastKnown + 1));
   EXPECT_EQ(FindAndRemove(), Names{"/db/lost/000001.tbl"});
   EXPECT_EQ(FilesHere(), Names{"lost"});
   EXPECT_EQ(FilesInLost(), Names{"000001.tbl"});
@@ -108,10 +108,10 @@ TEST_F(FilesOfADirectory, ATableOfANewerVersionGoesToLost) {
 TEST_F(FilesOfADirectory, WhatIsNoWholeTableIsRemoved) {
   ASSERT_NO_FATAL_FAILURE(MakeFile(PathOf(1), ""));
   ASSERT_NO_FATAL_FAILURE(MakeFile(PathOf(2), std::string(10'000, '\0')));
-  ASSERT_NO_FATAL_FAILURE(MakeTable(3, kLast + 1));
+  ASSERT_NO_FATAL_FAILURE(MakeTable(3, kLastKnown + 1));
   const auto file = fs_.Open(PathOf(3), io::OpenMode::kReadWrite).value();
   ASSERT_TRUE(file->Truncate(file->Size().value() - 1).ok());
-  ASSERT_NO_FATAL_FAILURE(MakeTable(4, kLast + 1));
+  ASSERT_NO_FATAL_FAILURE(MakeTable(4, kLastKnown + 1));
   ASSERT_TRUE(fs_.FlipBit(PathOf(4), 100).ok());
   EXPECT_EQ(FindAndRemove(), Names());
   EXPECT_EQ(FilesHere(), Names());
@@ -124,23 +124,24 @@ TEST_F(FilesOfADirectory, AManifestThatWasNotFinishedIsRemoved) {
 }
 
 TEST_F(FilesOfADirectory, EachIsJudgedByItselfAndOnce) {
-  ASSERT_NO_FATAL_FAILURE(MakeTable(1, kLast));
-  ASSERT_NO_FATAL_FAILURE(MakeTable(2, kLast + 1));
-  ASSERT_NO_FATAL_FAILURE(MakeTable(3, kLast));
+  ASSERT_NO_FATAL_FAILURE(MakeTable(1, kLastKnown));
+  ASSERT_NO_FATAL_FAILURE(MakeTable(2, kLastKnown + 1));
+  ASSERT_NO_FATAL_FAILURE(MakeTable(3, kLastKnown));
   NameInManifest(3);
-  ASSERT_NO_FATAL_FAILURE(MakeTable(4, kLast + 2));
+  ASSERT_NO_FATAL_FAILURE(MakeTable(4, kLastKnown + 2));
   UnnamedFiles files = Find().value();
   EXPECT_EQ(FilesHere().size(), 4u) << "Find changes nothing";
-  EXPECT_EQ(files.Remove(kLast).value(), (Names{"/db/lost/000002.tbl", "/db/lost/000004.tbl"}));
+  EXPECT_EQ(files.Remove(kLastKnown).value(),
+            (Names{"/db/lost/000002.tbl", "/db/lost/000004.tbl"}));
   EXPECT_EQ(FilesHere(), (Names{"000003.tbl", "lost"}));
-  ASSERT_NO_FATAL_FAILURE(MakeTable(1, kLast));
-  EXPECT_EQ(files.Remove(kLast).value(), Names()) << "there are none any more";
+  ASSERT_NO_FATAL_FAILURE(MakeTable(1, kLastKnown));
+  EXPECT_EQ(files.Remove(kLastKnown).value(), Names()) << "there are none any more";
   EXPECT_EQ(FilesHere(), (Names{"000001.tbl", "000003.tbl", "lost"}));
 }
 
 // The sequence numbers of its records are given again from then on.
 TEST_F(FilesOfADirectory, WhatWasMovedIsInLostAfterAPowerCut) {
-  ASSERT_NO_FATAL_FAILURE(MakeTable(1, kLast + 1));
+  ASSERT_NO_FATAL_FAILURE(MakeTable(1, kLastKnown + 1));
   ASSERT_TRUE(fs_.SyncDirectory("/db").ok());
   EXPECT_EQ(FindAndRemove().size(), 1u);
   fs_.Crash(1, io::CrashMode::kNone);
@@ -149,7 +150,7 @@ TEST_F(FilesOfADirectory, WhatWasMovedIsInLostAfterAPowerCut) {
 }
 
 TEST_F(FilesOfADirectory, WhatCannotBeReadStaysAndIsAnError) {
-  ASSERT_NO_FATAL_FAILURE(MakeTable(1, kLast + 1));
+  ASSERT_NO_FATAL_FAILURE(MakeTable(1, kLastKnown + 1));
   for (const char* asked : {"open", "read", "rename"}) {
     SCOPED_TRACE(asked);
     UnnamedFiles files = Find().value();
@@ -159,7 +160,7 @@ TEST_F(FilesOfADirectory, WhatCannotBeReadStaysAndIsAnError) {
                   .matches = [&](std::string_view operation, std::string_view path) {
                     return operation == asked && path == PathOf(1);
                   }});
-    EXPECT_EQ(files.Remove(kLast).status().code(), StatusCode::kIoError);
+    EXPECT_EQ(files.Remove(kLastKnown).status().code(), StatusCode::kIoError);
     EXPECT_TRUE(fs_.FaultHappened());
     fs_.ClearFault();
     EXPECT_TRUE(fs_.Exists(PathOf(1)).value());

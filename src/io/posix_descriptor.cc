@@ -109,7 +109,7 @@ class Spares {
 };
 
 // As the library is loaded, so that no fork finds another thread making it.
-[[maybe_unused]] const Spares& made_early = Spares::Get();
+[[maybe_unused]] const Spares& spares_made_early = Spares::Get();
 
 }  // namespace
 

@@ -109,7 +109,7 @@ class LockRegistry {
 };
 
 // As the library is loaded, so that no fork finds another thread making it.
-[[maybe_unused]] const LockRegistry& made_early = LockRegistry::Get();
+[[maybe_unused]] const LockRegistry& registry_made_early = LockRegistry::Get();
 
 class PosixFileLock final : public FileLock {
  public:

@@ -23,7 +23,6 @@
 namespace basalt::memtable {
 namespace {
 
-constexpr size_t kShardsMax = 256;
 constexpr size_t kOwnLanesMax = 16;
 constexpr size_t kLanesMax = 2 * kOwnLanesMax;
 constexpr size_t kPinnedValueBytesMin = (size_t{64} << 10) + 1;

@@ -128,6 +128,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   Placed Put(const RecordSource& source, uint64_t hash, uint32_t thread_number,
              const Assign& assign, bool* has_piled_up);
   static constexpr size_t kSmallBytesMax = 2048;
+  static constexpr uint32_t kShardsMax = 256;
 
   /// The newest version of `key` with a sequence <= `at`; false: none here. `hash` is
   /// base::Hash(key). Values above 112 bytes are copied to the heap, above 64 KiB pinned with the

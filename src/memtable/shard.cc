@@ -4,11 +4,6 @@
 #include <utility>
 
 namespace basalt::memtable {
-namespace {
-
-constexpr size_t kLineBytes = 64;
-
-}  // namespace
 
 Shard::Shard(std::shared_ptr<base::ChunkPool> pool, base::ByteBudget* budget,
              base::RetireList* retired, std::span<InsertGate::Place* const> places,
@@ -64,6 +59,7 @@ bool Shard::IsVersionOf(const Record& record, const RecordSource& source) noexce
 const Record* Shard::Candidate(uint64_t hash) const noexcept {
   const Record* const record = First(hash);
   if (record == nullptr) return nullptr;
+  constexpr size_t kLineBytes = 64;
   // To the second cache, which can have several times as many lines on their way as the first.
   for (size_t line = 0; line < 3 * kLineBytes; line += kLineBytes) {
     __builtin_prefetch(reinterpret_cast<const char*>(record) + line, /*rw=*/0, /*locality=*/2);

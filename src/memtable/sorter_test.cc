@@ -21,7 +21,7 @@ namespace basalt::memtable {
 namespace {
 
 /// Records with given keys and tags, and what std::sort makes of them.
-class Versions {
+class RandomVersions {
  public:
   void Add(std::string_view key, base::SequenceNumber sequence) {
     const size_t bytes = RecordSource{.key = key, .value = {}}.ByteSize();
@@ -61,7 +61,7 @@ class Versions {
   std::vector<const Record*> records_;
 };
 
-void ExpectSortedLikeStdSort(const Versions& versions) {
+void ExpectSortedLikeStdSort(const RandomVersions& versions) {
   const std::vector<const Record*> expected = versions.Expected();
   for (const Sorter sorter : {Sorter::kVector, Sorter::kRadix, Sorter::kComparison}) {
     SCOPED_TRACE(testing::Message() << "sorter " << static_cast<int>(sorter));
@@ -84,7 +84,7 @@ std::string RandomBytes(base::Random* random, size_t size) {
 TEST(Sorter, EveryCountOfRandomKeysIsSorted) {
   base::Random random(1);
   for (size_t count : {1, 2, 3, 31, 32, 33, 63, 64, 65, 127, 500, 20'000}) {
-    Versions versions;
+    RandomVersions versions;
     for (size_t i = 0; i < count; ++i) versions.Add(RandomBytes(&random, 16));
     ExpectSortedLikeStdSort(versions);
   }
@@ -99,7 +99,7 @@ TEST(SorterDeathTest, EveryInstructionSetGivesTheSame) {
       const base::ForcedTarget forced(target);
       base::Random random(3);
       for (const size_t count : {33, 64, 257, 1000, 5000}) {
-        Versions versions;
+        RandomVersions versions;
         for (size_t i = 0; i < count; ++i) versions.Add(std::to_string(random.Below(count / 4)));
         ExpectSortedLikeStdSort(versions);
       }
@@ -118,7 +118,7 @@ TEST(Sorter, NothingIsNothing) {
 
 TEST(Sorter, DecimalKeysThatShareTheirFirstEightBytes) {
   base::Random random(2);
-  Versions versions;
+  RandomVersions versions;
   for (int i = 0; i < 20'000; ++i) {
     std::string digits = std::to_string(random.Below(50'000));
     versions.Add(std::string(16 - digits.size(), '0') + digits);
@@ -131,7 +131,7 @@ TEST(Sorter, OneKeyOfManyThatSharesLess) {
   for (const size_t place : {0, 1, 2'000, 4'999}) {
     for (const std::string& odd :
          {std::string("commoner"), std::string("common"), std::string("x")}) {
-      Versions versions;
+      RandomVersions versions;
       for (size_t i = 0; i < 5'000; ++i) {
         versions.Add(i == place ? odd : "common to all but one " + RandomBytes(&random, 10));
       }
@@ -143,7 +143,7 @@ TEST(Sorter, OneKeyOfManyThatSharesLess) {
 TEST(Sorter, KeysThatArePrefixesOfOthersWithZerosBehind) {
   base::Random random(3);
   for (const size_t common : {0, 3, 8, 13, 100}) {
-    Versions versions;
+    RandomVersions versions;
     for (int i = 0; i < 3'000; ++i) {
       std::string key(common, 'c');
       key.append(random.Below(40), '\0');
@@ -158,7 +158,7 @@ TEST(Sorter, KeysThatArePrefixesOfOthersWithZerosBehind) {
 TEST(Sorter, ManyVersionsOfOneKeyDescendInSequence) {
   base::Random random(4);
   for (const size_t key_size : {0, 5, 8, 16, 2'000}) {
-    Versions versions;
+    RandomVersions versions;
     std::vector<base::SequenceNumber> sequences;
     for (base::SequenceNumber sequence = 1; sequence <= 5'000; ++sequence) {
       sequences.push_back(sequence);
@@ -173,7 +173,7 @@ TEST(Sorter, ManyVersionsOfOneKeyDescendInSequence) {
 
 TEST(Sorter, CommonPrefixOfTwoThousandBytes) {
   base::Random random(5);
-  Versions versions;
+  RandomVersions versions;
   const std::string common = RandomBytes(&random, 2'000);
   for (int i = 0; i < 4'000; ++i) versions.Add(common + RandomBytes(&random, random.Below(30)));
   versions.Add("another");  // so that the long prefix is a tie and not what all share
@@ -182,14 +182,14 @@ TEST(Sorter, CommonPrefixOfTwoThousandBytes) {
 
 TEST(Sorter, EveryKeyOneByteLongerThanTheOneBefore) {
   for (const char byte : {'\0', 'x'}) {
-    Versions versions;
+    RandomVersions versions;
     for (size_t i = 0; i < 4'000; ++i) versions.Add(std::string((i * 7) % 4'000, byte));
     ExpectSortedLikeStdSort(versions);
   }
 }
 
 TEST(Sorter, EveryKeyBranchesEightBytesLater) {
-  Versions versions;
+  RandomVersions versions;
   for (size_t i = 0; i < 2'000; ++i) {
     versions.Add(std::string(8 * ((i * 7) % 2'000), 'x') + "branch" + std::to_string(i));
   }
@@ -198,7 +198,7 @@ TEST(Sorter, EveryKeyBranchesEightBytesLater) {
 
 TEST(Sorter, SortedAndReversedKeys) {
   for (const bool is_reversed : {false, true}) {
-    Versions versions;
+    RandomVersions versions;
     for (int i = 0; i < 5'000; ++i) {
       const std::string digits = std::to_string(100'000 + (is_reversed ? 5'000 - i : i));
       versions.Add("stem of some length" + digits);
@@ -209,7 +209,7 @@ TEST(Sorter, SortedAndReversedKeys) {
 
 TEST(Sorter, EmptyKeysAmongShortOnesOfZeros) {
   base::Random random(7);
-  Versions versions;
+  RandomVersions versions;
   for (int i = 0; i < 2'000; ++i) {
     versions.Add(std::string(random.Below(4), '\0') + std::string(random.Below(2), '\1'));
   }
@@ -219,7 +219,7 @@ TEST(Sorter, EmptyKeysAmongShortOnesOfZeros) {
 TEST(Sorter, ZeroBytesAtBothEnds) {
   base::Random random(8);
   for (const size_t middle : {0, 6, 16}) {
-    Versions versions;
+    RandomVersions versions;
     for (int i = 0; i < 3'000; ++i) {
       std::string key(random.Below(20), '\0');
       key += RandomBytes(&random, random.Below(middle + 1));
@@ -235,7 +235,7 @@ TEST(Sorter, ManyKeysOfTheGreatestBytes) {
   base::Random random(11);
   for (size_t size = 30; size < 400; size += 7) {
     for (const uint32_t one_in : {1, 2, 10}) {
-      Versions versions;
+      RandomVersions versions;
       for (size_t i = 0; i < size; ++i) {
         versions.Add(random.OneIn(one_in) ? std::string(random.Below(20), '\xFF')
                                           : RandomBytes(&random, 12));
@@ -249,7 +249,7 @@ TEST(Sorter, ManyKeysOfTheGreatestBytes) {
 TEST(Sorter, KeysThatDifferInOneByte) {
   base::Random random(9);
   for (size_t byte = 0; byte < 20; ++byte) {
-    Versions versions;
+    RandomVersions versions;
     for (int i = 0; i < 1'000; ++i) {
       std::string key(20, 'k');
       key[byte] = static_cast<char>(random.Next());
@@ -262,7 +262,7 @@ TEST(Sorter, KeysThatDifferInOneByte) {
 TEST(Sorter, RandomLengths) {
   base::Random random(10);
   for (const size_t length_max : {3, 9, 17, 300}) {
-    Versions versions;
+    RandomVersions versions;
     for (int i = 0; i < 5'000; ++i) versions.Add(RandomBytes(&random, random.Below(length_max)));
     ExpectSortedLikeStdSort(versions);
   }
@@ -270,7 +270,7 @@ TEST(Sorter, RandomLengths) {
 
 TEST(Sorter, KeysOfTheLargestSize) {
   base::Random random(6);
-  Versions versions;
+  RandomVersions versions;
   for (int i = 0; i < 60; ++i) {
     std::string key(65'535, 'm');
     key[65'535 - 1 - random.Below(3)] = static_cast<char>(random.Next());
@@ -283,7 +283,7 @@ TEST(Sorter, RandomShapes) {
   for (uint64_t seed = 100; seed < 160; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     base::Random random(seed);
-    Versions versions;
+    RandomVersions versions;
     std::vector<std::string> stems = {""};
     const size_t count = random.Between(1, 3'000);
     for (size_t i = 0; i < count; ++i) {
@@ -301,7 +301,7 @@ TEST(SortedRun, MergingInPiecesGivesWhatSortingAllGives) {
   for (uint64_t seed = 200; seed < 240; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     base::Random random(seed);
-    Versions versions;
+    RandomVersions versions;
     const size_t count = random.Between(1, 2'000);
     std::string common(random.Below(30), 'c');
     for (size_t i = 0; i < count; ++i) {
@@ -328,7 +328,7 @@ TEST(SortedRun, MergingInPiecesGivesWhatSortingAllGives) {
 }
 
 TEST(SortedRun, SearchFindsPlacesBetweenAndAroundItsKeys) {
-  Versions versions;
+  RandomVersions versions;
   for (const char* key : {"stem/b", "stem/d", "stem/d", "stem/f"}) versions.Add(key);
   const SortedRun run = SortedRun::Sort(versions.Entries());
   EXPECT_EQ(run.LowerBound("", base::kNewestTag), 0u);

@@ -17,7 +17,6 @@ namespace basalt::memtable {
 namespace {
 
 constexpr uint64_t kBudgetMin = uint64_t{256} << 10;
-constexpr uint32_t kShardsMax = 256;
 /// A batch so large is sorted by its writer.
 constexpr size_t kSortedBatchBytes = size_t{256} << 10;
 /// What a record takes beside its bytes in a batch.
@@ -84,7 +83,7 @@ Result<std::shared_ptr<StoreCore>> StoreCore::Create(const basalt::MemTableOptio
     return invalid("memory_budget is " + std::to_string(options.memory_budget) +
                    ", and must be at least 262144");
   }
-  if (options.shards > kShardsMax || (options.shards & (options.shards - 1)) != 0) {
+  if (options.shards > Generation::kShardsMax || (options.shards & (options.shards - 1)) != 0) {
     return invalid("shards is " + std::to_string(options.shards) +
                    ", and must be a power of two up to 256, or 0 to derive it");
   }

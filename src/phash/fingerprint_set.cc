@@ -16,7 +16,7 @@ using phash::PackedBits;
 
 namespace {
 
-constexpr size_t kGroup = 256;
+constexpr size_t kHashesAtOnce = 256;
 
 Status OutOfMemory() {
   return Status(StatusCode::kResourceExhausted,
@@ -140,10 +140,10 @@ void FingerprintSet::MayContainMany(std::span<const uint64_t> hashes,
     std::ranges::fill(answers.first(hashes.size()), false);
     return;
   }
-  std::array<uint64_t, kGroup> indexes;
-  for (size_t begin = 0; begin < hashes.size(); begin += kGroup) {
+  std::array<uint64_t, kHashesAtOnce> indexes;
+  for (size_t begin = 0; begin < hashes.size(); begin += kHashesAtOnce) {
     const std::span<const uint64_t> group =
-        hashes.subspan(begin, std::min(kGroup, hashes.size() - begin));
+        hashes.subspan(begin, std::min(kHashesAtOnce, hashes.size() - begin));
     numbers_.IndexMany(group, indexes);
     for (size_t i = 0; i < group.size(); ++i) {
       __builtin_prefetch(cells_ + indexes[i] * fingerprint_bits_ / 8);

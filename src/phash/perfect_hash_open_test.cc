@@ -24,7 +24,7 @@ std::string FormOf(uint64_t keys, PerfectHashSeeds seeds = PerfectHashSeeds::kSh
 }
 
 /// Of no level, of some, and of both kinds of seeds.
-std::vector<std::string> SmallForms() {
+std::vector<std::string> FormsOfSmallFunctions() {
   std::vector<std::string> forms;
   for (const uint64_t keys : {0, 1, 20, 33, 200, 1'100}) forms.push_back(FormOf(keys));
   forms.push_back(FormOf(100, PerfectHashSeeds::kDense));
@@ -104,7 +104,7 @@ TEST(PerfectHashOpen, CopiesOfAViewNeedItsBytesOnly) {
 }
 
 TEST(PerfectHashOpen, EveryTruncationIsRefused) {
-  for (const std::string& form : SmallForms()) {
+  for (const std::string& form : FormsOfSmallFunctions()) {
     for (size_t size = 0; size < form.size(); ++size) {
       std::string cut = form.substr(0, size);
       const GuardedBytes guarded(cut);
@@ -121,7 +121,7 @@ TEST(PerfectHashOpen, EveryTruncationIsRefused) {
 }
 
 TEST(PerfectHashOpen, BytesBehindTheEndAreRefused) {
-  for (std::string form : SmallForms()) {
+  for (std::string form : FormsOfSmallFunctions()) {
     form.append(8, '\0');
     EXPECT_FALSE(OpensToNumbersInRange(form));
     base::Store(form.data() + offsetof(Header, bytes), uint64_t{form.size()});
@@ -131,7 +131,7 @@ TEST(PerfectHashOpen, BytesBehindTheEndAreRefused) {
 }
 
 TEST(PerfectHashOpen, EveryFlippedBitIsRefused) {
-  for (std::string form : SmallForms()) {
+  for (std::string form : FormsOfSmallFunctions()) {
     for (size_t bit = 0; bit < 8 * form.size(); ++bit) {
       form[bit / 8] = static_cast<char>(form[bit / 8] ^ (1 << (bit % 8)));
       ASSERT_FALSE(PerfectHash::Open(form)) << "bit " << bit << " of " << 8 * form.size();
@@ -189,7 +189,7 @@ std::vector<Field> FieldsOf(const std::string& form) {
 TEST(PerfectHashOpen, AHostileFieldIsRefusedOrGivesNumbersInRange) {
   base::Random random(3);
   uint64_t opened = 0;
-  for (const std::string& form : SmallForms()) {
+  for (const std::string& form : FormsOfSmallFunctions()) {
     for (const Field& field : FieldsOf(form)) {
       for (const uint64_t value : HostileValues(form, field, &random)) {
         std::string hostile = form;
@@ -207,7 +207,7 @@ TEST(PerfectHashOpen, TwoHostileFieldsAreRefusedOrGiveNumbersInRange) {
   const uint64_t seed = base::RandomSeed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   base::Random random(seed);
-  for (const std::string& form : SmallForms()) {
+  for (const std::string& form : FormsOfSmallFunctions()) {
     const std::vector<Field> fields = FieldsOf(form);
     for (uint64_t i = 0; i < 5'000 / kSlowdown; ++i) {
       std::string hostile = form;
@@ -227,7 +227,7 @@ TEST(PerfectHashOpen, HostileSeedsHolesAndTablesGiveNumbersInRange) {
   const uint64_t seed = base::RandomSeed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   base::Random random(seed);
-  std::vector<std::string> forms = SmallForms();
+  std::vector<std::string> forms = FormsOfSmallFunctions();
   forms.push_back(FormOf(20'000));
   forms.push_back(FormOf(20'000, PerfectHashSeeds::kDense));
   for (const std::string& form : forms) {

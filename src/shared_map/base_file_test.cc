@@ -24,7 +24,7 @@ namespace {
 
 constexpr char kPath[] = "/base";
 
-std::string Contents(io::FileSystem* fs, const std::string& path = kPath) {
+std::string FileBytes(io::FileSystem* fs, const std::string& path = kPath) {
   return io::ReadWholeFile(fs, path, uint64_t{1} << 30).value();
 }
 
@@ -167,7 +167,7 @@ TEST_P(BaseFileOf, AnEmptyFileHasNoKeyAndNotTheEmptyOne) {
 TEST_P(BaseFileOf, LargeDataBeginsAtAHugePageAndSmallAtAPage) {
   const auto begin = [&](uint64_t count) {
     EXPECT_TRUE(Write(TestRecords::Numbered(count, 1000, true)));
-    const BaseHeader header = HeaderOf(Contents(fs_.get()));
+    const BaseHeader header = HeaderOf(FileBytes(fs_.get()));
     EXPECT_TRUE(fs_->RemoveFile(kPath).ok());
     EXPECT_EQ(header.data.bytes >= (uint64_t{8} << 20), count == 9000);
     return header.data.offset;
@@ -181,7 +181,7 @@ TEST_P(BaseFileOf, TheSameRecordsInAnyOrderOnAnyThreadsMakeTheSameFunctionStarts
   TestRecords records = TestRecords::Numbered(200'000, 40, false);
   const auto written = [&](uint32_t threads) {
     EXPECT_TRUE(Write(records, {.threads = threads}));
-    const std::string file = Contents(fs_.get());
+    const std::string file = FileBytes(fs_.get());
     EXPECT_TRUE(fs_->RemoveFile(kPath).ok());
     const BaseHeader header = HeaderOf(file);
     return file.substr(header.function.offset, header.function.bytes) +
@@ -212,7 +212,7 @@ TEST_P(BaseFileOf, AFileThatIsThereStays) {
   const auto written = Write(TestRecords::Numbered(3, 3, false));
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().code(), StatusCode::kAlreadyExists);
-  EXPECT_EQ(Contents(fs_.get()), "somebody's");
+  EXPECT_EQ(FileBytes(fs_.get()), "somebody's");
 }
 
 TEST_P(BaseFileOf, FlagsOfALogAreNotWritten) {
@@ -227,7 +227,7 @@ TEST_P(BaseFileOf, FlagsOfALogAreNotWritten) {
 TEST_P(BaseFileOf, EveryFlippedByteGivesAnErrorOrRightAnswersAndIsFoundByVerifyAll) {
   const TestRecords records = TestRecords::Numbered(40, 30, false);
   ASSERT_TRUE(Write(records));
-  const std::string file = Contents(fs_.get());
+  const std::string file = FileBytes(fs_.get());
   uint64_t refused = 0;
   uint64_t corrupt_files = 0;
   for (size_t at = 0; at < file.size(); ++at) {
@@ -257,7 +257,7 @@ TEST_P(BaseFileOf, EveryFlippedByteGivesAnErrorOrRightAnswersAndIsFoundByVerifyA
 TEST_P(BaseFileOf, EveryTruncationAndExtensionIsRefused) {
   const TestRecords records = TestRecords::Numbered(20, 30, false);
   ASSERT_TRUE(Write(records));
-  const std::string file = Contents(fs_.get());
+  const std::string file = FileBytes(fs_.get());
   for (size_t size = 0; size < file.size(); ++size) {
     Replace(fs_.get(), std::string_view(file).substr(0, size));
     const auto base = BaseFile::Open(fs_.get(), kPath);
@@ -272,7 +272,7 @@ TEST_P(BaseFileOf, EveryTruncationAndExtensionIsRefused) {
 TEST_P(BaseFileOf, TheHeadersCopyStandsInForADamagedOne) {
   const TestRecords records = TestRecords::Numbered(20, 30, false);
   ASSERT_TRUE(Write(records));
-  std::string file = Contents(fs_.get());
+  std::string file = FileBytes(fs_.get());
   std::fill_n(file.begin(), 4096, '\xFF');
   Replace(fs_.get(), file);
   const auto base = BaseFile::Open(fs_.get(), kPath);
@@ -290,7 +290,7 @@ TEST_P(BaseFileOf, TheHeadersCopyStandsInForADamagedOne) {
 TEST_P(BaseFileOf, PlacesAndSizesThatLeadOutOfTheDataAreCorruptUnderRightChecksums) {
   const TestRecords records = TestRecords::Numbered(40, 30, false);
   ASSERT_TRUE(Write(records));
-  const std::string file = Contents(fs_.get());
+  const std::string file = FileBytes(fs_.get());
   const BaseHeader header = HeaderOf(file);
   const auto expect_corrupt = [&](uint64_t offset, std::string_view bytes) {
     SCOPED_TRACE(offset);
@@ -319,7 +319,7 @@ TEST_P(BaseFileOf, PlacesAndSizesThatLeadOutOfTheDataAreCorruptUnderRightChecksu
 TEST_P(BaseFileOf, ARecordAtAnothersSlotIsFoundByVerifyAll) {
   const TestRecords records = TestRecords::Numbered(40, 30, true);
   const auto whole = WriteAndOpen(records);
-  std::string file = Contents(fs_.get());
+  std::string file = FileBytes(fs_.get());
   const BaseHeader header = HeaderOf(file);
   const uint64_t bytes = header.data.bytes / 40;
   std::swap_ranges(file.begin() + static_cast<int64_t>(header.data.offset),
@@ -337,7 +337,7 @@ TEST_P(BaseFileOf, ARecordAtAnothersSlotIsFoundByVerifyAll) {
 
 TEST_P(BaseFileOf, HeadersThatContradictThemselvesAreRefused) {
   ASSERT_TRUE(Write(TestRecords::Numbered(40, 30, false)));
-  const std::string file = Contents(fs_.get());
+  const std::string file = FileBytes(fs_.get());
   const auto expect = [&](StatusCode code, auto change) {
     std::string changed = file;
     BaseHeader header = HeaderOf(changed);
@@ -389,7 +389,7 @@ TEST_P(BaseFileOf, VerifyAllFindsADamagedByteOfABlockThatHasBeenRead) {
   ASSERT_TRUE(WriteBaseFile(fs, path, records.pointers(), {.layout = GetParam()}));
   const auto base = BaseFile::Open(fs, path).value();
   ExpectHoldsExactly(*base, records);
-  const BaseHeader header = HeaderOf(Contents(fs, path));
+  const BaseHeader header = HeaderOf(FileBytes(fs, path));
   const uint64_t block = header.data.offset + kBlockBytes;
   ASSERT_TRUE(fs->Open(path, io::OpenMode::kReadWrite).value()->WriteAt(block + 77, "\xEE").ok());
   const Status status = base->VerifyAll({});
@@ -402,7 +402,7 @@ TEST_P(BaseFileOf, VerifyAllFindsADamagedByteOfABlockThatHasBeenRead) {
 TEST_P(BaseFileOf, ADamagedBlockIsSeenHoweverOftenTheOtherHasBeenVerified) {
   const TestRecords records = TestRecords::Numbered(600, 100, true);
   ASSERT_TRUE(Write(records));
-  std::string file = Contents(fs_.get());
+  std::string file = FileBytes(fs_.get());
   const BaseHeader header = HeaderOf(file);
   ASSERT_EQ((header.data.bytes - 1) / kBlockBytes, 1u);
   const uint64_t damaged = header.data.offset + kBlockBytes + 1000;
@@ -548,7 +548,7 @@ TEST(BaseFile, AFunctionWithAnotherSeedIsAskedByKey) {
   const TestRecords records = TestRecords::Numbered(20, 10, true);
   ASSERT_TRUE(
       WriteBaseFile(fs.get(), kPath, records.pointers(), {.layout = SharedMapLayout::kFixed}));
-  std::string file = Contents(fs.get());
+  std::string file = FileBytes(fs.get());
   const BaseHeader header = HeaderOf(file);
   std::vector<std::string_view> keys;
   for (size_t i = 0; i < records.size(); ++i) keys.push_back(records[i].key());

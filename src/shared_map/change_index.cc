@@ -12,9 +12,9 @@
 namespace basalt::shared_map {
 namespace {
 
-constexpr std::string_view kMagic = "BSALTMI1";
-constexpr uint32_t kVersion = 1;
-constexpr size_t kCheckedBytes = 32;
+constexpr std::string_view kIndexMagic = "BSALTMI1";
+constexpr uint32_t kIndexVersion = 1;
+constexpr size_t kIndexCheckedBytes = 32;
 
 }  // namespace
 
@@ -34,8 +34,8 @@ Result<std::shared_ptr<ChangeIndex>> ChangeIndex::Create(io::FileSystem* fs,
                                                          uint64_t boot_id) {
   BASALT_ASSIGN_OR_RETURN(const auto file, fs->Open(path, io::OpenMode::kCreate));
   std::shared_ptr<ChangeIndex> index(new ChangeIndex);
-  std::string header(kMagic);
-  base::Append(&header, kVersion);
+  std::string header(kIndexMagic);
+  base::Append(&header, kIndexVersion);
   base::Append(&header, uint32_t{0});
   base::Append(&header, boot_id);
   base::Append(&header, capacity);
@@ -69,14 +69,15 @@ Result<std::shared_ptr<ChangeIndex>> ChangeIndex::Open(io::FileSystem* fs, const
   BASALT_ASSIGN_OR_RETURN(index->read_, file->Map(size));
   const std::string_view bytes = index->read_->bytes();
   base::Decoder decoder(bytes);
-  const std::string_view magic = decoder.ReadBytes(kMagic.size());
+  const std::string_view magic = decoder.ReadBytes(kIndexMagic.size());
   const auto version = decoder.Read<uint32_t>();
   const auto features = decoder.Read<uint32_t>();
   const auto made_at = decoder.Read<uint64_t>();
   const auto capacity = decoder.Read<uint64_t>();
   const auto checksum = decoder.Read<uint64_t>();
-  if (magic != kMagic || checksum != base::Hash(bytes.substr(0, kCheckedBytes))) return none;
-  if (version != kVersion || features != 0) {
+  if (magic != kIndexMagic || checksum != base::Hash(bytes.substr(0, kIndexCheckedBytes)))
+    return none;
+  if (version != kIndexVersion || features != 0) {
     return Status(StatusCode::kUnsupported,
                   path + ": was written in version " + std::to_string(version) +
                       " of the format, features " + std::to_string(features) +

@@ -13,9 +13,9 @@
 namespace basalt::shared_map {
 namespace {
 
-constexpr std::string_view kMagic = "BSALTML1";
-constexpr uint32_t kVersion = 1;
-constexpr size_t kCheckedBytes = 56;
+constexpr std::string_view kLogMagic = "BSALTML1";
+constexpr uint32_t kLogVersion = 1;
+constexpr size_t kLogCheckedBytes = 56;
 
 uint32_t Low(uint64_t checksum) noexcept { return static_cast<uint32_t>(checksum); }
 
@@ -78,13 +78,13 @@ Status AllocateSpace(io::File* file, uint64_t bytes) {
 Status LogSegment::Create(io::FileSystem* fs, const std::string& path, Location first,
                           uint64_t capacity_bytes) {
   BASALT_ASSIGN_OR_RETURN(const auto file, fs->Open(path, io::OpenMode::kCreate));
-  std::string header(kMagic);
-  base::Append(&header, kVersion);
+  std::string header(kLogMagic);
+  base::Append(&header, kLogVersion);
   base::Append(&header, uint32_t{0});
   base::Append(&header, base::RandomSeed());
   base::Append(&header, capacity_bytes);
   base::Append(&header, first);
-  header.resize(kCheckedBytes);
+  header.resize(kLogCheckedBytes);
   base::Append(&header, base::Hash(header));
   Status status = AllocateSpace(file.get(), capacity_bytes);
   if (status.ok()) status = file->WriteAt(0, header);
@@ -100,19 +100,19 @@ Result<std::shared_ptr<const LogSegment>> LogSegment::Open(io::FileSystem* fs, s
   BASALT_ASSIGN_OR_RETURN(segment->mapping_, file->Map(entry.capacity_bytes));
   segment->bytes_ = segment->mapping_->bytes();
   base::Decoder decoder(segment->bytes_);
-  const std::string_view magic = decoder.ReadBytes(kMagic.size());
+  const std::string_view magic = decoder.ReadBytes(kLogMagic.size());
   const auto version = decoder.Read<uint32_t>();
   const auto features = decoder.Read<uint32_t>();
   segment->file_id_ = decoder.Read<uint64_t>();
   const auto capacity = decoder.Read<uint64_t>();
   segment->first_ = decoder.Read<uint32_t>();
-  const std::string_view checked = segment->bytes_.substr(0, kCheckedBytes);
-  if (magic != kMagic ||
-      base::Load<uint64_t>(segment->bytes_.data() + kCheckedBytes) != base::Hash(checked) ||
+  const std::string_view checked = segment->bytes_.substr(0, kLogCheckedBytes);
+  if (magic != kLogMagic ||
+      base::Load<uint64_t>(segment->bytes_.data() + kLogCheckedBytes) != base::Hash(checked) ||
       capacity != entry.capacity_bytes || segment->first_ != entry.first) {
     return Status(StatusCode::kCorruption, path + ": its header is not that of this log");
   }
-  if (version != kVersion || features != 0) {
+  if (version != kLogVersion || features != 0) {
     return Status(StatusCode::kUnsupported,
                   path + ": was written in version " + std::to_string(version) +
                       " of the format, features " + std::to_string(features) +

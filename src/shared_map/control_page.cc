@@ -9,13 +9,13 @@
 namespace basalt::shared_map {
 namespace {
 
-constexpr std::string_view kMagic = "BSALTMC1";
-constexpr uint32_t kVersion = 1;
-constexpr size_t kCheckedBytes = 24;
+constexpr std::string_view kPageMagic = "BSALTMC1";
+constexpr uint32_t kPageVersion = 1;
+constexpr size_t kPageCheckedBytes = 24;
 
 std::string FixedPart(uint64_t map_id) {
-  std::string bytes(kMagic);
-  base::Append(&bytes, kVersion);
+  std::string bytes(kPageMagic);
+  base::Append(&bytes, kPageVersion);
   base::Append(&bytes, uint32_t{0});
   base::Append(&bytes, map_id);
   base::Append(&bytes, base::Hash(bytes));
@@ -48,17 +48,18 @@ Result<std::shared_ptr<ControlPage>> ControlPage::Open(io::FileSystem* fs, std::
     BASALT_ASSIGN_OR_RETURN(page->read_, file->Map(kBytes));
     page->bytes_ = page->read_->bytes().data();
   }
-  base::Decoder decoder(std::string_view(page->bytes_, kCheckedBytes + sizeof(uint64_t)));
-  const std::string_view magic = decoder.ReadBytes(kMagic.size());
+  base::Decoder decoder(std::string_view(page->bytes_, kPageCheckedBytes + sizeof(uint64_t)));
+  const std::string_view magic = decoder.ReadBytes(kPageMagic.size());
   const auto version = decoder.Read<uint32_t>();
   const auto features = decoder.Read<uint32_t>();
   page->map_id_ = decoder.Read<uint64_t>();
   const auto checksum = decoder.Read<uint64_t>();
-  if (magic != kMagic || checksum != base::Hash(std::string_view(page->bytes_, kCheckedBytes))) {
+  if (magic != kPageMagic ||
+      checksum != base::Hash(std::string_view(page->bytes_, kPageCheckedBytes))) {
     return Status(StatusCode::kCorruption,
                   std::string(path) + ": is damaged; opening the map to write makes it anew");
   }
-  if (version != kVersion || features != 0) {
+  if (version != kPageVersion || features != 0) {
     return Status(StatusCode::kUnsupported,
                   std::string(path) + ": was written in version " + std::to_string(version) +
                       " of the format, features " + std::to_string(features) +

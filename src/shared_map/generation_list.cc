@@ -12,8 +12,8 @@
 namespace basalt::shared_map {
 namespace {
 
-constexpr std::string_view kMagic = "BSALTMG1";
-constexpr uint32_t kVersion = 1;
+constexpr std::string_view kListMagic = "BSALTMG1";
+constexpr uint32_t kListVersion = 1;
 
 ChangeSetEntry DecodeChangeSet(base::Decoder* decoder) {
   ChangeSetEntry set;
@@ -84,8 +84,8 @@ std::vector<std::string> GenerationList::FileNames() const {
 }
 
 std::string GenerationList::Encode() const {
-  std::string bytes(kMagic);
-  base::Append(&bytes, kVersion);
+  std::string bytes(kListMagic);
+  base::Append(&bytes, kListVersion);
   base::Append(&bytes, uint32_t{0});
   base::Append(&bytes, map_id);
   base::Append(&bytes, number);
@@ -122,7 +122,8 @@ Result<GenerationList> GenerationList::Decode(std::string_view bytes, std::strin
     return Status(StatusCode::kCorruption, std::string(source) + ": " + std::string(what));
   };
   base::Decoder decoder(bytes);
-  if (decoder.ReadBytes(kMagic.size()) != kMagic) return damaged("is no generation of a map");
+  if (decoder.ReadBytes(kListMagic.size()) != kListMagic)
+    return damaged("is no generation of a map");
   const auto version = decoder.Read<uint32_t>();
   const auto features = decoder.Read<uint32_t>();
   if (bytes.size() < sizeof(uint64_t) ||
@@ -130,7 +131,7 @@ Result<GenerationList> GenerationList::Decode(std::string_view bytes, std::strin
           base::Load<uint64_t>(bytes.data() + bytes.size() - sizeof(uint64_t))) {
     return damaged("does not have the checksum that was written");
   }
-  if (version != kVersion || features != 0) {
+  if (version != kListVersion || features != 0) {
     return Status(StatusCode::kUnsupported,
                   std::string(source) + ": was written in version " + std::to_string(version) +
                       " of the format, features " + std::to_string(features) +

@@ -16,7 +16,7 @@
 namespace basalt::shared_map {
 namespace {
 
-constexpr char kPath[] = "/spool";
+constexpr char kSpoolPath[] = "/spool";
 constexpr uint64_t kAmple = uint64_t{64} << 20;
 
 using Records = std::vector<std::pair<std::string, std::string>>;
@@ -34,7 +34,7 @@ Records RandomRecords(uint64_t seed, uint64_t count, uint64_t value_bytes_max) {
 }
 
 std::unique_ptr<RecordSpool> NewSpool(io::FileSystem* fs, uint64_t memory_bytes) {
-  return RecordSpool::Create(fs, kPath, memory_bytes).value();
+  return RecordSpool::Create(fs, kSpoolPath, memory_bytes).value();
 }
 
 void AddAll(RecordSpool* spool, const Records& records) {
@@ -107,7 +107,7 @@ TEST(RecordSpool, AnyAmountOfMemoryGivesTheSameRecords) {
       const auto spool = NewSpool(fs.get(), memory);
       const Records records = RandomRecords(memory, memory < 5'000 ? 1000 : 20'000, 300);
       AddAll(spool.get(), records);
-      EXPECT_EQ(fs->Exists(kPath).value(), memory < uint64_t{4} << 20);
+      EXPECT_EQ(fs->Exists(kSpoolPath).value(), memory < uint64_t{4} << 20);
       for (const uint32_t bits : {0, 4, 10}) ExpectHoldsExactly(*spool, records, bits);
       // Adding goes on after that.
       Records more = RandomRecords(7, 1000, 300);
@@ -223,7 +223,7 @@ TEST(RecordSpool, EveryCallThatFailsIsReported) {
     if (!happened) break;
     ++failed;
     ASSERT_EQ(status.code(), StatusCode::kIoError) << call;
-    EXPECT_NE(status.message().find(kPath), std::string_view::npos);
+    EXPECT_NE(status.message().find(kSpoolPath), std::string_view::npos);
   }
   EXPECT_GE(failed, 50u);
 }
@@ -247,23 +247,23 @@ TEST(RecordSpool, ADamagedFileIsFound) {
   io::SimFileSystem fs;
   const auto spool = NewSpool(&fs, 30'000);
   AddAll(spool.get(), RandomRecords(8, 1000, 100));
-  const uint64_t bytes = fs.FileSize(kPath).value();
+  const uint64_t bytes = fs.FileSize(kSpoolPath).value();
   ASSERT_GT(bytes, 30'000u);
   for (uint64_t at = 0; at < bytes; at += 997) {
-    ASSERT_TRUE(fs.FlipBit(kPath, 8 * at + at % 8).ok());
+    ASSERT_TRUE(fs.FlipBit(kSpoolPath, 8 * at + at % 8).ok());
     const auto loaded = spool->Load(0, 0);
     ASSERT_EQ(loaded.status().code(), StatusCode::kCorruption) << at;
     ASSERT_EQ(loaded.error().message().find("/spool: "), 0u);
-    ASSERT_TRUE(fs.FlipBit(kPath, 8 * at + at % 8).ok());
+    ASSERT_TRUE(fs.FlipBit(kSpoolPath, 8 * at + at % 8).ok());
   }
   EXPECT_TRUE(spool->Load(0, 0));
-  ASSERT_TRUE(fs.Open(kPath, io::OpenMode::kReadWrite).value()->Truncate(bytes - 1).ok());
+  ASSERT_TRUE(fs.Open(kSpoolPath, io::OpenMode::kReadWrite).value()->Truncate(bytes - 1).ok());
   EXPECT_EQ(spool->Load(0, 0).status().code(), StatusCode::kCorruption);
 }
 
 TEST(RecordSpool, AFileThatABuildLeftBehindIsReplaced) {
   const auto fs = io::NewMemoryFileSystem();
-  ASSERT_TRUE(fs->Open(kPath, io::OpenMode::kCreate).value()->WriteAt(0, "old").ok());
+  ASSERT_TRUE(fs->Open(kSpoolPath, io::OpenMode::kCreate).value()->WriteAt(0, "old").ok());
   const auto spool = NewSpool(fs.get(), 10'000);
   const Records records = RandomRecords(9, 1000, 100);
   AddAll(spool.get(), records);

@@ -26,8 +26,6 @@ namespace {
 using base::EachAllocation;
 using base::MemoryThatFails;
 
-std::string KeyOf(uint64_t number) { return "key:" + std::to_string(number); }
-
 /// A map with a base and changes, and what it has to hold.
 class World {
  public:

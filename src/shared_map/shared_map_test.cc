@@ -27,8 +27,6 @@
 namespace basalt::shared_map {
 namespace {
 
-std::string KeyOf(uint64_t number) { return "key:" + std::to_string(number); }
-
 TEST(SharedMap, HoldsWhatWasPut) {
   TestMachine machine;
   auto map = machine.Create().value();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,8 @@
 #include "shared_map/environment.h"
 
 namespace basalt::shared_map {
+
+inline std::string KeyOf(uint64_t number) { return "key:" + std::to_string(number); }
 
 /// What a map should hold.
 using Model = std::map<std::string, std::string>;

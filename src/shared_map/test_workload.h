@@ -8,8 +8,6 @@
 
 namespace basalt::shared_map {
 
-inline std::string KeyOf(uint64_t number) { return "key:" + std::to_string(number); }
-
 /// Random writes to a map and to a model of it.
 class Workload {
  public:

@@ -9,7 +9,7 @@
 namespace basalt::table {
 namespace {
 
-Status Corrupt(std::string_view what) { return Status(StatusCode::kCorruption, what); }
+Status CorruptIndex(std::string_view what) { return Status(StatusCode::kCorruption, what); }
 
 }  // namespace
 
@@ -25,19 +25,19 @@ Result<BlockIndex> BlockIndex::InParts(std::shared_ptr<const Block> root, uint64
     const IndexPartHandle handle = index.handle(part);
     if (handle.offset != begin || end - begin < kBlockTrailerBytes ||
         handle.payload_bytes > end - begin - kBlockTrailerBytes) {
-      return Corrupt("part " + std::to_string(part) +
-                     " does not begin where the one before it ends");
+      return CorruptIndex("part " + std::to_string(part) +
+                          " does not begin where the one before it ends");
     }
     begin += handle.payload_bytes + kBlockTrailerBytes;
     const bool is_even = part + 1 == parts ? handle.blocks <= index.blocks_of_part_
                                            : handle.blocks == index.blocks_of_part_;
     if (handle.blocks == 0 || !is_even || handle.blocks > blocks_max - index.block_count_) {
-      return Corrupt("part " + std::to_string(part) + " cannot list " +
-                     std::to_string(handle.blocks) + " blocks");
+      return CorruptIndex("part " + std::to_string(part) + " cannot list " +
+                          std::to_string(handle.blocks) + " blocks");
     }
     index.block_count_ += handle.blocks;
   }
-  if (begin != end) return Corrupt("the last part does not end where the parts do");
+  if (begin != end) return CorruptIndex("the last part does not end where the parts do");
   return index;
 }
 
@@ -64,12 +64,12 @@ IndexEntry BlockIndex::EntryAt(const Block& entries, size_t at, size_t block) co
 
 Status BlockIndex::CheckPart(size_t part, const Block& entries, uint64_t data_end) const {
   if (entries.count() != handle(part).blocks) {
-    return Corrupt("it lists " + std::to_string(entries.count()) + " blocks, the index root says " +
-                   std::to_string(handle(part).blocks));
+    return CorruptIndex("it lists " + std::to_string(entries.count()) +
+                        " blocks, the index root says " + std::to_string(handle(part).blocks));
   }
   const uint64_t begin = FromBytes<BlockHandle>(entries.value(0)).offset;
   if (begin < sizeof(FileHeader) || begin > data_end) {
-    return Corrupt("its first block cannot lie at offset " + std::to_string(begin));
+    return CorruptIndex("its first block cannot lie at offset " + std::to_string(begin));
   }
   BASALT_RETURN_IF_ERROR(CheckTiling(entries, FirstBlockOf(part), begin, data_end).status());
   const auto at = static_cast<uint32_t>(part);
@@ -81,7 +81,8 @@ Status BlockIndex::CheckPart(size_t part, const Block& entries, uint64_t data_en
   const bool ends_right =
       part + 1 == part_count() ? compare(at, last) == 0 : compare(at, last) >= 0;
   if (!ends_right || (part > 0 && compare(at - 1, 0) >= 0)) {
-    return Corrupt("its entries do not lie between the index root's for it and its predecessor");
+    return CorruptIndex(
+        "its entries do not lie between the index root's for it and its predecessor");
   }
   return Status();
 }
@@ -93,8 +94,8 @@ Result<uint64_t> CheckTiling(const Block& entries, size_t first_block, uint64_t 
     const auto handle = FromBytes<BlockHandle>(entries.value(i));
     if (handle.offset != end || data_end - end < kBlockTrailerBytes ||
         handle.payload_bytes > data_end - end - kBlockTrailerBytes) {
-      return Corrupt("block " + std::to_string(first_block + i) +
-                     " does not begin where the one before it ends");
+      return CorruptIndex("block " + std::to_string(first_block + i) +
+                          " does not begin where the one before it ends");
     }
     end += handle.payload_bytes + kBlockTrailerBytes;
   }

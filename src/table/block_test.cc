@@ -31,7 +31,7 @@ Result<std::shared_ptr<const Block>> Parse(std::string_view raw,
   return Block::Parse(std::move(buffer), content);
 }
 
-std::vector<Record> RandomRecords(base::Random* random, size_t count) {
+std::vector<Record> RecordsOfBlock(base::Random* random, size_t count) {
   std::vector<Record> records;
   const bool timed = random->OneIn(2);
   const std::string stem = RandomBytes(random, random->Below(12), 4);
@@ -81,7 +81,7 @@ TEST(Block, ReadsBackWhatTheBuilderTook) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     base::Random random(seed);
-    const std::vector<Record> records = RandomRecords(&random, 1 + random.Below(200));
+    const std::vector<Record> records = RecordsOfBlock(&random, 1 + random.Below(200));
     const auto block = Parse(RawForm(records));
     ASSERT_TRUE(block) << block.error().ToString();
     ASSERT_NO_FATAL_FAILURE(ExpectRecords(**block, records));
@@ -92,7 +92,7 @@ TEST(Block, LowerBoundIsTheModels) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     base::Random random(seed);
-    const std::vector<Record> records = RandomRecords(&random, 1 + random.Below(100));
+    const std::vector<Record> records = RecordsOfBlock(&random, 1 + random.Below(100));
     const auto block = Parse(RawForm(records)).value();
     for (int i = 0; i < 1000; ++i) {
       Record target = records[random.Below(records.size())];
@@ -190,7 +190,7 @@ TEST(Block, UnknownFlagsAreRefused) {
 
 TEST(Block, AnyChangedByteIsRefusedOrLeavesAnOrderedBlock) {
   base::Random random(7);
-  const std::vector<Record> records = RandomRecords(&random, 20);
+  const std::vector<Record> records = RecordsOfBlock(&random, 20);
   const std::string raw = RawForm(records);
   for (size_t at = 0; at < raw.size(); ++at) {
     for (int bit = 0; bit < 8; ++bit) {
@@ -214,7 +214,7 @@ TEST(Block, AnyChangedByteIsRefusedOrLeavesAnOrderedBlock) {
 
 TEST(Block, EveryTruncationAndEveryExtensionIsRefused) {
   base::Random random(8);
-  const std::string raw = RawForm(RandomRecords(&random, 20));
+  const std::string raw = RawForm(RecordsOfBlock(&random, 20));
   for (size_t size = 0; size < raw.size(); ++size) {
     ASSERT_FALSE(Parse(std::string_view(raw).substr(0, size))) << size;
   }

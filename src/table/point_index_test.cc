@@ -25,13 +25,13 @@ bool Finds(const PointIndex& index, uint64_t hash, RecordPlace place) {
   return std::find(places.begin(), places.end(), place) != places.end();
 }
 
-struct Keys {
+struct IndexedKeys {
   std::vector<uint64_t> hashes;
   std::vector<RecordPlace> places;
 };
 
-Keys RandomKeys(base::Random* random, size_t count, uint32_t records_a_block) {
-  Keys keys;
+IndexedKeys RandomKeys(base::Random* random, size_t count, uint32_t records_a_block) {
+  IndexedKeys keys;
   for (uint32_t i = 0; i < count; ++i) {
     keys.hashes.push_back(random->Next());
     keys.places.push_back({.block = i / records_a_block, .ordinal = i % records_a_block});
@@ -51,7 +51,7 @@ TEST(PointIndex, EveryKeyIsFoundWhereItLies) {
   base::Random random(1);
   for (const size_t count : {1, 2, 12, 13, 100, 1000, 50'000}) {
     for (const uint32_t records_a_block : {1u, 3u, 130u, 779u}) {
-      const Keys keys = RandomKeys(&random, count, records_a_block);
+      const IndexedKeys keys = RandomKeys(&random, count, records_a_block);
       const PointIndex built = PointIndex::Build(keys.hashes, keys.places);
       ASSERT_FALSE(built.empty());
       const PointIndex index = Reopen(built.bytes()).value();
@@ -64,7 +64,7 @@ TEST(PointIndex, EveryKeyIsFoundWhereItLies) {
 
 TEST(PointIndex, ForEachNamesEachKeyOnce) {
   base::Random random(2);
-  const Keys keys = RandomKeys(&random, 10'000, 130);
+  const IndexedKeys keys = RandomKeys(&random, 10'000, 130);
   const PointIndex index = PointIndex::Build(keys.hashes, keys.places);
   std::vector<RecordPlace> seen;
   index.ForEach([&](RecordPlace place) { seen.push_back(place); });
@@ -77,7 +77,7 @@ TEST(PointIndex, ForEachNamesEachKeyOnce) {
 TEST(PointIndex, OneOfTwoHundredAndFiftySixAbsentKeysIsTakenForAnotherOrFewer) {
   base::Random random(3);
   for (const uint32_t records_a_block : {1u, 130u, 779u}) {
-    const Keys keys = RandomKeys(&random, 250'000, records_a_block);
+    const IndexedKeys keys = RandomKeys(&random, 250'000, records_a_block);
     const PointIndex index = PointIndex::Build(keys.hashes, keys.places);
     size_t taken = 0;
     constexpr size_t kAbsent = 500'000;
@@ -89,13 +89,13 @@ TEST(PointIndex, OneOfTwoHundredAndFiftySixAbsentKeysIsTakenForAnotherOrFewer) {
 
 TEST(PointIndex, TakesFiveBytesAKeyOfALargeTable) {
   base::Random random(4);
-  const Keys keys = RandomKeys(&random, 250'000, 130);
+  const IndexedKeys keys = RandomKeys(&random, 250'000, 130);
   const PointIndex index = PointIndex::Build(keys.hashes, keys.places);
   EXPECT_LT(index.bytes().size(), 250'000u * 505 / 100);
 }
 
 TEST(PointIndex, HundredsOfEqualHashesAreAllFound) {
-  Keys keys;
+  IndexedKeys keys;
   for (uint32_t i = 0; i < 400; ++i) {
     keys.hashes.push_back(i % 2 == 0 ? 0 : ~uint64_t{0});
     keys.places.push_back({.block = i, .ordinal = i});
@@ -127,7 +127,7 @@ TEST(PointIndex, PlacesBeyondWhatACellHoldsLeaveItEmpty) {
 
 TEST(PointIndex, AHeaderThatCannotBeIsRefused) {
   base::Random random(5);
-  const Keys keys = RandomKeys(&random, 100, 10);
+  const IndexedKeys keys = RandomKeys(&random, 100, 10);
   const PointIndex built = PointIndex::Build(keys.hashes, keys.places);
   const std::string bytes(built.bytes());
   const auto expect_refused = [&](size_t at, int value, StatusCode code) {
@@ -150,7 +150,7 @@ TEST(PointIndex, AHeaderThatCannotBeIsRefused) {
 TEST(PointIndex, LookupsInAnyBytesEnd) {
   base::Random random(6);
   for (int round = 0; round < 200; ++round) {
-    const Keys keys =
+    const IndexedKeys keys =
         RandomKeys(&random, 1 + random.Below(200), 1 + static_cast<uint32_t>(random.Below(200)));
     PointIndex index = PointIndex::Build(keys.hashes, keys.places);
     const auto bytes = index.bytes();

@@ -21,8 +21,6 @@
 namespace basalt::table {
 namespace {
 
-constexpr base::SequenceNumber kEver = base::kMaxSequence;
-
 /// A table whose index has many parts and whose filter has several pages: 12,000 keys in blocks of
 /// some 100, and an index entry of 900 bytes for each.
 class TableInParts : public testing::Test {

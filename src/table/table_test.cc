@@ -17,8 +17,6 @@
 namespace basalt::table {
 namespace {
 
-constexpr base::SequenceNumber kEver = base::kMaxSequence;
-
 // Compares lookups of one key at one moment.
 void ExpectGet(const Table& table, const std::vector<Record>& records, const std::string& key,
                base::SequenceNumber at) {

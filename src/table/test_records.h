@@ -22,6 +22,9 @@
 
 namespace basalt::table {
 
+/// Reads what is newest.
+inline constexpr base::SequenceNumber kEver = base::kMaxSequence;
+
 struct Record {
   std::string key;
   base::Tag tag = 0;

@@ -28,7 +28,7 @@ struct Shown {
 
   friend bool operator==(const Shown&, const Shown&) = default;
 };
-using Contents = std::map<std::string, Shown>;
+using ShownRecords = std::map<std::string, Shown>;
 
 Shown ShownBy(const Iterator& it) { return {std::string(it.value()), it.expiry()}; }
 
@@ -65,13 +65,13 @@ std::vector<Record> Versions(base::Random* random) {
 }
 
 // What a reader at `at` sees at moment 20, found by looking at every version.
-Contents Seen(const std::vector<Record>& records, base::SequenceNumber at,
-              const base::RangeCovers& ranges) {
+ShownRecords SeenRecords(const std::vector<Record>& records, base::SequenceNumber at,
+                         const base::RangeCovers& ranges) {
   std::map<std::string, std::vector<const Record*>> versions;  // newest first
   for (const Record& record : records) {
     if (base::TagSequence(record.tag) <= at) versions[record.key].push_back(&record);
   }
-  Contents seen;
+  ShownRecords seen;
   for (const auto& [key, newest_first] : versions) {
     std::vector<base::PendingMerge> merges;
     const Record* below = nullptr;
@@ -177,7 +177,7 @@ TEST(VisibleIterator, ShowsWhatAReaderSeesHoweverManyVersionsThereAre) {
     const base::RangeCover second(ranges[1]);
     const auto cover = std::make_shared<base::RangeCovers>(
         std::vector<const base::RangeCover*>{&first, &second}, ranges[2]);
-    const Contents seen = Seen(records, at, *cover);
+    const ShownRecords seen = SeenRecords(records, at, *cover);
 
     const auto it =
         base::NewVisibleIterator({.ranges = cover,
@@ -186,10 +186,10 @@ TEST(VisibleIterator, ShowsWhatAReaderSeesHoweverManyVersionsThereAre) {
                                   .source = Dealt(records, random.Below(4) + 1, *cover, &random),
                                   .records_stay = random.OneIn(2)},
                                  {});
-    Contents forward;
+    ShownRecords forward;
     for (it->SeekToFirst(); it->Valid(); it->Next()) forward.emplace(it->key(), ShownBy(*it));
     EXPECT_EQ(forward, seen);
-    Contents backward;
+    ShownRecords backward;
     for (it->SeekToLast(); it->Valid(); it->Prev()) backward.emplace(it->key(), ShownBy(*it));
     EXPECT_EQ(backward, seen);
 

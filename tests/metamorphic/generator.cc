@@ -15,7 +15,7 @@ namespace {
 /// A batch may fill at most an eighth of the memory budget, which is 128 KiB in the smallest case.
 constexpr size_t kBatchBytesMax = 100'000;
 constexpr uint64_t kLargeValueBytesMax = 20'000;
-constexpr uint32_t kAppendedBytesMax = 400;
+constexpr uint32_t kMergedBytesMax = 400;
 constexpr std::string_view kNumberPrefix = "count/";
 
 /// How often each kind comes, in the order of OperationKind.
@@ -237,7 +237,7 @@ class Generator {
       if (random_.OneIn(2)) record->key = "text/" + std::to_string(random_.Below(merged_keys_));
       if (record->key.starts_with(kNumberPrefix)) record->key.insert(0, "text/");
       record->value = Value();
-      record->value.size %= kAppendedBytesMax;
+      record->value.size %= kMergedBytesMax;
       return;
     } else {
       record->key = NumberKey(random_.Below(merged_keys_));

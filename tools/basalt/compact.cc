@@ -17,7 +17,7 @@
 namespace basalt::tools {
 namespace {
 
-constexpr auto kPollInterval = std::chrono::milliseconds(100);
+constexpr auto kShownInterval = std::chrono::milliseconds(100);
 
 LevelStats AllLevels(const DBStats& stats) {
   LevelStats all;
@@ -95,7 +95,7 @@ Status CompactWithProgress(DB& db, const CompactOptions& options,
   CompactionProgress shown(db, options.path, progress);
   std::future<Status> compacted =
       std::async(std::launch::async, [&] { return CompactKeyspaces(db, from, to); });
-  while (compacted.wait_for(kPollInterval) != std::future_status::ready) shown.Update();
+  while (compacted.wait_for(kShownInterval) != std::future_status::ready) shown.Update();
   return compacted.get();
 }
 

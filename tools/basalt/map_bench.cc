@@ -33,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 using MaybeView = std::optional<SharedMap::View>;
 
 /// A record of its own says that a bench has made a map, and may replace it.
-constexpr std::string_view kMarkerKey = "basalt map bench";
+constexpr std::string_view kMapMarkerKey = "basalt map bench";
 constexpr std::string_view kMarkerValue =
     "`basalt map bench` has made this map and may replace it.";
 
@@ -187,7 +187,7 @@ Status CheckMayReplace(const std::string& path) {
   if (!map) return map.error().code() == StatusCode::kNotFound ? Status() : map.error();
   Result<SharedMap::Reader> reader = (*map)->NewReader();
   if (!reader) return reader.error();
-  const Result<MaybeView> marker = reader->Get(kMarkerKey);
+  const Result<MaybeView> marker = reader->Get(kMapMarkerKey);
   if (!marker) return marker.error();
   if (*marker && **marker == kMarkerValue) return {};
   return {StatusCode::kAlreadyExists,
@@ -216,7 +216,7 @@ Result<BuiltMap> BuildMap(const MapBenchOptions& options) {
     if (!added.ok()) return added;
     if (i % 1024 == 0) progress.Update(i, 0);
   }
-  Status marked = (*builder)->Add(kMarkerKey, kMarkerValue);
+  Status marked = (*builder)->Add(kMapMarkerKey, kMarkerValue);
   if (!marked.ok()) return marked;
   progress.BeginStage("building", ProgressUnit::kKeys, 0, options.num);
   Result<std::unique_ptr<SharedMap>> map = (*builder)->Finish([&](const SharedMapProgress& at) {
@@ -266,9 +266,9 @@ Document FiguresDocument(const Figures& figures, const MapBenchOptions& options,
 }
 
 /// Prints figures, a line each, as they come.
-class Report {
+class MapReport {
  public:
-  Report(const MapBenchOptions& options, const SharedMapStats& stats, Output& out)
+  MapReport(const MapBenchOptions& options, const SharedMapStats& stats, Output& out)
       : options_(options), stats_(stats), out_(out) {
     if (options_.output == OutputFormat::kTable) out_.Write(Heading());
   }
@@ -330,7 +330,7 @@ Status RunBench(const MapBenchOptions& options, Output& out) {
   if (Status refused = CheckMayReplace(options.map); !refused.ok()) return refused;
   const Result<BuiltMap> built = BuildMap(options);
   if (!built) return built.error();
-  Report report(options, built->stats, out);
+  MapReport report(options, built->stats, out);
   report.Add(built->figures);
   for (const Lookups& lookups : kLookups) {
     if (Status written = out.Flush(); !written.ok()) return written;

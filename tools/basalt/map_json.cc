@@ -8,7 +8,7 @@ namespace {
 // The parser's own bound, 32, is below what some documents need; each level costs stack.
 constexpr size_t kDepthMax = 256;
 
-Status Malformed(const std::string& what, size_t offset) {
+Status MalformedJson(const std::string& what, size_t offset) {
   return {StatusCode::kInvalidArgument,
           "not JSON: " + what + " at byte " + std::to_string(offset + 1)};
 }
@@ -21,9 +21,9 @@ Status Validate(std::string_view text) {
   boost::json::stream_parser parser(&memory, options);
   boost::json::error_code error;
   const size_t parsed = parser.write_some(text.data(), text.size(), error);
-  if (!error && parsed < text.size()) return Malformed("more than one value,", parsed);
+  if (!error && parsed < text.size()) return MalformedJson("more than one value,", parsed);
   if (!error) parser.finish(error);
-  return error ? Malformed(error.message(), parsed) : Status();
+  return error ? MalformedJson(error.message(), parsed) : Status();
 }
 
 bool IsWhiteSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }

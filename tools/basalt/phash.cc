@@ -70,9 +70,9 @@ class BuildProgress {
 };
 
 /// One run of `phash build`.
-class Build {
+class FunctionBuild {
  public:
-  Build(const PhashBuildOptions& options, BuildProgress& progress)
+  FunctionBuild(const PhashBuildOptions& options, BuildProgress& progress)
       : options_(options),
         progress_(progress),
         on_read_([&](uint64_t done, uint64_t total) { progress.OnRead(done, total); }) {
@@ -396,7 +396,7 @@ ExitCode PhashBuild(const PhashBuildOptions& options, Output& out) {
   std::string summary;
   {
     BuildProgress progress(options.progress);
-    const Result<PerfectHashForm> form = Build(options, progress).Run();
+    const Result<PerfectHashForm> form = FunctionBuild(options, progress).Run();
     failed = form ? WriteNewFile(options.file, BytesOf(*form), options.force) : form.error();
     if (failed.ok()) summary = BuildSummary(options.file, *form, progress.seconds());
   }

@@ -75,7 +75,7 @@ int HexDigit(char c) {
   return -1;
 }
 
-Status Malformed(std::string_view what) { return {StatusCode::kInvalidArgument, what}; }
+Status MalformedRecord(std::string_view what) { return {StatusCode::kInvalidArgument, what}; }
 
 std::string Column(size_t position) { return "column " + std::to_string(position + 1); }
 
@@ -101,22 +101,23 @@ Result<Record> ParseTextRecord(std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
   const size_t tab = line.find('\t');
   if (tab == std::string_view::npos) {
-    return Malformed("no tab: a line is key, tab, value (or is this --json?)");
+    return MalformedRecord("no tab: a line is key, tab, value (or is this --json?)");
   }
   const size_t second = line.find('\t', tab + 1);
   std::optional<WallTime> expiry;
   if (second != std::string_view::npos) {
     expiry = ParseTextExpiry(line.substr(second + 1));
     if (!expiry) {
-      return Malformed("a second tab at " + Column(second) +
-                       ": inside keys and values write \\t; behind the value only expiry_ms=N may "
-                       "stand, N milliseconds since 1970");
+      return MalformedRecord(
+          "a second tab at " + Column(second) +
+          ": inside keys and values write \\t; behind the value only expiry_ms=N may "
+          "stand, N milliseconds since 1970");
     }
   }
   Result<std::string> key = ParseText(line.substr(0, tab));
-  if (!key) return Malformed("in the key: " + std::string(key.error().message()));
+  if (!key) return MalformedRecord("in the key: " + std::string(key.error().message()));
   Result<std::string> value = ParseText(line.substr(0, second).substr(tab + 1));
-  if (!value) return Malformed("in the value: " + std::string(value.error().message()));
+  if (!value) return MalformedRecord("in the value: " + std::string(value.error().message()));
   return Record{std::move(*key), std::move(*value), expiry};
 }
 
@@ -130,11 +131,12 @@ Result<std::string> BytesOf(const boost::json::value& member, std::string_view n
     if (encoded != nullptr && encoded->is_string()) {
       const boost::json::string& text = encoded->get_string();
       Result<std::string> bytes = DecodeBase64({text.data(), text.size()});
-      if (!bytes) return Malformed(std::string(name) + ": " + std::string(bytes.error().message()));
+      if (!bytes)
+        return MalformedRecord(std::string(name) + ": " + std::string(bytes.error().message()));
       return bytes;
     }
   }
-  return Malformed(std::string(name) + " must be a string or {\"base64\":\"...\"}");
+  return MalformedRecord(std::string(name) + " must be a string or {\"base64\":\"...\"}");
 }
 
 /// The members that stand in valid JSON, in all of its objects. The parser keeps the last one of a
@@ -158,11 +160,12 @@ Result<Record> ParseJsonRecord(std::string_view line) {
   if (!error && parsed == line.size()) parser.finish(error);
   const size_t text = error ? Utf8PrefixLength(line) : line.size();
   if (text < line.size() && text <= parsed) {  // What it stopped at is no text.
-    return Malformed("not UTF-8 at " + Column(text) +
-                     ": such bytes are written {\"base64\":\"...\"} in place of a string");
+    return MalformedRecord("not UTF-8 at " + Column(text) +
+                           ": such bytes are written {\"base64\":\"...\"} in place of a string");
   }
-  if (error) return Malformed("not JSON: " + error.message() + " at " + Column(parsed));
-  if (parsed != line.size()) return Malformed("more than one JSON value, at " + Column(parsed));
+  if (error) return MalformedRecord("not JSON: " + error.message() + " at " + Column(parsed));
+  if (parsed != line.size())
+    return MalformedRecord("more than one JSON value, at " + Column(parsed));
 
   const boost::json::value document = parser.release();
   const boost::json::object* record = document.if_object();
@@ -172,7 +175,7 @@ Result<Record> ParseJsonRecord(std::string_view line) {
       record == nullptr ? nullptr : record->if_contains("expiry_ms");
   const size_t known = expiry_ms == nullptr ? 2 : 3;
   if (key == nullptr || value == nullptr || record->size() != known) {
-    return Malformed(
+    return MalformedRecord(
         "a line is {\"key\":...,\"value\":...} with these two members and no others, but for an "
         "\"expiry_ms\" of what expires");
   }
@@ -184,12 +187,13 @@ Result<Record> ParseJsonRecord(std::string_view line) {
   if (expiry_ms != nullptr) {
     if (expiry_ms->is_int64()) expiry = ExpiryAt(expiry_ms->get_int64());
     if (!expiry) {
-      return Malformed("\"expiry_ms\" must be a whole number above 0: milliseconds since 1970");
+      return MalformedRecord(
+          "\"expiry_ms\" must be a whole number above 0: milliseconds since 1970");
     }
   }
   const size_t members = known + (key->is_object() ? 1 : 0) + (value->is_object() ? 1 : 0);
   if (CountMembers(line) != members) {
-    return Malformed("a member stands twice: leave the one that is meant");
+    return MalformedRecord("a member stands twice: leave the one that is meant");
   }
   return Record{std::move(*key_bytes), std::move(*value_bytes), expiry};
 }
@@ -252,8 +256,8 @@ Result<std::string> ParseText(std::string_view text) {
     const int high = form == 'x' && i + 3 < text.size() ? HexDigit(text[i + 2]) : -1;
     const int low = high >= 0 ? HexDigit(text[i + 3]) : -1;
     if (low < 0) {
-      return Malformed("a backslash at character " + std::to_string(i + 1) +
-                       " begins none of \\\\ \\t \\n \\r \\xNN; a backslash itself is \\\\");
+      return MalformedRecord("a backslash at character " + std::to_string(i + 1) +
+                             " begins none of \\\\ \\t \\n \\r \\xNN; a backslash itself is \\\\");
     }
     bytes += static_cast<char>(high << 4 | low);
     i += 4;
