@@ -22,7 +22,7 @@ demo:  ## Load the packages that apt knows into a database, query it, kill it, r
 	@$(call build,release,basalt)
 	build/release/basalt demo build/demo
 
-test:  ## Build all and run every test (under 15 minutes from nothing on two cores)
+test:  ## Build all and run every test (under 10 minutes from nothing on two cores)
 	@$(BOOTSTRAP) build
 	@$(call build,release,all)
 	@$(call ctest,release)
@@ -98,7 +98,6 @@ format:  ## Format our C++ in place
 
 lint:  ## Format, order of includes, clang-tidy: every finding is an error
 	@$(BOOTSTRAP) build lint
-	@mkdir -p build && flock build/release.lock cmake --preset release >/dev/null
 	scripts/lint
 
 install:  ## Install the library, its headers and the program under PREFIX=/usr/local
@@ -116,5 +115,5 @@ echo "make: building $(2) ($(1))" && mkdir -p build && flock build/$(1).lock sh 
   cmake --preset $(1) >/dev/null && cmake --build build/$(1) --parallel $(JOBS) --target $(2)'
 endef
 define ctest
-ctest --preset $(1) -j $(JOBS)
+scripts/run_tests $(1) -j $(JOBS)
 endef

@@ -3,9 +3,8 @@
 
 find_package(GTest REQUIRED)
 find_package(rapidcheck REQUIRED)
-include(GoogleTest)
 
-# A test that takes longer hangs. Sanitizers slow code down up to fifteen times.
+# A shard that takes longer hangs. Sanitizers slow code down up to fifteen times.
 set(test_timeout_s 300)
 if(BASALT_SANITIZE)
   set(test_timeout_s 900)
@@ -63,16 +62,32 @@ function(basalt_test_program name libraries)
   set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "${test_launcher}")
 endfunction()
 
-# A GoogleTest program; each TEST in it becomes a test of ctest.
+# A GoogleTest program. ctest runs it as several shards: each runs its part of the TESTs in one process, and its last
+# line of "[ RUN" names the one that crashed or hung. scripts/test_summary counts the TESTs and names those that failed.
 function(basalt_gtest name label libraries)
-  basalt_test_program(${name} "${libraries}" ${ARGN})
+  set(sources ${ARGN})
+  if(BASALT_BATCHES)
+    basalt_batches(sources ${name} ${sources})
+  endif()
+  basalt_test_program(${name} "${libraries}" ${sources})
   target_link_libraries(${name} PRIVATE GTest::gtest_main rapidcheck)
-  if(BASALT_SANITIZE AND label STREQUAL "system")
-    target_compile_options(${name} PRIVATE -O0)  # They compile for longer than they run.
+  if(BASALT_SANITIZE)  # Tests compile for longer than they run.
+    target_compile_options(${name} PRIVATE -O0)
+  elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${name} PRIVATE -O1)
   endif()
   string(REGEX REPLACE "_test$" "" prefix ${name})
-  gtest_discover_tests(${name} TEST_PREFIX ${prefix}. NO_PRETTY_VALUES DISCOVERY_TIMEOUT 120
-                       PROPERTIES TIMEOUT ${test_timeout_s} LABELS ${label})
+  set(shards 4)
+  if(label STREQUAL "system")
+    set(shards 2)
+  endif()
+  foreach(shard RANGE 1 ${shards})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${prefix}.${shard} COMMAND ${test_launcher} $<TARGET_FILE:${name}>)
+    set_tests_properties(${prefix}.${shard} PROPERTIES
+                         ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}"
+                         TIMEOUT ${test_timeout_s} LABELS ${label})
+  endforeach()
 endfunction()
 
 # Unit tests stand beside the code: src/<folder>/*_test.cc is <folder>_test.
@@ -111,16 +126,24 @@ if(NOT BASALT_SANITIZE STREQUAL "thread")
   basalt_gtest(cache_sim_test unit "${BASALT_INTERNALS}" ${sources} ${PROJECT_SOURCE_DIR}/bench/text.cc)
 endif()
 
-# Whole-system tests: tests/<name>_test.cc is <name>_test. They know where the checkout and the
-# command-line program are; without the program there are no cli_tests.
+# Whole-system tests: tests/<name>_test.cc is <name>_test, and tests/*_cli_test.cc together are cli_test. They know
+# where the checkout and the command-line program are; without the program there is no cli_test.
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
 list(REMOVE_ITEM sources ${tests_without_threads})
-if(NOT TARGET basalt)
-  list(FILTER sources EXCLUDE REGEX "cli_test\\.cc$")
-endif()
+set(cli_sources ${sources})
+list(FILTER cli_sources INCLUDE REGEX "cli_test\\.cc$")
+list(REMOVE_ITEM sources ${cli_sources})
+set(system_tests "")
 foreach(source IN LISTS sources)
   get_filename_component(name ${source} NAME_WE)
   basalt_gtest(${name} system "${BASALT_INTERNALS}" ${source})
+  list(APPEND system_tests ${name})
+endforeach()
+if(TARGET basalt)
+  basalt_gtest(cli_test system "${BASALT_INTERNALS}" ${cli_sources})
+  list(APPEND system_tests cli_test)
+endif()
+foreach(name IN LISTS system_tests)
   target_compile_definitions(${name} PRIVATE BASALT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(TARGET basalt)
     target_compile_definitions(${name} PRIVATE BASALT_TOOL="$<TARGET_FILE:basalt>")
@@ -138,6 +161,9 @@ list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
 list(FILTER tests INCLUDE REGEX "_test\\.cc$")
 set(system_libraries ${BASALT_INTERNALS})
 if(sources)
+  if(BASALT_BATCHES)
+    basalt_batches(sources basalt_system ${sources})
+  endif()
   add_library(basalt_system STATIC ${sources})
   target_include_directories(basalt_system PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(basalt_system PUBLIC ${BASALT_INTERNALS}
@@ -218,4 +244,5 @@ endif()
 add_test(NAME check_includes COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_includes)
 add_test(NAME check_includes_refuses COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_includes_test)
 set_tests_properties(check_includes check_includes_refuses PROPERTIES TIMEOUT 60 LABELS script)
+add_test(NAME planted_bugs_apply COMMAND ${PROJECT_SOURCE_DIR}/tests/planted/run --check)
 add_test(NAME readme COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_readme)

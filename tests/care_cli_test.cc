@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <boost/json/src.hpp>  // Compiled into this file: no library is linked for it.
+#include <boost/json.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>

@@ -11,8 +11,8 @@
 #include <sstream>
 #include <string>
 
-// The command-line program run as a person or a script runs it: by a shell. What uses this has
-// BASALT_TOOL, the program's path, and compiles <boost/json/src.hpp> into one of its files.
+// The command-line program run as a person or a script runs it: by a shell. What uses this is part
+// of the program cli_test, which has BASALT_TOOL, the path, and compiles Boost.JSON in cli_test.cc.
 
 namespace basalt {
 

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <boost/json/src.hpp>  // Compiled into this file: no library is linked for it.
 #include <string>
 
 #include "tests/database_command.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <boost/json/src.hpp>  // Compiled into this file: no library is linked for it.
+#include <boost/json.hpp>
 #include <filesystem>
 #include <memory>
 #include <sstream>

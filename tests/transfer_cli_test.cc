@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <boost/json/src.hpp>  // Compiled into this file: no library is linked for it.
 #include <chrono>
 #include <map>
 #include <optional>
