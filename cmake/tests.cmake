@@ -34,7 +34,8 @@ set(tests_without_threads
     io/clock io/file_system io/sim_inode
     memtable/generation memtable/sorter
     phash/hole_list phash/level_shape phash/perfect_hash_open phash/placer phash/taken_slots
-    shared_map/change_index shared_map/change_set shared_map/record_spool shared_map/shared_map_recovery
+    shared_map/change_index shared_map/change_set shared_map/record_spool
+    shared_map/shared_map_power_cut shared_map/shared_map_recovery
     table/block table/block_index table/bloom_filter table/merging_iterator table/plain_ahead
     table/point_index table/read_ahead table/table_corruption table/table_fault table/table_parts table/table
     table/visible_iterator table/zstd_block

@@ -266,6 +266,7 @@ class ReaderRole {
     if (step % 500 == 499) TakeSnapshot();
     if (step % 500 == 250) HoldView();
     if (step % 100 == 99) Recheck();
+    if (step % 20 == 19) GetTwins();
     if (random_.OneIn(8)) {
       GetMany();
     } else {
@@ -307,6 +308,26 @@ class ReaderRole {
     for (size_t i = 0; i < kCount; ++i) {
       Demand(results[i].status(), "MultiGet");
       Check(keys[i], at_least[i], *results[i], "MultiGet");
+    }
+  }
+
+  /// Of a batch that was seen once, nothing is missing any more; one call sees all or none of it.
+  void GetTwins() {
+    const uint64_t first = Scoreboard::kTwin + random_.Below(2);
+    const uint64_t second = 2 * Scoreboard::kTwin + 1 - first;
+    const uint64_t number = NumberOfTwin(Ask(&*reader_, first), first);
+    if (NumberOfTwin(Ask(&*reader_, second), second) < number) Fail("Get: a part of a batch");
+    const std::string names[] = {Scoreboard::KeyOf(first), Scoreboard::KeyOf(second)};
+    const std::string_view views[] = {names[0], names[1]};
+    Result<std::optional<SharedMap::View>> results[2];
+    Demand(reader_->MultiGet(views, results), "MultiGet");
+    std::optional<std::string> values[2];
+    for (int i = 0; i < 2; ++i) {
+      Demand(results[i].status(), "MultiGet");
+      if (*results[i]) values[i] = (*results[i])->ToString();
+    }
+    if (NumberOfTwin(values[0], first) != NumberOfTwin(values[1], second)) {
+      Fail("MultiGet: a part of a batch");
     }
   }
 

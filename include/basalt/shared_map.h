@@ -149,8 +149,9 @@ class SharedMap {
   /// Reads, computes and writes one key as one atomic step. `fn` runs outside all locks, and again
   /// when the key changed meanwhile.
   Status Update(std::string_view key, const UpdateFunction& fn, const WriteOptions& options = {});
-  /// Puts and deletes, durable all or none. A reader may see a part of them for a moment; a
-  /// snapshot never does. Unsupported: other kinds of records, what expires, a keyspace.
+  /// Puts and deletes, durable all or none, and seen all or none: once a Reader has seen one of
+  /// them, its later calls see all, also when the writer is killed meanwhile. Unsupported: other
+  /// kinds of records, what expires, a keyspace.
   Status Write(const WriteBatch& batch, const WriteOptions& options = {});
   /// Makes all writes that have returned survive a power cut.
   Status Sync();
@@ -250,13 +251,13 @@ class SharedMap::Reader {
   /// fold two, in the index of changes and in the log.
   Result<std::optional<View>> Get(std::string_view key);
   /// Many at once, with their memory prefetched: several times as fast as Get. `results` has as
-  /// many elements, each as by Get.
+  /// many elements, each as by Get, all as of one moment.
   Status MultiGet(std::span<const std::string_view> keys,
                   std::span<Result<std::optional<View>>> results);
   Result<bool> Contains(std::string_view key);
 
-  /// A Reader that stays with what the map holds now, without parts of batches. O(1); keeps the
-  /// files of the present generation.
+  /// A Reader that stays with what the map holds now. O(1); keeps the files of the present
+  /// generation.
   Result<Reader> GetSnapshot();
 
   /// Calls `visit` once for every record that the map holds at the call, in no order, from

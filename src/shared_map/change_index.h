@@ -31,9 +31,10 @@
 //   4096+c   8c  a word: location of a change (4), upper half of its key's hash (4); 0: free
 //
 // Open addressing, linear probing from the hash's low bits on; a word is never freed, and never
-// more than 5 of 8 are taken. A word is stored after the change that it leads to is complete: a
-// reader finds the old change or the new one, whole, and never waits. The 8 bytes at 64 stand in a
-// line of their own, which readers of a map without changes look at and nobody writes.
+// more than 5 of 8 are taken. A word is stored after the change that it leads to is complete, and
+// the visible end after all words of a batch: a reader, which passes over changes behind that end,
+// finds the old change or the new one, whole, and never waits. The 8 bytes at 64 stand in a line of
+// their own, which readers of a map without changes look at and nobody writes.
 //
 // Most keys that are looked up have no change, and each of them would miss the cache for a free
 // word. So the filter is asked first, an eighth of the words' size: it has four bits of each hash

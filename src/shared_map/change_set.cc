@@ -1,5 +1,7 @@
 #include "shared_map/change_set.h"
 
+#include <algorithm>
+#include <optional>
 #include <string>
 
 #include "base/check.h"
@@ -19,6 +21,14 @@ bool ChangeSet::At(Location location, Change* change) const noexcept {
   return segment != nullptr && segment->At(location, change);
 }
 
+Result<uint64_t> ChangeSet::VisibleEnd() const {
+  if (const std::optional<uint64_t> end = index_->visible_end()) return *end;
+  return Status(StatusCode::kCorruption,
+                segments_.front()->path() +
+                    ": the state of the index over this log is damaged; opening the map to write "
+                    "makes a new one");
+}
+
 Found ChangeSet::FindWord(uint64_t hash, std::string_view key, uint64_t* position,
                           Change* change) const noexcept {
   const ChangeIndex& index = *index_;
@@ -35,20 +45,27 @@ Found ChangeSet::FindWord(uint64_t hash, std::string_view key, uint64_t* positio
   return Found::kCorrupt;  // A free word is always left.
 }
 
-Found ChangeSet::Find(uint64_t hash, std::string_view key, uint64_t limit,
+Found ChangeSet::Find(uint64_t hash, std::string_view key, ReadLimit* limit,
                       RecordRef* record) const noexcept {
   if (!index_->MayHold(hash)) return Found::kAbsent;
   const Candidate candidate = CandidateOf(hash);
   if (!candidate.is_there) return Found::kAbsent;
   candidate.Prefetch();
-  if (candidate.Is(key, limit, record)) [[likely]]
+  if (candidate.location >= limit->end && limit->follows) {
+    // The writer stores this behind all words of a batch: one that is seen to be visible is seen
+    // whole.
+    const std::optional<uint64_t> end = index_->visible_end();
+    if (!end) return Found::kCorrupt;
+    limit->end = std::max(limit->end, *end);
+  }
+  if (candidate.Is(key, limit->end, record)) [[likely]]
     return Found::kPresent;
 
   Change change;
   uint64_t position = 0;
   const Found found = FindWord(hash, key, &position, &change);
   if (found != Found::kPresent) return found;
-  while (change.location >= limit) {
+  while (change.location >= limit->end) {
     if (change.replaces == 0) return Found::kAbsent;
     // Changes replace earlier ones, so that this ends.
     if (change.replaces >= change.location || !At(change.replaces, &change)) return Found::kCorrupt;

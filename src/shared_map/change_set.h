@@ -15,13 +15,22 @@
 
 namespace basalt::shared_map {
 
+/// Which of a set's changes a lookup sees: those that lie before a location. That is always one at
+/// which a batch ends, so that batches are seen whole.
+struct ReadLimit {
+  /// Sees all changes.
+  static constexpr uint64_t kNone = ~uint64_t{0};
+
+  uint64_t end = kNone;
+  /// `end` moves on to where the writer has made changes visible, when a lookup comes to one behind
+  /// it: the first lookup may begin with 0.
+  bool follows = false;
+};
+
 /// A log of changes and the index over it. Thread-safe for readers; the writer's functions belong
 /// to it alone.
 class ChangeSet {
  public:
-  /// Sees all changes.
-  static constexpr uint64_t kNoLimit = ~uint64_t{0};
-
   ChangeSet(std::shared_ptr<ChangeIndex> index,
             std::vector<std::shared_ptr<const LogSegment>> segments);
 
@@ -31,9 +40,15 @@ class ChangeSet {
     return segments_;
   }
 
-  /// The record of the newest change of a key below the location `limit`. kAbsent: there is none;
-  /// what lies below this set counts.
-  Found Find(uint64_t hash, std::string_view key, uint64_t limit, RecordRef* record) const noexcept;
+  /// The record of the newest change of a key within `limit`. kAbsent: there is none; what lies
+  /// below this set counts.
+  Found Find(uint64_t hash, std::string_view key, ReadLimit* limit,
+             RecordRef* record) const noexcept;
+  /// The same of a set that gets no more changes, or for its writer.
+  Found Find(uint64_t hash, std::string_view key, RecordRef* record) const noexcept {
+    ReadLimit all;
+    return Find(hash, key, &all, record);
+  }
   /// Where the key's word is, or would go: its position, and the word or 0. kCorrupt: a change on
   /// the way to it is damaged.
   Found FindWord(uint64_t hash, std::string_view key, uint64_t* position,
@@ -47,10 +62,10 @@ class ChangeSet {
     [[gnu::always_inline]] void Prefetch() const noexcept {
       if (segment != nullptr) segment->Prefetch(location);
     }
-    /// Gives its record if it is the key's newest change, and lies below the location `limit`.
-    [[gnu::always_inline]] bool Is(std::string_view key, uint64_t limit,
+    /// Gives its record if it is the key's newest change, and lies before the location `end`.
+    [[gnu::always_inline]] bool Is(std::string_view key, uint64_t end,
                                    RecordRef* record) const noexcept {
-      return segment != nullptr && location < limit && segment->RecordAt(location, record) &&
+      return segment != nullptr && location < end && segment->RecordAt(location, record) &&
              base::SameBytes(record->key(), key);
     }
   };
@@ -65,6 +80,8 @@ class ChangeSet {
     return segment->Holds(location) ? segment : nullptr;
   }
   bool At(Location location, Change* change) const noexcept;
+  /// Where the visible changes end, behind a whole batch. Corruption: the index is damaged.
+  Result<uint64_t> VisibleEnd() const;
 
   /// Visits the newest change of every key, each verified, in the index's order: from all over the
   /// log. The visitor must not change the index. Corruption: one of them is damaged.

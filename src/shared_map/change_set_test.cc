@@ -15,7 +15,7 @@
 namespace basalt::shared_map {
 namespace {
 
-constexpr uint64_t kNoLimit = ChangeSet::kNoLimit;
+constexpr uint64_t kNoLimit = ReadLimit::kNone;
 
 // A log of several segments with an index, as a writer leaves them.
 class Log {
@@ -61,8 +61,9 @@ class Log {
 
   const ChangeSet& set() const { return *set_; }
   const LogSegment& segment(size_t i) const { return *segments_[i]; }
-  Found Find(std::string_view key, uint64_t limit, RecordRef* record) const {
-    return set_->Find(base::Hash(key), key, limit, record);
+  Found Find(std::string_view key, uint64_t end, RecordRef* record) const {
+    ReadLimit limit{.end = end};
+    return set_->Find(base::Hash(key), key, &limit, record);
   }
   Found Find(std::string_view key) const {
     RecordRef record;
@@ -86,6 +87,37 @@ class Log {
   std::map<std::string, Location> newest_;
   std::map<std::string, uint64_t> positions_;  // Of their words.
 };
+
+TEST(ChangeSet, ALimitThatFollowsStopsWhereChangesAreVisible) {
+  Log log;
+  log.AddSegment(4096);
+  const Location first = log.Add(RecordKind::kPut, "key", "one");
+  const Location second = log.Add(RecordKind::kPut, "key", "two");
+  const Location third = log.Add(RecordKind::kPut, "other", "three");
+  ReadLimit limit{.end = 0, .follows = true};
+  RecordRef record;
+  const auto find = [&](std::string_view key) {
+    return log.set().Find(base::Hash(key), key, &limit, &record);
+  };
+  const auto make_visible = [&](uint64_t end) {
+    log.set().index().StoreState({.visible_end = end, .entries = 0, .changes = 1, .keys = 1});
+  };
+  make_visible(first);
+  EXPECT_EQ(find("key"), Found::kAbsent);
+  make_visible(second);
+  ASSERT_EQ(find("key"), Found::kPresent);
+  EXPECT_EQ(record.value(), "one");
+  EXPECT_EQ(limit.end, second);
+  EXPECT_EQ(find("other"), Found::kAbsent);
+  make_visible(third + 1);
+  ASSERT_EQ(find("key"), Found::kPresent);
+  EXPECT_EQ(record.value(), "two");
+  EXPECT_EQ(find("other"), Found::kPresent);
+  // Nobody knows what is visible then.
+  make_visible(kGuardedMax + 1);
+  limit.end = 0;
+  EXPECT_EQ(find("key"), Found::kCorrupt);
+}
 
 TEST(ChangeSet, FindsTheNewestChangeBelowTheLimit) {
   Log log;

@@ -92,10 +92,8 @@ class Writer::FoldWork {
       const uint64_t hash = base::Hash(record.key());
       if (generation_->ShardOf(hash) != shard) continue;
       RecordRef change;
-      const Found found = folding().Find(hash, record.key(), ChangeSet::kNoLimit, &change);
-      if (found == Found::kCorrupt) {
-        return generation_->WhyCorrupt(hash, record.key(), ChangeSet::kNoLimit);
-      }
+      const Found found = folding().Find(hash, record.key(), &change);
+      if (found == Found::kCorrupt) return generation_->WhyCorrupt(hash, record.key(), {});
       if (found == Found::kAbsent) records.push_back(record.address());
     }
     for (const char* const change : changes_[shard]) {

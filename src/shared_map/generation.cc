@@ -69,17 +69,17 @@ Generation::Generation(ListFile listed, std::vector<std::shared_ptr<const BaseFi
       newest_index_(&newest().index()),
       folding_index_(change_sets_.size() > 1 ? &change_sets_[1].index() : nullptr) {}
 
-Found Generation::FindInChanges(uint64_t hash, std::string_view key, uint64_t limit,
+Found Generation::FindInChanges(uint64_t hash, std::string_view key, ReadLimit* limit,
                                 RecordRef* record) const noexcept {
   // Whether it has any changes is told after the first one can be found: all ask for the word.
   if (const Found found = newest().Find(hash, key, limit, record); found != Found::kAbsent) {
     return found;
   }
   if (!IsFolding(hash)) return Found::kAbsent;
-  return change_sets_[1].Find(hash, key, ChangeSet::kNoLimit, record);
+  return change_sets_[1].Find(hash, key, record);
 }
 
-Found Generation::FindChanged(uint64_t hash, std::string_view key, uint64_t limit,
+Found Generation::FindChanged(uint64_t hash, std::string_view key, ReadLimit* limit,
                               std::string_view* value) const noexcept {
   RecordRef record;
   const Found found = FindInChanges(hash, key, limit, &record);
@@ -90,12 +90,13 @@ Found Generation::FindChanged(uint64_t hash, std::string_view key, uint64_t limi
   return Found::kPresent;
 }
 
-Status Generation::WhyCorrupt(uint64_t hash, std::string_view key, uint64_t limit) const {
+Status Generation::WhyCorrupt(uint64_t hash, std::string_view key, ReadLimit limit) const {
   RecordRef record;
   const BaseFile* const base = BaseOf(hash);
-  if (FindInChanges(hash, key, limit, &record) != Found::kCorrupt && base != nullptr) {
+  if (FindInChanges(hash, key, &limit, &record) != Found::kCorrupt && base != nullptr) {
     return base->Damage(base->Slot(hash, key));
   }
+  BASALT_RETURN_IF_ERROR(newest().VisibleEnd().status());
   return Status(StatusCode::kCorruption,
                 change_sets_.back().segments().front()->path() +
                     " or a later log: a change that the index leads to is not what was written");

@@ -40,13 +40,13 @@ class Generation {
   const BaseFile* BaseOf(uint64_t hash) const noexcept { return base_pointers_[ShardOf(hash)]; }
 
   /// `limit`: of the newest changes.
-  [[gnu::always_inline]] Found Find(uint64_t hash, std::string_view key, uint64_t limit,
+  [[gnu::always_inline]] Found Find(uint64_t hash, std::string_view key, ReadLimit* limit,
                                     std::string_view* value) const noexcept {
     if (MayBeChanged(hash).any()) return FindChanged(hash, key, limit, value);
     return FindInBase(hash, key, value);
   }
   /// Whether a change decides about the key. kAbsent: the base does.
-  Found FindInChanges(uint64_t hash, std::string_view key, uint64_t limit,
+  Found FindInChanges(uint64_t hash, std::string_view key, ReadLimit* limit,
                       RecordRef* record) const noexcept;
   /// Which changes may have keys of a hash. None: the base decides.
   struct MaybeIn {
@@ -89,14 +89,14 @@ class Generation {
   SharedMapStats GetStats() const;
 
   /// Why Find said kCorrupt.
-  Status WhyCorrupt(uint64_t hash, std::string_view key, uint64_t limit) const;
+  Status WhyCorrupt(uint64_t hash, std::string_view key, ReadLimit limit) const;
 
  private:
   /// Whether the changes that are being folded count for the key.
   bool IsFolding(uint64_t hash) const noexcept {
     return folding_index_ != nullptr && list_.shards[ShardOf(hash)].change_sets > 1;
   }
-  Found FindChanged(uint64_t hash, std::string_view key, uint64_t limit,
+  Found FindChanged(uint64_t hash, std::string_view key, ReadLimit* limit,
                     std::string_view* value) const noexcept;
   [[gnu::always_inline]] Found FindInBase(uint64_t hash, std::string_view key,
                                           std::string_view* value) const noexcept {

@@ -20,6 +20,7 @@ using shared_map::Detour;
 using shared_map::Found;
 using shared_map::Generation;
 using shared_map::ReaderState;
+using shared_map::ReadLimit;
 
 namespace shared_map {
 
@@ -29,13 +30,14 @@ Status ReaderState::FollowNow() {
   generation = std::move(followed.generation);
   control = followed.control;
   seen_word = followed.word;
+  limit.end = 0;  // Those of another set count from 0 again.
   return Status();
 }
 
 [[gnu::always_inline]] inline Result<std::optional<SharedMap::View>> ReaderState::Get(
     std::string_view key) {
   std::string_view value;
-  const Found found = generation->Find(base::HashShort(key), key, limit, &value);
+  const Found found = generation->Find(base::HashShort(key), key, &limit, &value);
   if (found == Found::kPresent) [[likely]] {
     return Result<std::optional<SharedMap::View>>(std::in_place, ViewOf(value));
   }
@@ -113,10 +115,10 @@ template <Detour kDetour>
 /// Of a key that has a candidate.
 [[gnu::always_inline]] inline Found AnswerOfChanges(const Generation& from,
                                                     const Underway& underway, std::string_view key,
-                                                    uint64_t limit, std::string_view* value) {
+                                                    ReadLimit limit, std::string_view* value) {
   RecordRef record;
-  if (!underway.candidate.Is(key, limit, &record)) [[unlikely]] {
-    const Found found = from.FindInChanges(underway.hash, key, limit, &record);
+  if (!underway.candidate.Is(key, limit.end, &record)) [[unlikely]] {
+    const Found found = from.FindInChanges(underway.hash, key, &limit, &record);
     if (found == Found::kCorrupt) return found;
     if (found == Found::kAbsent) return AnswerOfBase(underway, key, value);
   }
@@ -137,7 +139,7 @@ template <Detour kDetour>
 }
 
 template <Detour kDetour>
-void ReaderState::GetMany(std::span<const std::string_view> keys,
+void ReaderState::GetMany(ReadLimit within, std::span<const std::string_view> keys,
                           std::span<Result<std::optional<SharedMap::View>>> results) {
   const Generation& from = *generation;
   constexpr bool kChanges = kDetour == Detour::kChanges;
@@ -162,7 +164,7 @@ void ReaderState::GetMany(std::span<const std::string_view> keys,
     for (size_t i = answered; i < end_of(answered); ++i, ++at) {
       std::string_view value;
       const Found found = kChanges && at->candidate.is_there
-                              ? AnswerOfChanges(from, *at, keys[i], limit, &value)
+                              ? AnswerOfChanges(from, *at, keys[i], within, &value)
                               : AnswerOfBase(*at, keys[i], &value);
       Answer(found, keys[i], value, &results[i]);
     }
@@ -190,7 +192,7 @@ Result<std::optional<SharedMap::View>> SharedMap::Reader::Get(std::string_view k
 Result<bool> SharedMap::Reader::Contains(std::string_view key) {
   BASALT_RETURN_IF_ERROR(state_->Follow());
   std::string_view value;
-  const Found found = state_->generation->Find(base::HashShort(key), key, state_->limit, &value);
+  const Found found = state_->generation->Find(base::HashShort(key), key, &state_->limit, &value);
   if (found == Found::kCorrupt) return state_->WhyCorrupt(key);
   return found == Found::kPresent;
 }
@@ -213,27 +215,31 @@ Status SharedMap::Reader::MultiGet(std::span<const std::string_view> keys,
   BASALT_RETURN_IF_ERROR(state_->Follow());
   const Generation& from = *state_->generation;
   if (from.MayHaveChanges()) {
-    state_->GetMany<Detour::kChanges>(keys, results);
+    ReadLimit within{.end = state_->limit.end};
+    if (state_->limit.follows) {
+      // The same for all keys, so that the answers are as of one moment.
+      BASALT_ASSIGN_OR_RETURN(within.end, from.newest().VisibleEnd());
+      state_->limit.end = within.end;
+    }
+    state_->GetMany<Detour::kChanges>(within, keys, results);
   } else if (from.has_starts()) {
-    state_->GetMany<Detour::kStarts>(keys, results);
+    state_->GetMany<Detour::kStarts>({}, keys, results);
   } else {
-    state_->GetMany<Detour::kNone>(keys, results);
+    state_->GetMany<Detour::kNone>({}, keys, results);
   }
   return Status();
 }
 
 Result<SharedMap::Reader> SharedMap::Reader::GetSnapshot() {
   BASALT_RETURN_IF_ERROR(state_->Follow());
-  const std::optional<uint64_t> end = state_->generation->newest().index().visible_end();
-  if (!end) {
-    return Status(StatusCode::kCorruption,
-                  state_->core->directory() + ": the state of the change index is damaged");
+  ReadLimit limit{.end = state_->limit.end};
+  if (state_->limit.follows) {
+    BASALT_ASSIGN_OR_RETURN(limit.end, state_->generation->newest().VisibleEnd());
   }
   auto* const state = new (std::nothrow) ReaderState(*state_);
   if (state == nullptr) return Status(StatusCode::kResourceExhausted, "out of memory");
   state->pins = 1;
-  state->is_snapshot = true;
-  state->limit = std::min(state_->limit, *end);
+  state->limit = limit;
   return Reader(state);
 }
 
@@ -241,8 +247,8 @@ Status SharedMap::Reader::ParallelScan(
     uint32_t threads,
     const std::function<Status(std::string_view key, std::string_view value)>& visit) {
   BASALT_ASSIGN_OR_RETURN(const Reader snapshot, GetSnapshot());
-  return shared_map::ScanGeneration(*snapshot.state_->generation, snapshot.state_->limit, threads,
-                                    visit);
+  return shared_map::ScanGeneration(*snapshot.state_->generation, snapshot.state_->limit.end,
+                                    threads, visit);
 }
 
 uint64_t SharedMap::Reader::generation() const noexcept { return state_->generation->number(); }

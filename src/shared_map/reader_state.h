@@ -24,14 +24,13 @@ struct ReaderState {
   uint64_t pins = 1;
   uint64_t seen_word = 0;  // Of the control page.
   std::shared_ptr<const Generation> generation;
-  uint64_t limit = ChangeSet::kNoLimit;  // Of the newest changes.
-  bool is_snapshot = false;
+  ReadLimit limit;  // Of the newest changes. That of a snapshot does not follow.
   std::shared_ptr<Core> core;
   const ControlPage* control = nullptr;  // Of the core.
 
   /// To the newest generation, unless something holds this one.
   Status Follow() {
-    if (pins != 1 || is_snapshot || control->word() == seen_word) [[likely]] {
+    if (pins != 1 || !limit.follows || control->word() == seen_word) [[likely]] {
       return Status();
     }
     return FollowNow();
@@ -39,9 +38,9 @@ struct ReaderState {
   [[gnu::noinline]] Status FollowNow();
 
   Result<std::optional<SharedMap::View>> Get(std::string_view key);
-  /// `results` are without a value and without an error.
+  /// Of what changes within `limit` say. `results` are without a value and without an error.
   template <Detour kDetour>
-  void GetMany(std::span<const std::string_view> keys,
+  void GetMany(ReadLimit within, std::span<const std::string_view> keys,
                std::span<Result<std::optional<SharedMap::View>>> results);
   /// What was found of a key into its result, which is without a value and without an error.
   void Answer(Found found, std::string_view key, std::string_view value,
@@ -54,9 +53,9 @@ struct ReaderState {
   }
 };
 
-/// ParallelScan of a generation as of `limit`.
+/// ParallelScan of a generation as of a location in its newest changes.
 Status ScanGeneration(
-    const Generation& generation, uint64_t limit, uint32_t threads,
+    const Generation& generation, uint64_t end, uint32_t threads,
     const std::function<Status(std::string_view key, std::string_view value)>& visit);
 
 }  // namespace basalt::shared_map

@@ -47,8 +47,8 @@ std::vector<Piece> PiecesOf(const Generation& generation) {
 
 class Scan {
  public:
-  Scan(const Generation& generation, uint64_t limit, const Visit& visit, std::vector<Piece> pieces)
-      : generation_(generation), limit_(limit), visit_(visit), pieces_(std::move(pieces)) {}
+  Scan(const Generation& generation, uint64_t end, const Visit& visit, std::vector<Piece> pieces)
+      : generation_(generation), limit_{.end = end}, visit_(visit), pieces_(std::move(pieces)) {}
 
   /// Takes pieces until none is left or somebody met an error.
   void Work() {
@@ -84,7 +84,8 @@ class Scan {
       if (generation_.ShardOf(hash) != piece.shard) continue;
       if (generation_.MayHaveChanges()) {
         RecordRef change;
-        const Found found = generation_.FindInChanges(hash, record.key(), limit_, &change);
+        ReadLimit limit = limit_;
+        const Found found = generation_.FindInChanges(hash, record.key(), &limit, &change);
         if (found == Found::kCorrupt) return generation_.WhyCorrupt(hash, record.key(), limit_);
         if (found == Found::kPresent) continue;
       }
@@ -108,7 +109,8 @@ class Scan {
       const uint64_t hash = base::Hash(key);
       const char* const seen = change.record.address();
       RecordRef counted;
-      const Found found = generation_.FindInChanges(hash, key, limit_, &counted);
+      ReadLimit limit = limit_;
+      const Found found = generation_.FindInChanges(hash, key, &limit, &counted);
       if (found == Found::kCorrupt) return generation_.WhyCorrupt(hash, key, limit_);
       if (found == Found::kAbsent || !counted.is_put()) continue;
       if (piece.change_set != 0 && counted.address() != seen) continue;
@@ -127,7 +129,7 @@ class Scan {
   }
 
   const Generation& generation_;
-  const uint64_t limit_;
+  const ReadLimit limit_;
   const Visit& visit_;
   const std::vector<Piece> pieces_;
   std::atomic<size_t> next_{0};
@@ -139,14 +141,14 @@ class Scan {
 
 }  // namespace
 
-Status ScanGeneration(const Generation& generation, uint64_t limit, uint32_t threads,
+Status ScanGeneration(const Generation& generation, uint64_t end, uint32_t threads,
                       const Visit& visit) {
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
   // What `visit` throws reaches the caller as it is.
   BASALT_ASSIGN_OR_RETURN(auto pieces, base::OrOutOfMemory([&]() -> Result<std::vector<Piece>> {
                             return PiecesOf(generation);
                           }));
-  Scan scan(generation, limit, visit, std::move(pieces));
+  Scan scan(generation, end, visit, std::move(pieces));
   std::vector<std::thread> others;
   size_t wanted = std::min<size_t>(threads, scan.pieces());
   while (others.size() + 1 < wanted) {

@@ -209,6 +209,7 @@ Result<SharedMap::Reader> SharedMap::NewReader() const {
   return base::OrOutOfMemory([&]() -> Result<Reader> {
     auto state = std::make_unique<shared_map::ReaderState>();
     state->core = core_;
+    state->limit.follows = true;
     BASALT_RETURN_IF_ERROR(state->FollowNow());
     return Reader(state.release());
   });

@@ -377,10 +377,8 @@ Result<bool> Writer::HasValueBelow(uint64_t hash, std::string_view key) const {
   const GenerationList& list = generation_->list();
   if (list.folding() && list.shards[generation_->ShardOf(hash)].change_sets > 1) {
     RecordRef change;
-    const Found found = generation_->change_sets()[1].Find(hash, key, ChangeSet::kNoLimit, &change);
-    if (found == Found::kCorrupt) {
-      return generation_->WhyCorrupt(hash, key, ChangeSet::kNoLimit);
-    }
+    const Found found = generation_->change_sets()[1].Find(hash, key, &change);
+    if (found == Found::kCorrupt) return generation_->WhyCorrupt(hash, key, {});
     if (found == Found::kPresent) return change.is_put();
   }
   const BaseFile* const base = generation_->BaseOf(hash);
@@ -396,9 +394,7 @@ Result<Writer::Planned> Writer::Plan(const Operation& operation, uint64_t hash) 
   Change change;
   uint64_t position = 0;
   const Found found = generation_->newest().FindWord(hash, operation.key, &position, &change);
-  if (found == Found::kCorrupt) {
-    return generation_->WhyCorrupt(hash, operation.key, ChangeSet::kNoLimit);
-  }
+  if (found == Found::kCorrupt) return generation_->WhyCorrupt(hash, operation.key, {});
   if (found == Found::kPresent) {
     return Planned{.replaces = change.location, .had_value = change.is_put()};
   }
@@ -497,10 +493,9 @@ Status Writer::Update(std::string_view key, const UpdateFunction& fn, const Writ
   const uint64_t hash = base::Hash(key);
   const auto read = [&](std::optional<std::string>* present) -> Status {
     std::string_view value;
-    const Found found = generation_->Find(hash, key, ChangeSet::kNoLimit, &value);
-    if (found == Found::kCorrupt) {
-      return generation_->WhyCorrupt(hash, key, ChangeSet::kNoLimit);
-    }
+    ReadLimit all;
+    const Found found = generation_->Find(hash, key, &all, &value);
+    if (found == Found::kCorrupt) return generation_->WhyCorrupt(hash, key, {});
     present->reset();
     if (found == Found::kPresent) *present = std::string(value);
     return Status();

@@ -22,8 +22,8 @@ class NewFiles;
 ///
 /// A write: the change is appended to the log at once, by a copy into memory that is mapped over it
 /// or by one pwrite (io::File::WriteThroughMemory), synced if that is asked for, then the index
-/// word is stored, which is when readers see it. All under one mutex. Cost: two cache misses to
-/// find what is replaced, and the copy.
+/// words are stored, and at last the visible end, which is when readers see it. All under one
+/// mutex. Cost: two cache misses to find what is replaced, and the copy.
 ///
 /// When a log or index is full, or a fold begins or ends, a new generation is published: its files
 /// are made and synced, its list is renamed into place and the directory synced, then the control
