@@ -98,6 +98,11 @@ struct PerfectHashOptions {
   /// when they do not suffice for one walk (18 bytes a key do, 10 for keys that are hashes). 0: no
   /// bound. The least is some 2 bytes a key, and more below 10 million keys: the error names it.
   uint64_t memory_budget = 0;
+  /// Of the hash of keys that are bytes; the function tells its own. 0: XXH3-64 as everybody has
+  /// it, for which anybody can make keys that have equal hashes. Another number: XXH3-64 under a
+  /// secret made of that. A build that meets keys of equal hashes goes on under another seed, and
+  /// takes as long again; so a random seed saves time where strangers choose the keys.
+  uint64_t hash_seed = 0;
   /// Called now and then on the building thread; false stops the build. May throw: the exception
   /// reaches the caller of the build.
   std::function<bool(const PerfectHashProgress&)> on_progress = {};
@@ -122,8 +127,9 @@ class PerfectHash {
   /// they are not what was written. Unsupported: a newer format, or another hash function.
   static Result<PerfectHash> Open(std::string_view bytes);
 
-  /// The serialised form; the same bytes for the same keys in any order, on every processor. Lives
-  /// as long as this object or a copy of it does.
+  /// The serialised form; the same bytes for the same keys in any order, on every processor, unless
+  /// keys have equal hashes under PerfectHashOptions::hash_seed and under the next seed. Lives as
+  /// long as this object or a copy of it does.
   std::string_view bytes() const noexcept { return bytes_; }
 
   /// The number of keys.
@@ -166,7 +172,7 @@ class PerfectHash {
 
   /// The hash of a key that is bytes: XXH3-64 under this function's own seed.
   uint64_t HashKey(std::string_view key) const noexcept;
-  /// 0 unless two keys that are bytes had equal hashes.
+  /// PerfectHashOptions::hash_seed, unless two keys that are bytes had equal hashes under it.
   uint64_t hash_seed() const noexcept { return hash_seed_; }
 
   /// How the keys are spread over the levels of the function.

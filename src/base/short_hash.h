@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/hash.h"
+#include "base/seeded_hash.h"
 
 namespace basalt::base {
 
@@ -18,6 +19,13 @@ namespace basalt::base {
   if (bytes.size() > kShortMax) return Hash(bytes, seed);
   return XXH3_len_0to16_64b(reinterpret_cast<const xxh_u8*>(bytes.data()), bytes.size(),
                             XXH3_kSecret, seed);
+}
+[[gnu::always_inline]] inline uint64_t HashShort(std::string_view bytes,
+                                                 const SeededHash& hash) noexcept {
+  constexpr size_t kShortMax = 16;
+  if (bytes.size() > kShortMax) return hash(bytes);
+  return XXH3_len_0to16_64b(reinterpret_cast<const xxh_u8*>(bytes.data()), bytes.size(),
+                            hash.secret(), 0);
 }
 
 }  // namespace basalt::base

@@ -390,7 +390,7 @@ TEST(FingerprintOpen, WhatThisProgramCannotReadIsUnsupportedAndSaysWhy) {
   const Case cases[] = {
       {offsetof(CellsHeader, version), kFormatVersion + 1, "version 2"},
       {offsetof(CellsHeader, required_features), 8, "features 8"},
-      {sizeof(CellsHeader) + offsetof(Header, version), kFormatVersion + 1, "version 2"},
+      {sizeof(CellsHeader) + offsetof(Header, version), kSeededFormatVersion + 1, "version 3"},
       {sizeof(CellsHeader) + offsetof(Header, golden_hash), 1, "another hash function"},
   };
   for (const Case& some : cases) {

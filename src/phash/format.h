@@ -25,6 +25,9 @@ static_assert(std::endian::native == std::endian::little, "a big-endian port mus
 constexpr uint64_t kFunctionMagic = 0x31'48'50'54'4C'41'53'42;  // "BSALTPH1"
 constexpr uint64_t kCellsMagic = 0x31'50'46'54'4C'41'53'42;     // "BSALTFP1"
 constexpr uint32_t kFormatVersion = 1;
+/// Of a function that hashes its keys by base::SeededHash of another seed than 0. (In version 1
+/// such a seed is XXH3's own.)
+constexpr uint32_t kSeededFormatVersion = 2;
 
 struct Header {
   uint64_t magic;

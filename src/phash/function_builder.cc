@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/hexadecimal.h"
 #include "base/printable_key.h"
+#include "base/random.h"
 #include "phash/format.h"
 #include "phash/hole_list.h"
 #include "phash/level_builder.h"
@@ -57,7 +58,7 @@ class Form {
     const size_t bytes = sizeof(Header) + sizeof(LevelRecord) * records_.size() +
                          sizeof(uint64_t) * table.size() + body_.size();
     Header header = {.magic = kFunctionMagic,
-                     .version = kFormatVersion,
+                     .version = hash_seed == 0 ? kFormatVersion : kSeededFormatVersion,
                      .required_features = 0,
                      .keys = keys_,
                      .hash_seed = hash_seed,
@@ -102,7 +103,11 @@ class FunctionBuilder::Input {
   // Whether mixed hashes that are there twice come from one key: the error says from which. When
   // there is none, the next attempt is made with other hashes.
   virtual Status ExplainRepeated(std::span<const uint64_t> sorted) = 0;
-  virtual uint64_t hash_seed() const { return 0; }
+  // With which keys that are bytes are hashed now.
+  virtual const base::SeededHash& hash() const {
+    static const base::SeededHash unseeded;
+    return unseeded;
+  }
 };
 
 class FunctionBuilder::HashInput final : public Input {
@@ -146,10 +151,11 @@ class FunctionBuilder::KeyInput : public Input {
  public:
   using Visit = std::function<void(std::span<const std::string_view>)>;
 
-  explicit KeyInput(const FunctionBuilder& builder) : builder_(builder) {}
+  explicit KeyInput(const FunctionBuilder& builder)
+      : builder_(builder), hash_(builder.options_.hash_seed) {}
 
   uint64_t bytes_a_key() const override { return 16; }
-  uint64_t hash_seed() const override { return seed_; }
+  const base::SeededHash& hash() const override { return hash_; }
 
   Result<Partition> Walk(const LevelShape& shape, Partition::Chunks chunks, uint64_t walk,
                          uint64_t walks) override {
@@ -171,45 +177,44 @@ class FunctionBuilder::KeyInput : public Input {
   }
 
   Status ExplainRepeated(std::span<const uint64_t> sorted) override {
-    struct Seen {
-      std::string key;
-      uint64_t place;
-    };
-    std::map<uint64_t, std::vector<Seen>> seen;
+    // By the keys themselves, so that it takes n log n, however many have one hash.
+    std::map<std::string, uint64_t, std::less<>> places;
+    std::map<uint64_t, const std::pair<const std::string, uint64_t>*> first_of_hash;
     uint64_t place = 0;
     Status repeated;
+    std::string collision;
     BASALT_RETURN_IF_ERROR(Visitation([&](std::span<const std::string_view> keys) {
       for (const std::string_view key : keys) {
         const uint64_t at = place++;
         const uint64_t mixed = Mixed(key);
         if (!repeated.ok() || !std::binary_search(sorted.begin(), sorted.end(), mixed)) continue;
-        std::vector<Seen>& others = seen[mixed];
-        for (const Seen& other : others) {
-          const std::string places =
-              " (" + std::to_string(other.place) + " and " + std::to_string(at) + ")";
-          if (other.key == key) {
-            repeated = Status(StatusCode::kInvalidArgument,
-                              "building a perfect hash function: key " + base::PrintableKey(key) +
-                                  " is there twice" + places + "; give each key once");
-            break;
-          }
-          collision_ =
-              "keys " + base::PrintableKey(other.key) + " and " + base::PrintableKey(key) + places;
+        const auto [seen, is_new] = places.try_emplace(std::string(key), at);
+        if (!is_new) {
+          repeated =
+              Status(StatusCode::kInvalidArgument,
+                     "building a perfect hash function: key " + base::PrintableKey(key) +
+                         " is there twice" + Places(seen->second, at) + "; give each key once");
+          continue;
         }
-        if (repeated.ok()) others.push_back({std::string(key), at});
+        const auto [first, is_first] = first_of_hash.try_emplace(mixed, &*seen);
+        if (is_first || !collision.empty()) continue;
+        collision = "keys " + base::PrintableKey(first->second->first) + " and " +
+                    base::PrintableKey(key) + Places(first->second->second, at);
       }
     }));
     if (!repeated.ok()) return repeated;
-    if (++seed_ < kAttemptsMax) return Status();
-    return Status(StatusCode::kInvalidArgument, "building a perfect hash function: " + collision_ +
-                                                    " have equal 64-bit hashes, "
-                                                    "and so had others under each of " +
-                                                    std::to_string(kAttemptsMax) +
-                                                    " seeds; divide the keys into smaller sets");
+    if (++attempts_ < kAttemptsMax) {
+      hash_ = base::SeededHash(NextSeed());
+      return Status();
+    }
+    return Status(StatusCode::kInvalidArgument,
+                  "building a perfect hash function: " + collision +
+                      " have equal 64-bit hashes, and so had others under each of " +
+                      std::to_string(kAttemptsMax) + " seeds; divide the keys into smaller sets");
   }
 
  protected:
-  uint64_t Mixed(std::string_view key) const { return Mix(builder_.hash_(key, seed_)); }
+  uint64_t Mixed(std::string_view key) const { return Mix(builder_.hash_(key, hash_)); }
   virtual Status Visitation(const Visit& visit) const = 0;
   // Appends the mixed hashes that `wanted` takes.
   template <class Wanted>
@@ -240,8 +245,17 @@ class FunctionBuilder::KeyInput : public Input {
   const FunctionBuilder& builder_;
 
  private:
-  uint64_t seed_ = 0;
-  std::string collision_;
+  static std::string Places(uint64_t first, uint64_t second) {
+    return " (" + std::to_string(first) + " and " + std::to_string(second) + ")";
+  }
+  // The second one is the same for the same keys. Who has chosen keys that collide under both does
+  // not know the others.
+  uint64_t NextSeed() const {
+    return attempts_ == 1 ? base::Random(builder_.options_.hash_seed).Next() : base::RandomSeed();
+  }
+
+  base::SeededHash hash_;
+  uint64_t attempts_ = 0;  // That have failed.
 };
 
 class FunctionBuilder::SpanInput final : public KeyInput {
@@ -338,8 +352,8 @@ Result<std::string> FunctionBuilder::TryBuild(Input* input, std::vector<uint64_t
     for (size_t i = 1; i < table.size(); ++i) {
       if (table[i] == table[i - 1]) repeated->push_back(table[i]);
     }
-    return form.Finish(std::move(table), input->hash_seed(),
-                       Mix(hash_({kGoldenKey, sizeof kGoldenKey - 1}, input->hash_seed())));
+    return form.Finish(std::move(table), input->hash().seed(),
+                       Mix(hash_({kGoldenKey, sizeof kGoldenKey - 1}, input->hash())));
   };
   if (input->size() <= kTableKeys) {
     BASALT_ASSIGN_OR_RETURN(std::vector<uint64_t> all, input->All());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "basalt/perfect_hash.h"
+#include "base/seeded_hash.h"
 
 namespace basalt::phash {
 
@@ -16,10 +17,10 @@ namespace basalt::phash {
 /// of the last few.
 class FunctionBuilder {
  public:
-  using HashFunction = uint64_t (*)(std::string_view key, uint64_t seed);
+  using HashFunction = uint64_t (*)(std::string_view key, const base::SeededHash& hash);
 
-  /// `hash` is another one only in tests.
-  explicit FunctionBuilder(const PerfectHashOptions& options, HashFunction hash);
+  /// `hash` is another function only in tests.
+  explicit FunctionBuilder(const PerfectHashOptions& options, HashFunction hash = &HashOf);
 
   Result<std::string> Build(std::span<const std::string_view> keys);
   Result<std::string> Build(const KeySource& keys);
@@ -32,6 +33,7 @@ class FunctionBuilder {
   class SourceInput;
   class HashInput;
 
+  static uint64_t HashOf(std::string_view key, const base::SeededHash& hash) { return hash(key); }
   Result<std::string> BuildFrom(Input* input);
   /// `repeated` gets the hashes that were there twice; the result is of no use then.
   Result<std::string> TryBuild(Input* input, std::vector<uint64_t>* repeated);

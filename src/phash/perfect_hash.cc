@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/coding.h"
 #include "base/hash.h"
+#include "base/seeded_hash.h"
 #include "phash/format.h"
 #include "phash/function_builder.h"
 #include "phash/hole_list.h"
@@ -40,9 +41,10 @@ Result<Header> CheckHeader(std::string_view bytes) {
   }
   const auto header = phash::Read<Header>(bytes.data());
   if (header.magic != phash::kFunctionMagic) return Corrupt("the first 8 bytes are not BSALTPH1");
-  if (header.version != phash::kFormatVersion) {
+  if (header.version != phash::kFormatVersion && header.version != phash::kSeededFormatVersion) {
     return Unsupported("its format is version " + std::to_string(header.version) +
-                       ", this program reads version " + std::to_string(phash::kFormatVersion));
+                       ", this program reads versions up to " +
+                       std::to_string(phash::kSeededFormatVersion));
   }
   if (header.required_features != 0) {
     return Unsupported("it needs features " + std::to_string(header.required_features) +
@@ -54,7 +56,10 @@ Result<Header> CheckHeader(std::string_view bytes) {
   }
   if (header.checksum != phash::FormChecksum(bytes)) return Corrupt("its checksum does not match");
   const std::string_view golden(phash::kGoldenKey, sizeof phash::kGoldenKey - 1);
-  if (header.golden_hash != phash::Mix(base::Hash(golden, header.hash_seed))) {
+  const uint64_t golden_hash = header.version == phash::kFormatVersion
+                                   ? base::Hash(golden, header.hash_seed)
+                                   : base::SeededHash(header.hash_seed)(golden);
+  if (header.golden_hash != phash::Mix(golden_hash)) {
     return Unsupported("its keys were hashed with another hash function");
   }
   return header;
@@ -70,6 +75,7 @@ struct PerfectHash::Rest {
   std::vector<uint64_t> hole_bytes;
   const char* table = nullptr;
   uint64_t table_keys = 0;
+  std::unique_ptr<const base::SeededHash> hash;  // Null: base::Hash under the seed.
 
   uint64_t TableIndex(uint64_t mixed) const noexcept {
     uint64_t begin = 0;
@@ -122,6 +128,9 @@ Status PerfectHash::Rest::ParseLevels(const Header& header, std::string_view rec
 }
 
 Status PerfectHash::Rest::Parse(const Header& header, std::string_view bytes) {
+  if (header.version == phash::kSeededFormatVersion) {
+    hash = std::make_unique<const base::SeededHash>(header.hash_seed);
+  }
   if (header.keys > PerfectHashBuilder::kKeysMax) {
     return Corrupt("its header says " + std::to_string(header.keys) + " keys");
   }
@@ -244,7 +253,7 @@ void PerfectHash::IndexMany(std::span<const std::string_view> keys,
 }
 
 uint64_t PerfectHash::HashKey(std::string_view key) const noexcept {
-  return base::Hash(key, hash_seed_);
+  return rest_->hash != nullptr ? (*rest_->hash)(key) : base::Hash(key, hash_seed_);
 }
 
 double PerfectHash::bits_per_key() const noexcept {
@@ -272,15 +281,15 @@ PerfectHashBuilder::PerfectHashBuilder(PerfectHashOptions options) : options_(st
 PerfectHashBuilder::~PerfectHashBuilder() = default;
 
 Result<PerfectHash> PerfectHashBuilder::Build(std::span<const std::string_view> keys) const {
-  return PerfectHash::Own(phash::FunctionBuilder(options_, &base::Hash).Build(keys));
+  return PerfectHash::Own(phash::FunctionBuilder(options_).Build(keys));
 }
 
 Result<PerfectHash> PerfectHashBuilder::Build(const KeySource& keys) const {
-  return PerfectHash::Own(phash::FunctionBuilder(options_, &base::Hash).Build(keys));
+  return PerfectHash::Own(phash::FunctionBuilder(options_).Build(keys));
 }
 
 Result<PerfectHash> PerfectHashBuilder::BuildFromHashes(std::span<const uint64_t> hashes) const {
-  return PerfectHash::Own(phash::FunctionBuilder(options_, &base::Hash).BuildFromHashes(hashes));
+  return PerfectHash::Own(phash::FunctionBuilder(options_).BuildFromHashes(hashes));
 }
 
 }  // namespace basalt

@@ -8,7 +8,9 @@
 #include "basalt/perfect_hash.h"
 #include "base/hash.h"
 #include "base/random.h"
+#include "base/seeded_hash.h"
 #include "base/test_dispatch.h"
+#include "base/test_equal_hashes.h"
 #include "phash/format.h"
 #include "phash/function_builder.h"
 #include "phash/level_shape.h"
@@ -255,11 +257,11 @@ TEST(PerfectHashBuilder, OneOfSeveralDuplicatesAmongAMillionIsNamed) {
 
 // Different keys of equal hashes. Key "b" takes the hash of "a" under the seeds that collide.
 
-uint64_t HashWhereAllCollide(std::string_view key, uint64_t seed) {
-  return base::Hash(key == "b" ? "a" : key, seed);
+uint64_t HashWhereAllCollide(std::string_view key, const base::SeededHash& hash) {
+  return hash(key == "b" ? "a" : key);
 }
-uint64_t HashWhereSeed0Collides(std::string_view key, uint64_t seed) {
-  return seed == 0 ? HashWhereAllCollide(key, seed) : base::Hash(key, seed);
+uint64_t HashWhereSeed0Collides(std::string_view key, const base::SeededHash& hash) {
+  return hash.seed() == 0 ? HashWhereAllCollide(key, hash) : hash(key);
 }
 
 TEST(PerfectHashBuilder, EqualHashesUnderOneSeedAreSolvedByTheNext) {
@@ -276,7 +278,7 @@ TEST(PerfectHashBuilder, EqualHashesUnderOneSeedAreSolvedByTheNext) {
     EXPECT_EQ(*from_span, *from_source);
     const auto function = PerfectHash::Open(*from_span);
     ASSERT_TRUE(function) << function.error().ToString();
-    EXPECT_EQ(function->hash_seed(), 1u);
+    EXPECT_NE(function->hash_seed(), 0u);
     EXPECT_TRUE(IsBijective(*function, Views(keys)));
   }
 }
@@ -311,7 +313,42 @@ TEST(PerfectHashBuilder, ADuplicateIsFoundBesideKeysOfEqualHashes) {
   ExpectError(form.error(), StatusCode::kInvalidArgument, {"key 'b' is there twice (2 and 3)"});
 }
 
+// A comparison of each two would take minutes.
+TEST(PerfectHashBuilder, KeysThatWereChosenForEqualHashesAreNumberedAsOthers) {
+  const std::vector<std::string> keys = base::KeysOfOneHash(30'000 / kSlowdown);
+  ASSERT_EQ(base::Hash(keys.front()), base::Hash(keys.back()));
+  const auto function = PerfectHashBuilder().Build(Views(keys));
+  ASSERT_TRUE(function) << function.error().ToString();
+  EXPECT_TRUE(IsBijective(*function, Views(keys)));
+  EXPECT_LT(function->bits_per_key(), 8);
+  const auto again = PerfectHashBuilder().Build(Views(keys));
+  EXPECT_EQ(again->bytes(), function->bytes());
+
+  std::vector<std::string_view> repeated = Views(keys);
+  repeated.push_back(keys[7]);
+  const auto refused = PerfectHashBuilder().Build(repeated);
+  ASSERT_FALSE(refused);
+  ExpectError(refused.error(), StatusCode::kInvalidArgument,
+              {"is there twice (7 and " + std::to_string(keys.size()) + ")"});
+}
+
 // Options.
+
+TEST(PerfectHashBuilder, TheHashSeedIsThatOfTheFunction) {
+  for (const uint64_t count : {0, 20, 20'000}) {
+    const std::vector<std::string> keys = NumberedKeys(count);
+    const PerfectHashBuilder builder({.hash_seed = 7});
+    const auto function = builder.Build(Views(keys)).value();
+    EXPECT_EQ(function.hash_seed(), 7u);
+    EXPECT_EQ(function.HashKey("key"), base::SeededHash(7)("key"));
+    EXPECT_TRUE(IsBijective(function, Views(keys)));
+    EXPECT_EQ(builder.Build(VectorSource(Views(keys))).value().bytes(), function.bytes());
+    const auto read = PerfectHash::Open(function.bytes());
+    ASSERT_TRUE(read) << read.error().ToString();
+    EXPECT_TRUE(IsBijective(*read, Views(keys)));
+    EXPECT_EQ(PerfectHashBuilder().Build(Views(keys)).value().hash_seed(), 0u);
+  }
+}
 
 TEST(PerfectHashBuilder, OptionsOutOfRangeAreNamed) {
   const std::vector<uint64_t> hashes = RandomHashes(100, 3);

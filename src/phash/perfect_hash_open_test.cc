@@ -8,8 +8,11 @@
 
 #include "basalt/perfect_hash.h"
 #include "base/coding.h"
+#include "base/hash.h"
 #include "base/random.h"
+#include "base/seeded_hash.h"
 #include "phash/format.h"
+#include "phash/function_builder.h"
 #include "phash/test_functions.h"
 #include "phash/test_reseal.h"
 
@@ -276,7 +279,7 @@ TEST(PerfectHashOpen, WhatThisProgramCannotReadIsUnsupportedAndSaysWhy) {
     const char* message;
   };
   const Case cases[] = {
-      {{offsetof(Header, version), 4}, kFormatVersion + 1, "version 2"},
+      {{offsetof(Header, version), 4}, kSeededFormatVersion + 1, "version 3"},
       {{offsetof(Header, required_features), 4}, 4, "features 4"},
       {{offsetof(Header, golden_hash), 8}, 12'345, "another hash function"},
       {{offsetof(Header, hash_seed), 8}, 1, "another hash function"},
@@ -291,6 +294,21 @@ TEST(PerfectHashOpen, WhatThisProgramCannotReadIsUnsupportedAndSaysWhy) {
     EXPECT_NE(function.error().message().find(some.message), std::string_view::npos)
         << function.error().ToString();
   }
+}
+
+// Its hash is that of XXH3 with a seed, as only a build that met equal hashes has left it.
+TEST(PerfectHashOpen, AFunctionOfTheFirstVersionWithASeedIsRead) {
+  const std::vector<std::string> keys = NumberedKeys(1000);
+  const auto hash_of = [](std::string_view key, const base::SeededHash& hash) {
+    return base::Hash(key, hash.seed());
+  };
+  std::string form = FunctionBuilder({.hash_seed = 1}, hash_of).Build(Views(keys)).value();
+  WriteField(&form, {offsetof(Header, version), 4}, kFormatVersion);
+  Reseal(&form, /*golden=*/true);
+  const auto function = PerfectHash::Open(form);
+  ASSERT_TRUE(function) << function.error().ToString();
+  EXPECT_EQ(function->HashKey("key"), base::Hash("key", 1));
+  EXPECT_TRUE(IsBijective(*function, Views(keys)));
 }
 
 TEST(PerfectHashOpen, CorruptionSaysWhatIsWrong) {

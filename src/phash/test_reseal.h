@@ -7,6 +7,7 @@
 
 #include "base/coding.h"
 #include "base/hash.h"
+#include "base/seeded_hash.h"
 #include "phash/format.h"
 
 namespace basalt::phash {
@@ -17,8 +18,11 @@ inline void ResealFunction(char* form, size_t size, bool golden = false) {
   if (size < sizeof(Header)) return;
   if (golden) {
     const auto seed = base::Load<uint64_t>(form + offsetof(Header, hash_seed));
-    base::Store(form + offsetof(Header, golden_hash),
-                Mix(base::Hash({kGoldenKey, sizeof kGoldenKey - 1}, seed)));
+    const auto version = base::Load<uint32_t>(form + offsetof(Header, version));
+    const std::string_view key(kGoldenKey, sizeof kGoldenKey - 1);
+    base::Store(
+        form + offsetof(Header, golden_hash),
+        Mix(version == kFormatVersion ? base::Hash(key, seed) : base::SeededHash(seed)(key)));
   }
   base::Store(form + offsetof(Header, checksum), FormChecksum({form, size}));
 }

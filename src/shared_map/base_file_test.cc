@@ -539,8 +539,8 @@ TEST_P(BaseFileOf, ManyThreadsMayReadFirst) {
 }
 
 // Gives two keys one hash under seed 0, as good as never happens.
-uint64_t CollidingHash(std::string_view key, uint64_t seed) noexcept {
-  return seed == 0 && key.starts_with("key") ? 1 : base::Hash(key, seed);
+uint64_t CollidingHash(std::string_view key, const base::SeededHash& hash) noexcept {
+  return hash.seed() == 0 && key.starts_with("key") ? 1 : hash(key);
 }
 
 TEST(BaseFile, AFunctionWithAnotherSeedIsAskedByKey) {
