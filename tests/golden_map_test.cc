@@ -96,6 +96,14 @@ TEST(GoldenMaps, AreReadAndWrittenByThisVersion) {
       content["now"] = "written";
       EXPECT_EQ(ContentOf(*map), content);
       map.reset();
+      // One that is made in its place hashes keys in another way.
+      const auto attached = SharedMap::Attach(scratch.string()).value();
+      map = SharedMap::Create(scratch.string(), {.overwrite = true}).value();
+      content = {{"now", "replaced"}};
+      ASSERT_TRUE(map->Put("now", "replaced").ok());
+      ASSERT_TRUE(map->Optimize().ok());
+      EXPECT_EQ(ContentOf(*attached), content);
+      map.reset();
       std::filesystem::remove_all(scratch);
       ++maps;
     }

@@ -97,8 +97,8 @@ Result<std::string_view> ReadSection(std::string_view path, std::string_view fil
 
 }  // namespace
 
-Result<std::shared_ptr<const BaseFile>> BaseFile::Open(io::FileSystem* fs,
-                                                       std::string_view path) try {
+Result<std::shared_ptr<const BaseFile>> BaseFile::Open(io::FileSystem* fs, std::string_view path,
+                                                       uint64_t hash_seed) try {
   BASALT_ASSIGN_OR_RETURN(const auto file, fs->Open(path, io::OpenMode::kRead));
   BASALT_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
   if (size < kHeadBytes + sizeof(BaseHeader)) {
@@ -125,14 +125,15 @@ Result<std::shared_ptr<const BaseFile>> BaseFile::Open(io::FileSystem* fs,
                          std::to_string(header.records) + " records");
   }
   return std::shared_ptr<const BaseFile>(
-      new BaseFile(std::string(path), std::move(mapping), header, std::move(*function)));
+      new BaseFile(std::string(path), std::move(mapping), header, std::move(*function), hash_seed));
 } catch (const std::bad_alloc&) {
   return Status(StatusCode::kResourceExhausted, "opening a base file of a map: out of memory");
 }
 
 BaseFile::BaseFile(std::string path, std::unique_ptr<io::Mapping> mapping, const BaseHeader& header,
-                   PerfectHash function)
+                   PerfectHash function, uint64_t hash_seed)
     : function_(std::move(function)),
+      takes_hashes_(function_.hash_seed() == hash_seed),
       data_(mapping->bytes().data() + header.data.offset),
       starts_(
           header.layout == BaseLayout::kFixed
@@ -261,7 +262,7 @@ Status BaseFile::VerifyRecord(uint64_t slot, uint64_t end) const {
                                  " bytes do not fit into its " + std::to_string(end - begin));
   }
   BASALT_RETURN_IF_ERROR(VerifyZeros(header_.data.offset + record_end, header_.data.offset + end));
-  const uint64_t right_slot = Slot(base::Hash(record.key()), record.key());
+  const uint64_t right_slot = function_.Index(record.key());
   if (right_slot == slot) return Status();
   return RecordError(slot, "its key belongs to slot " + std::to_string(right_slot));
 }

@@ -51,18 +51,20 @@ class BaseFile {
  public:
   /// Corruption: the file is damaged or cut short, beyond what the second copy of the header makes
   /// good. Unsupported: a newer format, or another hash function. Allocates a bit a block.
-  static Result<std::shared_ptr<const BaseFile>> Open(io::FileSystem* fs, std::string_view path);
+  /// `hash_seed`: of the hashes of keys that lookups are given.
+  static Result<std::shared_ptr<const BaseFile>> Open(io::FileSystem* fs, std::string_view path,
+                                                      uint64_t hash_seed = 0);
   BaseFile(const BaseFile&) = delete;
   BaseFile& operator=(const BaseFile&) = delete;
 
   const BaseFigures& figures() const noexcept { return figures_; }
   const std::string& path() const noexcept { return path_; }
 
-  // The hot path. `hash` is base::Hash(key).
+  // The hot path. `hash` is that of the key, under the seed that Open was given.
 
   /// The slot at which the key is if it is anywhere: below figures().records, which must not be 0.
   [[gnu::always_inline]] uint64_t Slot(uint64_t hash, std::string_view key) const noexcept {
-    return function_.hash_seed() == 0 ? function_.Index(hash) : function_.Index(key);
+    return takes_hashes_ ? function_.Index(hash) : function_.Index(key);
   }
   /// The same in two halves, for many keys at once: the first asks for the memory that the second
   /// reads.
@@ -71,7 +73,7 @@ class BaseFile {
   }
   [[gnu::always_inline]] uint64_t Slot(const PerfectHash::Asked& asked,
                                        std::string_view key) const noexcept {
-    return function_.hash_seed() == 0 ? function_.Index(asked) : function_.Index(key);
+    return takes_hashes_ ? function_.Index(asked) : function_.Index(key);
   }
   /// A place in the data near the record of the key, for nearly all keys: told from the hash alone.
   /// (Anywhere, if the function hashes keys by a seed of its own.)
@@ -137,7 +139,7 @@ class BaseFile {
   static constexpr uint64_t kSampleEvery = 256;
 
   BaseFile(std::string path, std::unique_ptr<io::Mapping> mapping, const BaseHeader& header,
-           PerfectHash function);
+           PerfectHash function, uint64_t hash_seed);
 
   /// Into the second level: many prefetches into the first one wait for each other on some
   /// processors, three times as long on Zen 4.
@@ -181,6 +183,7 @@ class BaseFile {
 
   // What a lookup reads stands first.
   PerfectHash function_;
+  bool takes_hashes_;  // It hashes keys as those do who look them up.
   const char* data_;
   const uint32_t* starts_;  // nullptr: fixed layout
   uint64_t stride_;         // 0: variable layout

@@ -282,7 +282,9 @@ class BaseWriter {
 
   Result<PerfectHash> BuildFunction() const {
     const PerfectHashOptions options = {
-        .threads = threads_, .on_progress = [this](const PerfectHashProgress&) { return GoOn(0); }};
+        .threads = threads_,
+        .hash_seed = options_.hash_seed,
+        .on_progress = [this](const PerfectHashProgress&) { return GoOn(0); }};
     return PerfectHashBuilder(options).Build(RecordKeys(records_));
   }
 

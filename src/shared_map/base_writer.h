@@ -16,6 +16,8 @@ struct BaseWriteOptions {
   SharedMapLayout layout = SharedMapLayout::kDerived;
   /// 0: one a processor.
   uint32_t threads = 1;
+  /// Of the function, unless keys have equal hashes under it.
+  uint64_t hash_seed = 0;
   /// Called now and then, on the calling thread, with the records that are written; false:
   /// Cancelled.
   std::function<bool(uint64_t done_records)> go_on{};

@@ -116,8 +116,9 @@ Result<std::unique_ptr<SpooledBuild>> SpooledBuild::Create(std::string_view path
     build->first_file_ = std::max(build->first_file_, parsed->number + 1);
   }
   const std::string spool = build->core_->PathOf(NameOf(FileKind::kSpool, build->first_file_));
-  BASALT_ASSIGN_OR_RETURN(build->spool_,
-                          RecordSpool::Create(environment.fs, spool, options.build_memory));
+  build->map_id_ = Writer::MapIdFor(*build->core_);
+  BASALT_ASSIGN_OR_RETURN(build->spool_, RecordSpool::Create(environment.fs, spool,
+                                                             options.build_memory, build->map_id_));
   return build;
 }
 
@@ -178,8 +179,10 @@ Result<std::vector<ShardEntry>> SpooledBuild::WriteShards(
     const uint64_t file = first_file_ + shard;
     shards[shard].base_file = file;
     const std::string path = files.Add(FileKind::kBase, file);
-    const BaseWriteOptions options{
-        .layout = options_.layout, .threads = options_.threads, .go_on = go_on};
+    const BaseWriteOptions options{.layout = options_.layout,
+                                   .threads = options_.threads,
+                                   .hash_seed = map_id_,
+                                   .go_on = go_on};
     BASALT_RETURN_IF_ERROR(
         WriteBaseFile(environment.fs, path, records.pointers(), options).status());
     done += records.size();
@@ -195,7 +198,7 @@ Result<std::shared_ptr<Core>> SpooledBuild::Finish(const SharedMapProgressFuncti
   BASALT_ASSIGN_OR_RETURN(std::vector<ShardEntry> shards, WriteShards(on_progress, &entries));
   spool_.reset();
   BASALT_RETURN_IF_ERROR(
-      Writer::Create(core_.get(), options_, std::move(lock_), std::move(shards), entries));
+      Writer::Create(core_.get(), options_, std::move(lock_), map_id_, std::move(shards), entries));
   return std::move(core_);
 }
 

@@ -43,6 +43,7 @@ class SpooledBuild {
   bool made_directory_ = false;
   std::shared_ptr<Core> core_;
   std::unique_ptr<io::FileLock> lock_;
+  uint64_t map_id_ = 0;
   std::unique_ptr<RecordSpool> spool_;
   uint64_t first_file_ = 1;
 };

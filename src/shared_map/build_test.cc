@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/hash.h"
+#include "base/seeded_hash.h"
 #include "shared_map/record_spool.h"
 #include "shared_map/test_map.h"
 
@@ -70,7 +70,8 @@ TEST(SharedMapBuild, OneThatIsRefusedLeavesNoFilesOfEarlierShards) {
   const std::string value(RecordSpool::kShardBytesMax / 64, 'v');
   for (int i = 0; i < 65; ++i) ASSERT_TRUE(build->Add("key" + std::to_string(i), value).ok());
   std::string twice = "twice";
-  while (base::Hash(twice) >> 63 == 0) twice += "!";
+  const base::SeededHash hash_of(TestMachine::kMapId);
+  while (hash_of(twice) >> 63 == 0) twice += "!";
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(build->Add(twice, "").ok());
   EXPECT_EQ(build->Finish().status().code(), StatusCode::kInvalidArgument);
   build.reset();

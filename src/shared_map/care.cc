@@ -96,7 +96,7 @@ class Inspection {
       // Shards that share a base stand side by side.
       if (shard.base_file == 0 || shard.base_file == previous) continue;
       previous = shard.base_file;
-      auto base = opener_.OpenBase(shard.base_file);
+      auto base = opener_.OpenBase(shard.base_file, listed_.list.hash_seed());
       Note(base.status());
       if (base) bases.push_back(std::move(*base));
     }

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "base/check.h"
-#include "base/hash.h"
 
 namespace basalt::shared_map {
 
@@ -95,7 +94,8 @@ Status ChangeSet::WalkNewest(const std::function<void(Location, const Change&)>&
   return Status();
 }
 
-Status ChangeSet::VerifyIndex(const ChangeSetEntry& entry, Location visible_end) const {
+Status ChangeSet::VerifyIndex(const ChangeSetEntry& entry, Location visible_end,
+                              const base::SeededHash& hash_of) const {
   const auto damaged = [this](const std::string& what) {
     return Status(StatusCode::kCorruption, segments_.front()->path() +
                                                ": the index over this log " + what +
@@ -110,7 +110,7 @@ Status ChangeSet::VerifyIndex(const ChangeSetEntry& entry, Location visible_end)
     Change newest;
     const std::string_view key = change.record.key();
     uint64_t position = 0;
-    const uint64_t hash = base::Hash(key);
+    const uint64_t hash = hash_of(key);
     if (!index_->MayHold(hash) || FindWord(hash, key, &position, &newest) != Found::kPresent ||
         newest.location < location) {
       lost = location;
@@ -132,7 +132,7 @@ Status ChangeSet::VerifyIndex(const ChangeSetEntry& entry, Location visible_end)
     Change change;
     uint64_t position = 0;
     const bool is_new = location >= visible_end && At(location, &change) &&
-                        FindWord(base::Hash(change.record.key()), change.record.key(), &position,
+                        FindWord(hash_of(change.record.key()), change.record.key(), &position,
                                  &change) == Found::kPresent &&
                         position == at;
     if (!is_new) return damaged("has a word too many, which leads to " + std::to_string(location));
@@ -169,14 +169,14 @@ Status WalkVisible(std::span<const std::shared_ptr<const LogSegment>> segments,
 }
 
 Status FillIndex(const ChangeSet& set, const ChangeSetEntry& entry, Location end,
-                 const ChangeCount& count) {
+                 const base::SeededHash& hash_of, const ChangeCount& count) {
   ChangeIndex& index = set.index();
   uint64_t keys = 0;
   bool damaged = false;
   BASALT_RETURN_IF_ERROR(
       WalkVisible(set.segments(), entry, end, [&](Location location, const Change& change) {
         const std::string_view key = change.record.key();
-        const uint64_t hash = base::Hash(key);
+        const uint64_t hash = hash_of(key);
         uint64_t position = 0;
         Change older;
         const Found found = set.FindWord(hash, key, &position, &older);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/coding.h"
+#include "base/seeded_hash.h"
 #include "shared_map/base_file.h"
 #include "shared_map/change_index.h"
 #include "shared_map/change_log.h"
@@ -90,7 +91,8 @@ class ChangeSet {
   /// Verifies that the index leads to the newest change of every key before `visible_end`, and of
   /// others to none before that. It may be written on meanwhile. Of an index whose file has been
   /// read from a disk.
-  Status VerifyIndex(const ChangeSetEntry& entry, Location visible_end) const;
+  Status VerifyIndex(const ChangeSetEntry& entry, Location visible_end,
+                     const base::SeededHash& hash_of) const;
 
  private:
   /// Of a word of the index; 0: not there.
@@ -148,6 +150,6 @@ class ChangeCount {
 /// Fills the index of a set, of which nobody knows yet and whose capacity is for `count`, by the
 /// changes before `end`. Corruption: a change is damaged, or they are of more keys.
 Status FillIndex(const ChangeSet& set, const ChangeSetEntry& entry, Location end,
-                 const ChangeCount& count);
+                 const base::SeededHash& hash_of, const ChangeCount& count);
 
 }  // namespace basalt::shared_map

@@ -270,7 +270,8 @@ TEST(ChangeSet, AFirstChangeOfAKeyThatClaimsToReplaceOneIsCorruption) {
         count.Add(location, change);
       }).value();
   EXPECT_EQ(count.changes(), 2u);
-  EXPECT_EQ(FillIndex(set, set_entry, end.end, count).code(), StatusCode::kCorruption);
+  EXPECT_EQ(FillIndex(set, set_entry, end.end, base::SeededHash(), count).code(),
+            StatusCode::kCorruption);
 }
 
 }  // namespace

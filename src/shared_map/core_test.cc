@@ -87,7 +87,9 @@ TEST(SharedMapCore, AListOfAnotherMapIsRefused) {
   TestMachine machine;
   io::FileSystem* const fs = &machine.fs();
   auto map = machine.Create().value();
-  auto other = CreateMap("/other", {}, machine.environment()).value();
+  Environment elsewhere = machine.environment();
+  ++elsewhere.new_map_id;
+  auto other = CreateMap("/other", {}, elsewhere).value();
   auto attached = machine.Attach().value();
   auto reader = attached->NewReader().value();
   ASSERT_TRUE(map->Optimize().ok());

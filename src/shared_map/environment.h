@@ -18,6 +18,8 @@ struct Environment {
   /// Another one after every start of the machine. What was written by mapping is not to be trusted
   /// after that: it may have reached the disk in part.
   uint64_t boot_id = 0;
+  /// Of a map that is made, whose keys are hashed under it; 0: a random one.
+  uint64_t new_map_id = 0;
   /// Keeps `fs` alive when the map owns it (":memory:").
   std::shared_ptr<io::FileSystem> owned_fs{};
 

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/hash.h"
 #include "base/out_of_memory.h"
 #include "shared_map/base_writer.h"
 #include "shared_map/new_files.h"
@@ -58,7 +57,7 @@ class Writer::FoldWork {
   /// Finds the newest change of every key, by shard.
   Status Gather() {
     return folding().WalkNewest([this](Location, const Change& change) {
-      const uint64_t shard = generation_->ShardOf(base::Hash(change.record.key()));
+      const uint64_t shard = generation_->ShardOf(generation_->hash_of()(change.record.key()));
       if (IsLeft(shard)) changes_[shard].push_back(change.record.address() - kChangeHeaderBytes);
     });
   }
@@ -80,6 +79,7 @@ class Writer::FoldWork {
   bool IsUnchanged(uint64_t shard) const {
     return changes_[shard].empty() && !generation_->list().shards[shard].mixed;
   }
+  uint64_t hash_seed() const { return generation_->list().hash_seed(); }
   uint64_t BaseFileOf(uint64_t shard) const { return generation_->list().shards[shard].base_file; }
 
   /// The records that the shard's next base holds, where they lie now.
@@ -89,7 +89,7 @@ class Writer::FoldWork {
     const BaseFile* const base = generation_->bases()[shard].get();
     for (uint64_t slot = 0; slot < BaseRecords(shard); ++slot) {
       BASALT_ASSIGN_OR_RETURN(const RecordRef record, base->At(slot));
-      const uint64_t hash = base::Hash(record.key());
+      const uint64_t hash = generation_->hash_of()(record.key());
       if (generation_->ShardOf(hash) != shard) continue;
       RecordRef change;
       const Found found = folding().Find(hash, record.key(), &change);
@@ -206,8 +206,10 @@ Status Writer::FoldShards(const SharedMapProgressFunction& on_progress) {
         const std::lock_guard guard(mutex_);
         folded.base_file = NewFileNumber();
       }
-      const BaseWriteOptions options{
-          .layout = options_.layout, .threads = options_.threads, .go_on = go_on};
+      const BaseWriteOptions options{.layout = options_.layout,
+                                     .threads = options_.threads,
+                                     .hash_seed = work.hash_seed(),
+                                     .go_on = go_on};
       BASALT_RETURN_IF_ERROR(WriteBaseFile(fs_,
                                            core_->PathOf(NameOf(FileKind::kBase, folded.base_file)),
                                            records, options)

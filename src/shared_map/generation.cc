@@ -60,6 +60,7 @@ Generation::Generation(ListFile listed, std::vector<std::shared_ptr<const BaseFi
                        std::vector<ChangeSet> change_sets)
     : list_(std::move(listed.list)),
       list_file_(std::move(listed.file)),
+      hash_of_(list_.hash_seed()),
       shard_shift_(63 - list_.shard_bits),
       bases_(std::move(bases)),
       base_pointers_(Pointers(bases_)),
@@ -129,10 +130,12 @@ SharedMapStats Generation::GetStats() const {
   return stats;
 }
 
-Result<std::shared_ptr<const BaseFile>> GenerationOpener::OpenBase(uint64_t number) {
+Result<std::shared_ptr<const BaseFile>> GenerationOpener::OpenBase(uint64_t number,
+                                                                   uint64_t hash_seed) {
   const std::lock_guard guard(mutex_);
-  return Remembered(&bases_, number,
-                    [&] { return BaseFile::Open(fs_, PathOf(NameOf(FileKind::kBase, number))); });
+  return Remembered(&bases_, number, [&] {
+    return BaseFile::Open(fs_, PathOf(NameOf(FileKind::kBase, number)), hash_seed);
+  });
 }
 
 Result<std::vector<std::shared_ptr<const LogSegment>>> GenerationOpener::OpenSegments(
@@ -163,7 +166,7 @@ Result<ChangeSet> GenerationOpener::BuildPrivate(
       WalkChanges(segments, entry, 0,
                   [&](Location location, const Change& change) { count.Add(location, change); }));
   ChangeSet set(ChangeIndex::Private(ChangeIndex::CapacityFor(count.keys())), std::move(segments));
-  BASALT_RETURN_IF_ERROR(FillIndex(set, entry, end.end, count));
+  BASALT_RETURN_IF_ERROR(FillIndex(set, entry, end.end, base::SeededHash(list.hash_seed()), count));
   return set;
 }
 
@@ -199,7 +202,8 @@ Result<ChangeSet> GenerationOpener::OpenChangeSet(const ChangeSetEntry& entry,
     return Status(StatusCode::kCorruption,
                   path + ": its state is damaged; opening the map to write makes a new one");
   }
-  BASALT_RETURN_IF_ERROR(set.VerifyIndex(entry, static_cast<Location>(*end)));
+  BASALT_RETURN_IF_ERROR(
+      set.VerifyIndex(entry, static_cast<Location>(*end), base::SeededHash(list.hash_seed())));
   return set;
 }
 
@@ -210,7 +214,7 @@ Result<std::shared_ptr<const Generation>> GenerationOpener::Open(ListFile listed
   for (const ShardEntry& shard : list.shards) {
     std::shared_ptr<const BaseFile>& base = bases.emplace_back();
     if (shard.base_file == 0) continue;
-    BASALT_ASSIGN_OR_RETURN(base, OpenBase(shard.base_file));
+    BASALT_ASSIGN_OR_RETURN(base, OpenBase(shard.base_file, list.hash_seed()));
   }
   std::vector<ChangeSet> sets;
   for (const ChangeSetEntry& entry : list.change_sets) {

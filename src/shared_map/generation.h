@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/seeded_hash.h"
 #include "shared_map/base_file.h"
 #include "shared_map/change_set.h"
 #include "shared_map/environment.h"
@@ -34,6 +35,8 @@ class Generation {
   /// One a shard; null: it has no records.
   const std::vector<std::shared_ptr<const BaseFile>>& bases() const noexcept { return bases_; }
 
+  /// Of all keys of the map.
+  const base::SeededHash& hash_of() const noexcept { return hash_of_; }
   uint64_t ShardOf(uint64_t hash) const noexcept { return (hash >> 1) >> shard_shift_; }
   /// The place where what is held for the key is read from: prefetching and looking up in steps.
   /// Null: the shard has no records.
@@ -108,6 +111,7 @@ class Generation {
 
   const GenerationList list_;
   const std::unique_ptr<io::File> list_file_;  // Marked as in use.
+  const base::SeededHash hash_of_;
   const uint32_t shard_shift_;
   const std::vector<std::shared_ptr<const BaseFile>> bases_;
   const std::vector<const BaseFile*> base_pointers_;
@@ -135,7 +139,7 @@ class GenerationOpener {
   /// NotFound: a file is gone, perhaps because a newer generation has been published.
   Result<std::shared_ptr<const Generation>> Open(ListFile listed, Trust trust);
 
-  Result<std::shared_ptr<const BaseFile>> OpenBase(uint64_t number);
+  Result<std::shared_ptr<const BaseFile>> OpenBase(uint64_t number, uint64_t hash_seed);
   Result<std::vector<std::shared_ptr<const LogSegment>>> OpenSegments(const ChangeSetEntry& entry);
   /// Of a file that this process has made.
   void Remember(uint64_t number, const std::shared_ptr<ChangeIndex>& index);

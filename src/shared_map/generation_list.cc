@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kListMagic = "BSALTMG1";
 constexpr uint32_t kListVersion = 1;
+constexpr uint32_t kSeededListVersion = 2;
 
 ChangeSetEntry DecodeChangeSet(base::Decoder* decoder) {
   ChangeSetEntry set;
@@ -85,7 +86,7 @@ std::vector<std::string> GenerationList::FileNames() const {
 
 std::string GenerationList::Encode() const {
   std::string bytes(kListMagic);
-  base::Append(&bytes, kListVersion);
+  base::Append(&bytes, is_seeded ? kSeededListVersion : kListVersion);
   base::Append(&bytes, uint32_t{0});
   base::Append(&bytes, map_id);
   base::Append(&bytes, number);
@@ -131,13 +132,14 @@ Result<GenerationList> GenerationList::Decode(std::string_view bytes, std::strin
           base::Load<uint64_t>(bytes.data() + bytes.size() - sizeof(uint64_t))) {
     return damaged("does not have the checksum that was written");
   }
-  if (version != kListVersion || features != 0) {
+  if ((version != kListVersion && version != kSeededListVersion) || features != 0) {
     return Status(StatusCode::kUnsupported,
                   std::string(source) + ": was written in version " + std::to_string(version) +
                       " of the format, features " + std::to_string(features) +
                       ", by a newer Basalt; use that");
   }
   GenerationList list;
+  list.is_seeded = version == kSeededListVersion;
   list.map_id = decoder.Read<uint64_t>();
   list.number = decoder.Read<uint64_t>();
   list.next_file = decoder.Read<uint64_t>();

@@ -15,7 +15,7 @@
 //
 //   offset size
 //        0    8  "BSALTMG1"
-//        8    4  version: 1
+//        8    4  version: 1, or 2: keys are hashed under the map id (base/seeded_hash.h)
 //       12    4  required features: 0
 //       16    8  map id
 //       24    8  number of this generation
@@ -66,6 +66,8 @@ struct GenerationList {
   static constexpr uint64_t kBytesMax = uint64_t{64} << 20;
 
   uint64_t map_id = 0;
+  /// Keys are hashed under the map id, so that strangers who choose them cannot make them collide.
+  bool is_seeded = false;
   uint64_t number = 0;
   uint64_t next_file = 1;
   uint64_t entries = 0;
@@ -76,6 +78,8 @@ struct GenerationList {
 
   bool operator==(const GenerationList&) const = default;
   bool folding() const noexcept { return change_sets.size() > 1; }
+  /// Of base::SeededHash, for all keys.
+  uint64_t hash_seed() const noexcept { return is_seeded ? map_id : 0; }
   /// Names of the files in it.
   std::vector<std::string> FileNames() const;
 

@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "base/coding.h"
-#include "base/hash.h"
 #include "shared_map/new_files.h"
 #include "shared_map/writer.h"
 
@@ -106,8 +105,8 @@ Status Writer::PublishGrown(const Growth& growth) {
   if (growth.index_capacity != index.capacity()) {
     // A word does not have its key's whole hash, so that each change is read.
     BASALT_RETURN_IF_ERROR(
-        generation_->newest().WalkNewest([&grown](Location location, const Change& change) {
-          const uint64_t hash = base::Hash(change.record.key());
+        generation_->newest().WalkNewest([&](Location location, const Change& change) {
+          const uint64_t hash = generation_->hash_of()(change.record.key());
           uint64_t position = grown->FirstPosition(hash);
           while (grown->WordAt(position) != 0) position = grown->NextPosition(position);
           grown->StoreWord(hash, position, location);

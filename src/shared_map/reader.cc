@@ -37,7 +37,8 @@ Status ReaderState::FollowNow() {
 [[gnu::always_inline]] inline Result<std::optional<SharedMap::View>> ReaderState::Get(
     std::string_view key) {
   std::string_view value;
-  const Found found = generation->Find(base::HashShort(key), key, &limit, &value);
+  const Found found =
+      generation->Find(base::HashShort(key, generation->hash_of()), key, &limit, &value);
   if (found == Found::kPresent) [[likely]] {
     return Result<std::optional<SharedMap::View>>(std::in_place, ViewOf(value));
   }
@@ -68,7 +69,7 @@ constexpr size_t kGroup = 32;
 template <Detour kDetour>
 [[gnu::always_inline]] inline void SetOut(const Generation& from, std::string_view key,
                                           Underway* underway) {
-  underway->hash = base::HashShort(key);
+  underway->hash = base::HashShort(key, from.hash_of());
   if constexpr (kDetour == Detour::kChanges) from.PrefetchFilters(underway->hash);
   underway->base = from.BaseOf(underway->hash);
   if (underway->base != nullptr) underway->asked = underway->base->AskForSlot(underway->hash);
@@ -192,7 +193,8 @@ Result<std::optional<SharedMap::View>> SharedMap::Reader::Get(std::string_view k
 Result<bool> SharedMap::Reader::Contains(std::string_view key) {
   BASALT_RETURN_IF_ERROR(state_->Follow());
   std::string_view value;
-  const Found found = state_->generation->Find(base::HashShort(key), key, &state_->limit, &value);
+  const Generation& from = *state_->generation;
+  const Found found = from.Find(base::HashShort(key, from.hash_of()), key, &state_->limit, &value);
   if (found == Found::kCorrupt) return state_->WhyCorrupt(key);
   return found == Found::kPresent;
 }

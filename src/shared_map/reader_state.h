@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "basalt/shared_map.h"
-#include "base/hash.h"
 #include "shared_map/core.h"
 
 namespace basalt::shared_map {
@@ -46,7 +45,7 @@ struct ReaderState {
   void Answer(Found found, std::string_view key, std::string_view value,
               Result<std::optional<SharedMap::View>>* result);
   [[gnu::cold, gnu::noinline]] Status WhyCorrupt(std::string_view key) const {
-    return generation->WhyCorrupt(base::Hash(key), key, limit);
+    return generation->WhyCorrupt(generation->hash_of()(key), key, limit);
   }
   SharedMap::View ViewOf(std::string_view value) noexcept {
     return SharedMap::View(value.data(), value.size(), &pins);

@@ -41,7 +41,8 @@ struct HashedRecord {
 
 // All records, those of one hash side by side, in order. First divided into parts that a cache
 // holds, then each is sorted. The upper `shared_bits` of all hashes are the same.
-std::vector<HashedRecord> SortedByHash(std::span<const char* const> records, uint32_t shared_bits) {
+std::vector<HashedRecord> SortedByHash(std::span<const char* const> records, uint32_t shared_bits,
+                                       const base::SeededHash& hash_of) {
   constexpr uint64_t kPartRecords = 1024;
   constexpr int kPartBitsMax = 12;
   const int part_bits =
@@ -51,7 +52,7 @@ std::vector<HashedRecord> SortedByHash(std::span<const char* const> records, uin
   std::vector<HashedRecord> unsorted(records.size());
   std::vector<uint64_t> ends((size_t{1} << part_bits) + 1, 0);
   for (size_t i = 0; i < records.size(); ++i) {
-    unsorted[i] = {.hash = base::Hash(RecordRef(records[i]).key()), .order = i};
+    unsorted[i] = {.hash = hash_of(RecordRef(records[i]).key()), .order = i};
     ++ends[part_of(unsorted[i].hash) + 1];
   }
   for (size_t part = 1; part < ends.size(); ++part) ends[part] += ends[part - 1];
@@ -70,7 +71,7 @@ std::vector<HashedRecord> SortedByHash(std::span<const char* const> records, uin
 }  // namespace
 
 Status LoadedRecords::RemoveDuplicates(bool keep_last) try {
-  std::vector<HashedRecord> sorted = SortedByHash(records_, shard_bits_);
+  std::vector<HashedRecord> sorted = SortedByHash(records_, shard_bits_, hash_of_);
   const auto key_of = [this](const HashedRecord& record) {
     return RecordRef(records_[record.order]).key();
   };
@@ -112,22 +113,25 @@ Status LoadedRecords::RemoveDuplicates(bool keep_last) try {
 }
 
 Result<std::unique_ptr<RecordSpool>> RecordSpool::Create(io::FileSystem* fs, std::string path,
-                                                         uint64_t memory_bytes) try {
+                                                         uint64_t memory_bytes,
+                                                         uint64_t hash_seed) try {
   const uint64_t block_bytes =
       std::clamp(base::RoundUp(memory_bytes / kBlocksWanted, 8), kBlockBytesMin, kBlockBytesMax);
   const uint64_t blocks = std::clamp<uint64_t>(memory_bytes / block_bytes, 1, UINT32_MAX);
-  return std::unique_ptr<RecordSpool>(new RecordSpool(fs, std::move(path), block_bytes, blocks));
+  return std::unique_ptr<RecordSpool>(
+      new RecordSpool(fs, std::move(path), block_bytes, blocks, hash_seed));
 } catch (const std::bad_alloc&) {
   return OutOfMemory();
 }
 
 RecordSpool::RecordSpool(io::FileSystem* fs, std::string path, uint64_t block_bytes,
-                         uint64_t blocks)
+                         uint64_t blocks, uint64_t hash_seed)
     : fs_(fs),
       path_(std::move(path)),
       block_bytes_(block_bytes),
       blocks_(blocks),
       file_id_(base::RandomSeed()),
+      hash_of_(hash_seed),
       memory_(std::make_unique_for_overwrite<char[]>(block_bytes * blocks)) {}
 
 RecordSpool::~RecordSpool() {
@@ -156,7 +160,7 @@ Status RecordSpool::Add(std::string_view key, std::string_view value) try {
                                .flags = 0};
   const uint64_t bytes = PaddedRecordBytes(key.size(), value.size());
   constexpr char kZeros[8] = {};
-  Partition& partition = partitions_[base::Hash(key) >> (64 - kPartitionBits)];
+  Partition& partition = partitions_[hash_of_(key) >> (64 - kPartitionBits)];
   const std::string_view parts[] = {{reinterpret_cast<const char*>(&header), sizeof header},
                                     key,
                                     value,
@@ -281,6 +285,7 @@ Result<LoadedRecords> RecordSpool::Load(uint32_t bits, uint64_t shard) const try
   }
   LoadedRecords loaded;
   loaded.shard_bits_ = bits;
+  loaded.hash_of_ = hash_of_;
   loaded.bytes_ = std::make_unique_for_overwrite<char[]>(bytes);
   loaded.records_.reserve(records);
   char* at = loaded.bytes_.get();

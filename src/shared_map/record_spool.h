@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "basalt/status.h"
+#include "base/seeded_hash.h"
 #include "io/file_system.h"
 #include "shared_map/record.h"
 
@@ -37,6 +38,7 @@ class LoadedRecords {
   std::unique_ptr<char[]> bytes_;
   std::vector<const char*> records_;
   uint32_t shard_bits_ = 0;  // Upper bits that the hashes of all keys have in common.
+  base::SeededHash hash_of_;
 };
 
 /// Takes any number of records, divided by the upper bits of their keys' hashes, and gives them
@@ -59,8 +61,9 @@ class RecordSpool {
 
   /// Nothing is written, and no file made, before `memory_bytes` are full. A file that is at `path`
   /// then is replaced. `fs` must outlive this. ResourceExhausted: out of memory.
+  /// Keys are hashed under `hash_seed`.
   static Result<std::unique_ptr<RecordSpool>> Create(io::FileSystem* fs, std::string path,
-                                                     uint64_t memory_bytes);
+                                                     uint64_t memory_bytes, uint64_t hash_seed = 0);
   /// Removes the file.
   ~RecordSpool();
   RecordSpool(const RecordSpool&) = delete;
@@ -99,7 +102,8 @@ class RecordSpool {
     std::vector<Chunk> chunks;
   };
 
-  RecordSpool(io::FileSystem* fs, std::string path, uint64_t block_bytes, uint64_t blocks);
+  RecordSpool(io::FileSystem* fs, std::string path, uint64_t block_bytes, uint64_t blocks,
+              uint64_t hash_seed);
 
   char* Block(uint32_t block) const noexcept { return memory_.get() + block * block_bytes_; }
   /// Those of a partition that are in memory, in order.
@@ -117,6 +121,7 @@ class RecordSpool {
   const uint64_t block_bytes_;
   const uint64_t blocks_;
   const uint64_t file_id_;
+  const base::SeededHash hash_of_;
   // Not touched before it is used, so that it takes no more memory than is needed.
   const std::unique_ptr<char[]> memory_;
   uint64_t next_block_ = 0;

@@ -79,7 +79,7 @@ class Scan {
     const BaseFile& base = *generation_.bases()[piece.shard];
     for (uint64_t slot = piece.begin; slot < piece.end; ++slot) {
       BASALT_ASSIGN_OR_RETURN(const RecordRef record, base.At(slot));
-      const uint64_t hash = base::Hash(record.key());
+      const uint64_t hash = generation_.hash_of()(record.key());
       // A base that is being split is that of several shards.
       if (generation_.ShardOf(hash) != piece.shard) continue;
       if (generation_.MayHaveChanges()) {
@@ -106,7 +106,7 @@ class Scan {
       }
       // The newest change of the key as of the limit, and whether it is one of this set.
       const std::string_view key = change.record.key();
-      const uint64_t hash = base::Hash(key);
+      const uint64_t hash = generation_.hash_of()(key);
       const char* const seen = change.record.address();
       RecordRef counted;
       ReadLimit limit = limit_;

@@ -76,8 +76,8 @@ Result<std::unique_ptr<SharedMap>> CreateMap(std::string_view path, const Shared
     BASALT_RETURN_IF_ERROR(CheckMapOptions(options));
     BASALT_ASSIGN_OR_RETURN(NewPlace place, TakePlace(std::string(path), options, environment));
     auto core = std::make_shared<Core>(std::move(place.directory), environment);
-    BASALT_RETURN_IF_ERROR(
-        Writer::Create(core.get(), options, std::move(place.lock), {ShardEntry{}}, 0));
+    BASALT_RETURN_IF_ERROR(Writer::Create(core.get(), options, std::move(place.lock),
+                                          Writer::MapIdFor(*core), {ShardEntry{}}, 0));
     return Core::Handle(std::move(core));
   });
 }

@@ -30,6 +30,8 @@ using Model = std::map<std::string, std::string>;
 class TestMachine {
  public:
   static constexpr std::string_view kPath = "/map";
+  /// Of the maps that are made.
+  static constexpr uint64_t kMapId = 2026;
 
   TestMachine() : fs_(std::make_unique<io::SimFileSystem>()) {}
   explicit TestMachine(std::unique_ptr<io::SimFileSystem> fs, uint64_t boots = 1)
@@ -42,6 +44,7 @@ class TestMachine {
     environment.fs = fs_.get();
     environment.executor = &executor_;
     environment.boot_id = boots_;
+    environment.new_map_id = kMapId;
     return environment;
   }
   /// A power cut and a start. Handles of before must be gone, or not be used.

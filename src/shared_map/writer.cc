@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "base/fork_generation.h"
-#include "base/hash.h"
 #include "base/option_value.h"
 #include "base/out_of_memory.h"
 #include "base/random.h"
@@ -74,30 +73,32 @@ Result<std::shared_ptr<ControlPage>> OpenControl(Core* core, uint64_t map_id) {
   return ControlPage::Open(core->environment().fs, path, /*to_write=*/true);
 }
 
-/// That of the map in the directory, if there is one: readers of a map that is replaced follow.
-std::optional<uint64_t> MapIdOf(const Core& core) {
-  io::FileSystem* const fs = core.environment().fs;
+}  // namespace
+
+uint64_t Writer::MapIdFor(const Core& core) {
+  const Environment& environment = core.environment();
+  io::FileSystem* const fs = environment.fs;
   const auto control =
       ControlPage::Open(fs, core.PathOf(std::string(kControlName)), /*to_write=*/false);
   if (control) return (*control)->map_id();
-  const auto number = NewestGenerationNumber(fs, core.directory());
-  if (!number) return std::nullopt;
-  const auto listed = ListFile::Open(fs, core.directory(), *number, std::nullopt);
-  return listed ? std::optional(listed->list.map_id) : std::nullopt;
+  if (const auto number = NewestGenerationNumber(fs, core.directory())) {
+    const auto listed = ListFile::Open(fs, core.directory(), *number, std::nullopt);
+    if (listed) return listed->list.map_id;
+  }
+  return environment.new_map_id != 0 ? environment.new_map_id : base::RandomSeed();
 }
 
-}  // namespace
-
 Status Writer::Create(Core* core, const SharedMapOptions& options,
-                      std::unique_ptr<io::FileLock> lock, std::vector<ShardEntry> shards,
-                      uint64_t entries) {
+                      std::unique_ptr<io::FileLock> lock, uint64_t map_id,
+                      std::vector<ShardEntry> shards, uint64_t entries) {
   std::unique_ptr<Writer> writer(new Writer(core, options, std::move(lock)));
   NewFiles files(core);
   for (const ShardEntry& shard : shards) {
     if (shard.base_file != 0) files.Add(FileKind::kBase, shard.base_file);
   }
   GenerationList list;
-  list.map_id = MapIdOf(*core).value_or(base::RandomSeed());
+  list.map_id = map_id;
+  list.is_seeded = true;
   // Numbers go on from what is there, so that readers of a map that is replaced follow.
   BASALT_ASSIGN_OR_RETURN(const auto names, writer->fs_->List(core->directory()));
   for (const std::string& name : names) {
@@ -210,7 +211,8 @@ Result<Writer::Rebuilt> Writer::Rebuild(GenerationList* next, size_t set, bool s
   entry.index_file = next->next_file++;
   BASALT_ASSIGN_OR_RETURN(
       const auto index, NewIndex(entry.index_file, ChangeIndex::CapacityFor(count.keys()), files));
-  BASALT_RETURN_IF_ERROR(FillIndex(ChangeSet(index, segments), entry, end.end, count));
+  BASALT_RETURN_IF_ERROR(FillIndex(ChangeSet(index, segments), entry, end.end,
+                                   base::SeededHash(next->hash_seed()), count));
   return Rebuilt{.end = end, .count = count};
 }
 
@@ -404,11 +406,12 @@ Result<Writer::Planned> Writer::Plan(const Operation& operation, uint64_t hash) 
 
 /// Fills buffer_ with the changes that the operations are, finished but for the chain.
 Status Writer::EncodeOperations(std::span<const Operation> operations) {
+  const base::SeededHash& hash_of = generation_->hash_of();
   buffer_.clear();
   plans_.clear();
   in_batch_.clear();
   for (const Operation& operation : operations) {
-    BASALT_ASSIGN_OR_RETURN(const Planned planned, Plan(operation, base::Hash(operation.key)));
+    BASALT_ASSIGN_OR_RETURN(const Planned planned, Plan(operation, hash_of(operation.key)));
     const bool puts = operation.kind == RecordKind::kPut;
     if (!puts && !planned.had_value) continue;
     const auto location = static_cast<Location>(end_.end + buffer_.size() / kLogUnit);
@@ -464,7 +467,7 @@ Status Writer::WriteLocked(std::span<const Operation> operations, Durability dur
   for (size_t i = 0; location < end_.end; ++i, location = change.end) {
     BASALT_CHECK(set.At(location, &change));
     const std::string_view key = change.record.key();
-    const uint64_t hash = base::Hash(key);
+    const uint64_t hash = generation_->hash_of()(key);
     uint64_t position = 0;
     Change older;
     if (set.FindWord(hash, key, &position, &older) == Found::kAbsent) ++keys_;
@@ -490,8 +493,8 @@ Status Writer::Write(std::span<const Operation> operations, const WriteOptions& 
 Status Writer::Update(std::string_view key, const UpdateFunction& fn, const WriteOptions& options) {
   BASALT_RETURN_IF_ERROR(RefuseFork());
   BASALT_RETURN_IF_ERROR(CheckOptions(options));
-  const uint64_t hash = base::Hash(key);
   const auto read = [&](std::optional<std::string>* present) -> Status {
+    const uint64_t hash = generation_->hash_of()(key);
     std::string_view value;
     ReadLimit all;
     const Found found = generation_->Find(hash, key, &all, &value);

@@ -46,11 +46,15 @@ class Writer {
   /// The newest of a map that has the lock. Reads the logs, makes new indexes, publishes.
   static Status Open(Core* core, const SharedMapOptions& options,
                      std::unique_ptr<io::FileLock> lock);
-  /// Makes a map of base files, which are synced, one a shard, in place of what the directory holds
-  /// of a map, if anything. They are removed unless it is published.
+  /// The id of a map that is made in the directory: that of the map there, whose readers follow, or
+  /// a new one.
+  static uint64_t MapIdFor(const Core& core);
+  /// Makes a map of base files, which are synced, one a shard, and whose keys are hashed under the
+  /// map id, in place of what the directory holds of a map, if anything. They are removed unless it
+  /// is published.
   static Status Create(Core* core, const SharedMapOptions& options,
-                       std::unique_ptr<io::FileLock> lock, std::vector<ShardEntry> shards,
-                       uint64_t entries);
+                       std::unique_ptr<io::FileLock> lock, uint64_t map_id,
+                       std::vector<ShardEntry> shards, uint64_t entries);
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
