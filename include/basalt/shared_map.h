@@ -147,7 +147,9 @@ class SharedMap {
   /// Removes one key, present or not.
   Status Erase(std::string_view key, const WriteOptions& options = {});
   /// Reads, computes and writes one key as one atomic step. `fn` runs outside all locks, and again
-  /// when the key changed meanwhile.
+  /// when the key changed meanwhile. After three times the Update gets a turn: other threads'
+  /// writes of the key wait until it has ended, for at most 100 ms and four times as long as `fn`
+  /// took. (Writes of the thread that runs `fn` do not wait.)
   Status Update(std::string_view key, const UpdateFunction& fn, const WriteOptions& options = {});
   /// Puts and deletes, durable all or none, and seen all or none: once a Reader has seen one of
   /// them, its later calls see all, also when the writer is killed meanwhile. Unsupported: other

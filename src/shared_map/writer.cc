@@ -486,30 +486,40 @@ Status Writer::Write(std::span<const Operation> operations, const WriteOptions& 
   BASALT_RETURN_IF_ERROR(CheckOptions(options));
   std::unique_lock lock(mutex_);
   WaitForFold(&lock);
+  for (const Operation& operation : operations) turns_.WaitFor(operation.key, &lock);
   BASALT_RETURN_IF_ERROR(Refusal());
   return WriteLocked(operations, options.durability.value_or(options_.durability));
 }
 
+Status Writer::ReadNow(std::string_view key, std::optional<std::string>* present) const {
+  const uint64_t hash = generation_->hash_of()(key);
+  std::string_view value;
+  ReadLimit all;
+  const Found found = generation_->Find(hash, key, &all, &value);
+  if (found == Found::kCorrupt) return generation_->WhyCorrupt(hash, key, {});
+  present->reset();
+  if (found == Found::kPresent) *present = std::string(value);
+  return Status();
+}
+
 Status Writer::Update(std::string_view key, const UpdateFunction& fn, const WriteOptions& options) {
+  using Clock = UpdateTurns::Clock;
+  constexpr int kRoundsWithoutTurn = 3;
+  constexpr int kTurnRounds = 4;
+  constexpr std::chrono::milliseconds kTurnSlack(100);
   BASALT_RETURN_IF_ERROR(RefuseFork());
   BASALT_RETURN_IF_ERROR(CheckOptions(options));
-  const auto read = [&](std::optional<std::string>* present) -> Status {
-    const uint64_t hash = generation_->hash_of()(key);
-    std::string_view value;
-    ReadLimit all;
-    const Found found = generation_->Find(hash, key, &all, &value);
-    if (found == Found::kCorrupt) return generation_->WhyCorrupt(hash, key, {});
-    present->reset();
-    if (found == Found::kPresent) *present = std::string(value);
-    return Status();
-  };
   std::optional<std::string> present;
   {
-    const std::lock_guard guard(mutex_);
+    std::unique_lock lock(mutex_);
+    turns_.WaitFor(key, &lock);
     BASALT_RETURN_IF_ERROR(Refusal());
-    BASALT_RETURN_IF_ERROR(read(&present));
+    BASALT_RETURN_IF_ERROR(ReadNow(key, &present));
   }
-  for (;;) {
+  UpdateTurns::Turn turn;
+  Clock::duration longest{};
+  for (int round = 1;; ++round) {
+    const auto begin = round == 1 ? Clock::time_point() : Clock::now();
     const auto made = fn(present ? std::optional<std::string_view>(*present) : std::nullopt);
     if (!made) return made.error();
     if (*made && (*made)->size() > kMaxValueBytes) {
@@ -517,13 +527,18 @@ Status Writer::Update(std::string_view key, const UpdateFunction& fn, const Writ
                     "Update: its function gave a value of " + std::to_string((*made)->size()) +
                         " bytes; at most " + std::to_string(kMaxValueBytes) + " are possible");
     }
+    if (round != 1) longest = std::max(longest, Clock::now() - begin);
     std::unique_lock lock(mutex_);
     WaitForFold(&lock);
+    turns_.WaitFor(key, &lock);
     BASALT_RETURN_IF_ERROR(Refusal());
     std::optional<std::string> now;
-    BASALT_RETURN_IF_ERROR(read(&now));
+    BASALT_RETURN_IF_ERROR(ReadNow(key, &now));
     if (now != present) {
       present = std::move(now);
+      if (round < kRoundsWithoutTurn) continue;
+      turn = UpdateTurns::Turn();  // Whoever has waited for the last one does not for the next.
+      turn = turns_.Begin(key, kTurnRounds * longest + kTurnSlack);
       continue;
     }
     const Operation operation{.kind = *made ? RecordKind::kPut : RecordKind::kDelete,

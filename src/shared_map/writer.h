@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "basalt/shared_map.h"
 #include "shared_map/core.h"
+#include "shared_map/update_turns.h"
 
 namespace basalt::shared_map {
 
@@ -82,6 +84,8 @@ class Writer {
   Status RefuseFork() const;
   Status Refusal() const;
   Status WriteLocked(std::span<const Operation> operations, Durability durability);
+  /// The value that a key has now, for Update.
+  Status ReadNow(std::string_view key, std::optional<std::string>* present) const;
   Status AppendToLog(Durability durability);
   Status EncodeOperations(std::span<const Operation> operations);
   Result<Planned> Plan(const Operation& operation, uint64_t hash);
@@ -165,6 +169,7 @@ class Writer {
   const uint64_t fork_generation_;
   std::unique_ptr<io::FileLock> lock_;
 
+  UpdateTurns turns_;
   mutable std::mutex mutex_;  // Covers the following.
   GenerationList list_;
   std::shared_ptr<const Generation> generation_;
