@@ -64,7 +64,7 @@ function(basalt_test_program name libraries)
 endfunction()
 
 # A GoogleTest program. ctest runs it as several shards: each runs its part of the TESTs in one process, and its last
-# line of "[ RUN" names the one that crashed or hung. scripts/test_summary counts the TESTs and names those that failed.
+# line of "[ RUN" names the one that crashed or hung. scripts/run_tests counts the TESTs and names those that failed.
 function(basalt_gtest name label libraries)
   set(sources ${ARGN})
   if(BASALT_BATCHES)

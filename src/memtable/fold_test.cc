@@ -47,15 +47,15 @@ void Fold(Generation* table, std::string_view key, SequenceNumber at, uint64_t e
   table->FoldMerges(keyspace, key, base::Hash(key), at, expiry_ms);
 }
 
-struct Walk {
+struct MergeWalk {
   size_t steps = 0;
   uint64_t sum = 0;        ///< Of numbers.
   std::string appended{};  ///< Of others.
 };
-Walk WalkFrom(const Generation& table, std::string_view key, SequenceNumber at,
+MergeWalk WalkFrom(const Generation& table, std::string_view key, SequenceNumber at,
               uint32_t keyspace = 0) {
   const base::EpochGuard inside;
-  Walk walk;
+  MergeWalk walk;
   const Record* record = table.Find(keyspace, key, base::Hash(key), at, nullptr);
   for (; record != nullptr && record->kind == static_cast<uint8_t>(RecordKind::kMerge);
        record = table.Behind(*record)) {
@@ -81,7 +81,7 @@ TEST(Fold, StandsForAllMergesBehindItAndLeavesEachInItsPlace) {
   const std::vector<std::string> before = ScanAll(*table, 1000);
   Fold(table.get(), "a", 60);
   for (SequenceNumber at = 1; at <= 100; ++at) {
-    const Walk walk = WalkFrom(*table, "a", at);
+    const MergeWalk walk = WalkFrom(*table, "a", at);
     EXPECT_EQ(walk.sum, at * (at + 1) / 2) << at;
     EXPECT_EQ(walk.steps, at < 60 ? at : at - 59) << at;
   }
@@ -158,7 +158,7 @@ TEST(Fold, OfNumbersKeepsTheWalkShortAndIsSmall) {
   for (uint64_t i = 1; i <= 50'000; ++i) {
     ASSERT_NO_FATAL_FAILURE(Merge(table.get(), "a", MergeOperator::kAdd, Number(i), i));
     ASSERT_NO_FATAL_FAILURE(Merge(plain.get(), "a", MergeOperator::kAdd, Number(i), i));
-    const Walk walk = WalkFrom(*table, "a", i);
+    const MergeWalk walk = WalkFrom(*table, "a", i);
     ASSERT_EQ(walk.sum, i * (i + 1) / 2);
     ASSERT_LE(walk.steps, kMin);
     if (walk.steps >= kMin) Fold(table.get(), "a", i);
@@ -180,7 +180,7 @@ TEST(Fold, OfAppendedBytesIsCopiedAFewTimes) {
     if (i % 100 == 0) steps_max = std::max(steps_max, WalkFrom(*table, "a", i).steps);
   }
   EXPECT_LE(steps_max, 4 * kMin);
-  const Walk walk = WalkFrom(*table, "a", kAppends);
+  const MergeWalk walk = WalkFrom(*table, "a", kAppends);
   EXPECT_EQ(walk.appended.size(), kAppends * piece.size());
   EXPECT_LT(table->memory_bytes(), plain->memory_bytes() + 5 * kAppends * piece.size());
 }
@@ -203,7 +203,7 @@ TEST(Fold, IsApartAtTheMomentWhenTheValueExpires) {
     ASSERT_NO_FATAL_FAILURE(Merge(table.get(), "a", MergeOperator::kAdd, Number(1), i));
   }
   Fold(table.get(), "a", 100, 60);
-  const Walk walk = WalkFrom(*table, "a", 100);
+  const MergeWalk walk = WalkFrom(*table, "a", 100);
   EXPECT_EQ(walk.steps, 60U) << "those at 60 ms and later, and the others";
   const base::EpochGuard inside;
   const Record* const fold = table->Find(0, "a", base::Hash("a"), 100, nullptr);
