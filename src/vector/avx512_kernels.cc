@@ -26,8 +26,10 @@ namespace basalt::vector {
 #if defined(__x86_64__)
 
 // g++ warns about the vectors that its own intrinsics leave undefined (GCC bug 105593).
+#if !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 
 namespace {
 
@@ -311,7 +313,9 @@ BASALT_POPCNT void BitsToEach(const void* query, const void* const* rows, size_t
 
 }  // namespace
 
+#if !defined(__clang__)
 #pragma GCC diagnostic pop
+#endif
 
 bool AddAvx512Extensions(Kernels* kernels) noexcept {
   if (std::string_view(kernels->instruction_set).substr(0, 4) != "AVX3") return false;
