@@ -123,4 +123,34 @@ inline std::vector<uint8_t> RandomVector(VectorElement element, size_t dimension
   return bytes;
 }
 
+inline double Gaussian(base::Random* random) {
+  const double radius = std::sqrt(-2 * std::log(1 - random->NextDouble()));
+  return radius * std::cos(6.283185307179586 * random->NextDouble());
+}
+
+/// Draws vectors around some centres.
+class Clusters {
+ public:
+  Clusters(size_t centres, size_t dimension, double spread, base::Random* random)
+      : dimension_(dimension), spread_(spread), random_(random) {
+    for (size_t i = 0; i < centres * dimension; ++i) {
+      centres_.push_back(static_cast<float>(Gaussian(random)));
+    }
+  }
+  std::vector<float> Next() {
+    const size_t first = random_->Below(centres_.size() / dimension_) * dimension_;
+    std::vector<float> vector(dimension_);
+    for (size_t i = 0; i < dimension_; ++i) {
+      vector[i] = centres_[first + i] + static_cast<float>(Gaussian(random_) * spread_);
+    }
+    return vector;
+  }
+
+ private:
+  size_t dimension_;
+  double spread_;
+  base::Random* random_;
+  std::vector<float> centres_;
+};
+
 }  // namespace basalt::vector
