@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "base/check.h"
 #include "base/out_of_memory.h"
 #include "vector/graph_insertion.h"
 #include "vector/graph_repair.h"
@@ -70,14 +71,66 @@ void HnswIndex::RepairLocked() {
   const size_t count = slots.size();
   allocator_.Give(std::move(slots));
   removed_.fetch_sub(count, std::memory_order_relaxed);
+  leaves_condemned_ = false;
 }
 
 Status HnswIndex::Repair() {
   return base::OrOutOfMemory([&]() -> Status {
     const std::lock_guard lock(repair_mutex_);
+    leaves_condemned_ = true;
     RepairLocked();
     return Status();
   });
+}
+
+Status HnswIndex::Save(uint64_t id, const CheckpointSink& sink) {
+  return base::OrOutOfMemory([&]() -> Status {
+    const std::lock_guard lock(repair_mutex_);
+    if (leaves_condemned_) RepairLocked();
+    const SlotAllocator::FreshOnly fresh_only(&allocator_);
+    uint32_t slots = 0;
+    GraphNodes::Entry entry;
+    {
+      const std::lock_guard no_insertion(maintenance_);
+      slots = nodes_.size();
+      entry = nodes_.entry();
+    }
+    return WriteCheckpoint(nodes_, book_, slots, entry, id, sink);
+  });
+}
+
+Result<std::unique_ptr<HnswIndex>> HnswIndex::Load(std::string_view image) {
+  return base::OrOutOfMemory([&]() -> Result<std::unique_ptr<HnswIndex>> {
+    CheckpointReader reader(image);
+    BASALT_ASSIGN_OR_RETURN(CodeBook book, reader.ReadBook());
+    auto index = std::make_unique<HnswIndex>(std::move(book));
+    BASALT_RETURN_IF_ERROR(reader.ReadNodes(&index->nodes_));
+    index->CountSlots();
+    return index;
+  });
+}
+
+void HnswIndex::CountSlots() {
+  size_t live = 0;
+  size_t removed = 0;
+  for (uint32_t slot = nodes_.size(); slot-- > 0;) {
+    switch (nodes_.State(slot)) {
+      case SlotState::kLive:
+      case SlotState::kDuplicate:
+        ++live;
+        break;
+      case SlotState::kRemoved:
+      case SlotState::kRemovedDuplicate:
+        ++removed;
+        break;
+      case SlotState::kFree:
+      case SlotState::kCondemned:
+        allocator_.AddUnused(slot);
+        break;
+    }
+  }
+  live_.store(live, std::memory_order_relaxed);
+  removed_.store(removed, std::memory_order_relaxed);
 }
 
 Result<GraphAudit> HnswIndex::Audit() const {

@@ -18,6 +18,7 @@
 #include "vector/graph_audit.h"
 #include "vector/graph_nodes.h"
 #include "vector/graph_walk.h"
+#include "vector/hnsw_checkpoint.h"
 #include "vector/slot_allocator.h"
 
 // An index over vectors that lie elsewhere: finds the nearest by codes in memory, then compares
@@ -125,6 +126,15 @@ class HnswIndex {
   /// memory; what is not done is done by the next call.
   Status Repair();
 
+  /// Hands an image of the index to `sink`, piece by piece. Everything goes on beside it, but
+  /// Repair and another Save. The image has all that was added before, nothing whose Add began
+  /// after the first piece, and of removals meanwhile some. `id` is bound into its checksums: of a
+  /// file, say. An error is the sink's; ResourceExhausted: no memory.
+  Status Save(uint64_t id, const CheckpointSink& sink);
+  /// The index of such an image, with the same slots. Corruption: it is not one, or not whole;
+  /// Unsupported: of a later version; ResourceExhausted: no memory.
+  static Result<std::unique_ptr<HnswIndex>> Load(std::string_view image);
+
   /// Looks at every link. Add, Remove and Repair wait for it.
   Result<GraphAudit> Audit() const;
   HnswStats Stats() const;
@@ -134,12 +144,15 @@ class HnswIndex {
 
   /// repair_mutex_ is held.
   void RepairLocked();
+  /// After all slots were read.
+  void CountSlots();
 
   const CodeBook book_;
   GraphNodes nodes_;
   SlotAllocator allocator_;
   mutable WalkMemories memories_;
-  mutable std::mutex repair_mutex_;  ///< Held by Repair and Audit.
+  mutable std::mutex repair_mutex_;  ///< Held by Repair, Save and Audit.
+  bool leaves_condemned_ = false;    ///< Of a repair that failed; under repair_mutex_.
   /// Shared: whoever adds or removes.
   mutable std::shared_mutex maintenance_;
   std::atomic<size_t> live_{0};

@@ -8,11 +8,13 @@ namespace basalt::vector {
 
 uint32_t SlotAllocator::Take() {
   const std::lock_guard lock(mutex_);
-  if (free_.empty() && !awaited_.empty()) Reclaim();
-  if (!free_.empty()) {
-    const uint32_t slot = free_.back();
-    free_.pop_back();
-    return slot;
+  if (fresh_only_ == 0) {
+    if (free_.empty() && !awaited_.empty()) Reclaim();
+    if (!free_.empty()) {
+      const uint32_t slot = free_.back();
+      free_.pop_back();
+      return slot;
+    }
   }
   const uint32_t slot = nodes_.size();
   if (slot == kSlotsMax) return kNoSlot;
@@ -35,6 +37,11 @@ void SlotAllocator::Give(std::vector<uint32_t> slots) {
 }
 
 void SlotAllocator::GiveUnseen(uint32_t slot) noexcept {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(slot);
+}
+
+void SlotAllocator::AddUnused(uint32_t slot) {
   const std::lock_guard lock(mutex_);
   free_.push_back(slot);
 }

@@ -24,6 +24,21 @@ class SlotAllocator {
   void Give(std::vector<uint32_t> slots);
   /// One that was taken and that nobody has seen.
   void GiveUnseen(uint32_t slot) noexcept;
+  /// One that is free, of an index that was read. Throws std::bad_alloc.
+  void AddUnused(uint32_t slot);
+
+  /// While it lives, only slots that were never used are handed out.
+  class FreshOnly {
+   public:
+    explicit FreshOnly(SlotAllocator* owner) : owner_(owner) { owner_->Count(+1); }
+    FreshOnly(const FreshOnly&) = delete;
+    FreshOnly& operator=(const FreshOnly&) = delete;
+    ~FreshOnly() { owner_->Count(-1); }
+
+   private:
+    SlotAllocator* owner_;
+  };
+
   size_t free_slots() const;
 
  private:
@@ -32,6 +47,10 @@ class SlotAllocator {
     std::vector<uint32_t> slots;
   };
 
+  void Count(int change) {
+    const std::lock_guard lock(mutex_);
+    fresh_only_ += change;
+  }
   void Reclaim();
 
   GraphNodes& nodes_;
@@ -40,6 +59,7 @@ class SlotAllocator {
   std::vector<uint32_t> free_;  ///< Sorted within what came at once: the lowest is taken first.
   std::vector<Batch> awaited_;
   size_t awaited_slots_ = 0;
+  int fresh_only_ = 0;
 };
 
 }  // namespace basalt::vector
