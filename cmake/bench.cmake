@@ -1,7 +1,7 @@
 # Comparisons with other engines: bench/<name>_bench.cc is the program <name>_bench. To cache_bench belong
 # the files that begin with cache_, to memtable_bench those that begin with memtable_, to phash_bench those
-# that begin with phash_, to shared_map_bench those that begin with shared_map_, to db_bench the others; each but
-# the last also takes what it shares with another.
+# that begin with phash_, to shared_map_bench those that begin with shared_map_, to vector_bench those that begin
+# with vector_, to db_bench the others; each but the last also takes what it shares with another.
 
 find_package(RocksDB REQUIRED)
 find_package(leveldb REQUIRED)
@@ -18,8 +18,10 @@ file(GLOB cache_sources CONFIGURE_DEPENDS ${bench}/cache_*.cc)
 file(GLOB memtable_sources CONFIGURE_DEPENDS ${bench}/memtable_*.cc)
 file(GLOB phash_sources CONFIGURE_DEPENDS ${bench}/phash_*.cc)
 file(GLOB shared_map_sources CONFIGURE_DEPENDS ${bench}/shared_map_*.cc)
+file(GLOB vector_sources CONFIGURE_DEPENDS ${bench}/vector_*.cc)
 file(GLOB db_sources CONFIGURE_DEPENDS ${bench}/*.cc)
-list(REMOVE_ITEM db_sources ${cache_sources} ${memtable_sources} ${phash_sources} ${shared_map_sources})
+list(REMOVE_ITEM db_sources ${cache_sources} ${memtable_sources} ${phash_sources} ${shared_map_sources}
+                            ${vector_sources})
 add_executable(db_bench ${db_sources})
 target_link_libraries(db_bench PRIVATE leveldb::leveldb PkgConfig::BASALT_LMDB)
 add_executable(cache_bench ${cache_sources} ${bench}/report.cc ${bench}/text.cc
@@ -33,7 +35,9 @@ target_link_libraries(phash_bench PRIVATE PkgConfig::BASALT_CMPH)
 add_executable(shared_map_bench ${shared_map_sources} ${bench}/cache_ticks.cc ${bench}/report.cc
                                 ${bench}/text.cc)
 target_link_libraries(shared_map_bench PRIVATE Boost::headers PkgConfig::BASALT_CDB PkgConfig::BASALT_LMDB)
-foreach(program db_bench cache_bench memtable_bench phash_bench shared_map_bench)
+add_executable(vector_bench ${vector_sources} ${bench}/cache_report.cc ${bench}/report.cc ${bench}/text.cc)
+target_link_libraries(vector_bench PRIVATE ${CMAKE_DL_LIBS})
+foreach(program db_bench cache_bench memtable_bench phash_bench shared_map_bench vector_bench)
   target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${program} PRIVATE ${BASALT_INTERNALS} basalt_warnings RocksDB::rocksdb-shared)
 endforeach()

@@ -128,7 +128,7 @@ class GraphWalk {
 
   /// The node of level `level` at which a walk that descends from the entry arrives: the nearest it
   /// finds going always to a nearer neighbour. kNoSlot: there are no nodes.
-  GraphNodes::Entry Descend(uint32_t level) noexcept {
+  GraphNodes::Entry Descend(uint32_t level) {
     GraphNodes::Entry at = nodes_.entry();
     if (at.slot == kNoSlot) return at;
     const base::EpochGuard inside;
@@ -157,7 +157,7 @@ class GraphWalk {
   }
 
  private:
-  uint32_t DistanceOf(uint32_t slot) noexcept {
+  uint32_t DistanceOf(uint32_t slot) {
     const base::EpochGuard inside;
     ++visited_;
     return nodes_.Distance(memory_.code.data(), slot);

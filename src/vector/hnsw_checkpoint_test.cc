@@ -2,13 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "base/random.h"
@@ -201,49 +198,6 @@ TEST(HnswCheckpoint, AnErrorOfTheSinkIsReturned) {
       return pieces++ < allowed ? Status() : Status(StatusCode::kIoError, "full");
     });
     EXPECT_EQ(saved.message(), "full");
-  }
-}
-
-TEST(HnswCheckpoint, SavedBesideAddsAndRemovalsHasAllThatWasThereBefore) {
-  base::Random random(7);
-  Clusters clusters(20, kDimension, 0.6, &random);
-  auto index = MakeIndex(&clusters);
-  TestRows rows(VectorMetric::kL2, kDimension);
-  Fill(index.get(), &rows, &clusters, 2'000);
-  std::vector<std::vector<float>> later;
-  for (int i = 0; i < 3'000; ++i) later.push_back(clusters.Next());
-  for (int i = 0; i < 300; ++i) later[static_cast<size_t>(i) * 10] = rows.At(rows.Slots()[0]);
-  for (int turn = 0; turn < 3; ++turn) {
-    const uint32_t slots_before = index->slots();
-    const std::vector<uint32_t> before = rows.Slots();
-    std::atomic<size_t> added{0};
-    std::vector<std::thread> threads;
-    for (size_t thread = 0; thread < 2; ++thread) {
-      threads.emplace_back([&, thread] {
-        for (size_t i = thread; i < 600; i += 2) {
-          const size_t which = static_cast<size_t>(turn) * 1'000 + i;
-          EXPECT_TRUE(index->Add(later[which].data()).has_value());
-          added.fetch_add(1);
-        }
-      });
-    }
-    while (added.load() < 10) std::this_thread::yield();
-    const std::string image = SaveOf(index.get());
-    for (std::thread& thread : threads) thread.join();
-    auto loaded = HnswIndex::Load(image);
-    ASSERT_TRUE(loaded.has_value()) << loaded.status().message();
-    EXPECT_GE((*loaded)->slots(), slots_before);
-    EXPECT_LE((*loaded)->slots(), index->slots());
-    size_t lost = 0;
-    for (size_t i = 0; i < before.size(); i += 7) {
-      const auto& vector = rows.At(before[i]);
-      SearchRequest request;
-      request.k = 1;
-      const auto found =
-          (*loaded)->Search(vector.data(), request, TestRows::Source(&rows, &vector));
-      lost += static_cast<size_t>(found->hits.empty() || found->hits[0].distance != 0);
-    }
-    EXPECT_EQ(lost, 0u);
   }
 }
 

@@ -33,6 +33,8 @@ Result<uint32_t> HnswIndex::Add(const float* vector) {
     try {
       GraphInsertion(&nodes_, &*memory).Insert(slot);
     } catch (const std::bad_alloc&) {
+      nodes_.SetSpecial(slot, true);
+      nodes_.SetState(slot, SlotState::kFree);
       allocator_.GiveUnseen(slot);
       throw;
     }

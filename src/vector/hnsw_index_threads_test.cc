@@ -7,6 +7,8 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -167,6 +169,60 @@ TEST(HnswIndexThreads, AddsRemovalsRepairsAndSearchesGoOnAtOnce) {
     }
   }
   EXPECT_EQ(lost, 0u);
+}
+
+TEST(HnswIndexThreads, ACheckpointSavedBesideAddsHasAllThatWasThereBefore) {
+  base::Random random(23);
+  HnswIndex index(MakeBook(&random));
+  SharedRows rows(20'000);
+  std::deque<Row> first_rows;
+  const auto add = [&](std::deque<Row>* own_rows, const std::vector<float>& vector) {
+    Row* const row = &own_rows->emplace_back();
+    row->vector = vector;
+    rows.Put(index.Add(vector.data()).value(), row);
+  };
+  for (int i = 0; i < 600; ++i) add(&first_rows, RandomFloats(&random));
+  // Slots that are free when the first checkpoint begins.
+  for (uint32_t slot = 0; slot < 150; ++slot) {
+    EXPECT_TRUE(index.Remove(slot).ok());
+    first_rows[slot].is_removed = true;
+  }
+  ASSERT_TRUE(index.Repair().ok());
+  constexpr size_t kTurns = 3;
+  std::deque<Row> rows_of_adders[2 * kTurns];
+  for (size_t turn = 0; turn < kTurns; ++turn) {
+    std::atomic<int> added{0};
+    std::vector<std::thread> adders;
+    for (size_t adder = 2 * turn; adder < 2 * turn + 2; ++adder) {
+      adders.emplace_back([&, adder] {
+        base::Random own_random(100 + adder);
+        for (int i = 0; i < 100; ++i) {
+          // Copies join the rings of what is being saved.
+          add(&rows_of_adders[adder], i % 4 == 0 ? first_rows[150 + own_random.Below(450)].vector
+                                                 : RandomFloats(&own_random));
+          added.fetch_add(1);
+        }
+      });
+    }
+    while (added.load() < 10) std::this_thread::yield();
+    std::string image;
+    const Status saved = index.Save(5, [&](std::string_view piece) {
+      image += piece;
+      return Status();
+    });
+    for (std::thread& adder : adders) adder.join();
+    ASSERT_TRUE(saved.ok());
+    const auto loaded = HnswIndex::Load(image);
+    ASSERT_TRUE(loaded.has_value()) << loaded.status().message();
+    EXPECT_GE((*loaded)->size(), 450 + 200 * turn);
+    size_t lost = 0;
+    for (const Row& row : first_rows) {
+      if (row.is_removed) continue;
+      const auto found = (*loaded)->Search(row.vector.data(), {.k = 1}, Source(&rows, &row.vector));
+      lost += static_cast<size_t>(found->hits.at(0).distance != 0);
+    }
+    EXPECT_EQ(lost, 0u);
+  }
 }
 
 // From nothing, all at once: one of them makes the first node.
