@@ -20,8 +20,8 @@ file(GLOB phash_sources CONFIGURE_DEPENDS ${bench}/phash_*.cc)
 file(GLOB shared_map_sources CONFIGURE_DEPENDS ${bench}/shared_map_*.cc)
 file(GLOB vector_sources CONFIGURE_DEPENDS ${bench}/vector_*.cc)
 file(GLOB db_sources CONFIGURE_DEPENDS ${bench}/*.cc)
-list(REMOVE_ITEM db_sources ${cache_sources} ${memtable_sources} ${phash_sources} ${shared_map_sources}
-                            ${vector_sources})
+list(REMOVE_ITEM db_sources ${bench}/embed_bench.cc ${cache_sources} ${memtable_sources} ${phash_sources}
+                            ${shared_map_sources} ${vector_sources})
 add_executable(db_bench ${db_sources})
 target_link_libraries(db_bench PRIVATE leveldb::leveldb PkgConfig::BASALT_LMDB)
 add_executable(cache_bench ${cache_sources} ${bench}/report.cc ${bench}/text.cc
@@ -41,6 +41,13 @@ foreach(program db_bench cache_bench memtable_bench phash_bench shared_map_bench
   target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${program} PRIVATE ${BASALT_INTERNALS} basalt_warnings RocksDB::rocksdb-shared)
 endforeach()
+
+# Embeddings need none of those engines; the peer is a program of Python.
+if(TARGET basalt_embed)
+  add_executable(embed_bench ${bench}/embed_bench.cc ${bench}/report.cc ${bench}/text.cc)
+  target_include_directories(embed_bench PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(embed_bench PRIVATE basalt_embed basalt_warnings)
+endif()
 
 # The simulator of cache policies, bench/cache_sim, needs none of those engines.
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/cache_sim/*.cc)

@@ -1,7 +1,7 @@
 # Installs the build into an empty prefix, checks that nothing but the public face is there, and builds
 # and runs tests/package against it as a user's project would.
 #
-#   cmake -DBUILD_DIR=... -DSOURCE_DIR=... -DCXX_COMPILER=... -DGENERATOR=... -P test_package.cmake
+#   cmake -DBUILD_DIR=... -DSOURCE_DIR=... -DCXX_COMPILER=... -DGENERATOR=... -DWITH_EMBED=... -P test_package.cmake
 
 set(work ${BUILD_DIR}/package_test)
 set(prefix ${work}/prefix)
@@ -19,7 +19,7 @@ endfunction()
 run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
 
 file(GLOB_RECURSE installed RELATIVE ${prefix} ${prefix}/*)
-set(allowed "^(bin/basalt|include/basalt/[a-z0-9_]+\\.h|lib[^ ]*/libbasalt\\.(a|so[.0-9]*)|\
+set(allowed "^(bin/basalt|include/basalt/[a-z0-9_]+\\.h|lib[^ ]*/libbasalt(_embed)?\\.(a|so[.0-9]*)|\
 lib[^ ]*/cmake/basalt/basalt-[a-z-]+\\.cmake)$")
 foreach(file IN LISTS installed)
   if(NOT file MATCHES "${allowed}")
@@ -37,3 +37,8 @@ run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/package -B ${work}/build -G ${GENERA
     -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${CXX_COMPILER} -DCMAKE_BUILD_TYPE=Release)
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/hello ${work}/db)
+if(EXISTS ${work}/build/hello_embed)
+  run(${work}/build/hello_embed)
+elseif(WITH_EMBED)
+  message(FATAL_ERROR "the component embed was built, and not found")
+endif()

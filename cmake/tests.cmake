@@ -31,6 +31,7 @@ set(tests_without_threads
     cache/cache_budget cache/cache_expiry cache/cache_failures cache/cache_handles cache/cache_model
     cache/cache_stats cache/cache cache/hash_queue cache/index cache/recency cache/timing_wheel
     db/compaction_plan db/compaction_source db/manifest db/surviving_records
+    embed/kernels embed/reference embed/safetensors embed/word_pieces
     io/clock io/file_system io/sim_inode
     memtable/generation memtable/sorter
     phash/hole_list phash/level_shape phash/perfect_hash_open phash/placer phash/taken_slots
@@ -100,6 +101,12 @@ foreach(folder IN LISTS BASALT_FOLDERS)
     basalt_gtest(${folder}_test unit basalt_${folder} ${sources})
   endif()
 endforeach()
+if(TARGET basalt_embed)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/embed/*_test.cc)
+  list(REMOVE_ITEM sources ${tests_without_threads})
+  basalt_gtest(embed_test unit basalt_embed ${sources})
+  target_compile_definitions(embed_test PRIVATE BASALT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+endif()
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/basalt/*_test.cc)
 if(sources AND TARGET basalt_tool)
   basalt_gtest(tool_test unit basalt_tool ${sources})
@@ -239,6 +246,7 @@ if(TARGET basalt_db)
   add_test(NAME package
            COMMAND ${CMAKE_COMMAND} -DBUILD_DIR=${PROJECT_BINARY_DIR} -DSOURCE_DIR=${PROJECT_SOURCE_DIR}
                    -DCXX_COMPILER=${CMAKE_CXX_COMPILER} -DGENERATOR=${CMAKE_GENERATOR}
+                   -DWITH_EMBED=${BASALT_EMBED}
                    -P ${PROJECT_SOURCE_DIR}/cmake/test_package.cmake)
   set_tests_properties(package PROPERTIES TIMEOUT 300 LABELS package)
 endif()
