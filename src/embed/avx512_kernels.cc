@@ -13,9 +13,11 @@ namespace basalt::embed {
 
 #if defined(__x86_64__)
 
+#if defined(__GNUC__) && !defined(__clang__)
 // g++ warns about the vectors that its own intrinsics leave undefined (GCC bug 105593).
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 
 namespace {
 
@@ -114,7 +116,9 @@ BASALT_BF16 void MultiplyBFloat16(const Rows& rows, const uint16_t* packed, size
 
 }  // namespace
 
+#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
+#endif
 
 bool AddBFloat16Product(Kernels* kernels) noexcept {
   const bool is_avx512 = std::string_view(kernels->instruction_set).starts_with("AVX3");

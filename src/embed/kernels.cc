@@ -199,7 +199,15 @@ HWY_INLINE void ForEachRegister(size_t count, const Step& step) noexcept {
 
 HWY_INLINE Vector Load(const float* at, size_t lanes) noexcept {
   const Floats d;
-  return lanes == kLanes ? hn::LoadU(d, at) : hn::MaskedLoad(hn::FirstN(d, lanes), d, at);
+  if (lanes == kLanes) return hn::LoadU(d, at);
+#if HWY_MEM_OPS_MIGHT_FAULT
+  // A masked load would read whole registers, beyond the row.
+  HWY_ALIGN float padded[kLanes] = {};
+  std::copy_n(at, lanes, padded);
+  return hn::Load(d, padded);
+#else
+  return hn::MaskedLoad(hn::FirstN(d, lanes), d, at);
+#endif
 }
 
 HWY_INLINE void Store(Vector value, float* at, size_t lanes) noexcept {

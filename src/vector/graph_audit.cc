@@ -13,7 +13,7 @@ class Auditor {
 
   GraphAudit Run() {
     for (uint32_t slot = 0; slot < nodes_.size(); ++slot) {
-      if (!IsNode(slot)) continue;
+      if (!IsNode(nodes_.State(slot))) continue;
       ++audit_.nodes;
       CheckLinks(slot);
       CheckRing(slot);
@@ -36,11 +36,6 @@ class Auditor {
   }
 
  private:
-  bool IsNode(uint32_t slot) const noexcept {
-    const SlotState state = nodes_.State(slot);
-    return state == SlotState::kLive || state == SlotState::kRemoved;
-  }
-
   void Fault(const std::string& what) {
     if (audit_.fault.empty()) audit_.fault = what;
   }
@@ -53,7 +48,8 @@ class Auditor {
       std::vector<uint32_t> seen;
       ForEachLink(nodes_.Links(level, slot), [&](uint32_t word) {
         const uint32_t next = Link::SlotOf(word);
-        if (next >= nodes_.size() || !IsNode(next)) return Fault(slot, "links to what is no node");
+        if (next >= nodes_.size() || !IsNode(nodes_.State(next)))
+          return Fault(slot, "links to what is no node");
         if (nodes_.LevelOf(next) < level) return Fault(slot, "links to a node of a lower level");
         if (next == slot) return Fault(slot, "links to itself");
         for (const uint32_t other : seen) {
@@ -107,12 +103,13 @@ class Auditor {
       if (audit_.nodes != 0) Fault("there are nodes and no entry");
       return;
     }
-    if (entry.slot >= nodes_.size() || !IsNode(entry.slot) ||
+    if (entry.slot >= nodes_.size() || !IsNode(nodes_.State(entry.slot)) ||
         entry.level != nodes_.LevelOf(entry.slot)) {
       return Fault("the entry is no node of its level");
     }
     for (uint32_t slot = 0; slot < nodes_.size(); ++slot) {
-      if (IsNode(slot) && nodes_.LevelOf(slot) > entry.level) Fault(slot, "is above the entry");
+      if (IsNode(nodes_.State(slot)) && nodes_.LevelOf(slot) > entry.level)
+        Fault(slot, "is above the entry");
     }
   }
 

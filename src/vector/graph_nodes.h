@@ -66,6 +66,11 @@ enum class SlotState : uint8_t {
   kCondemned = 5,         ///< A node that repair is taking out: nothing new links to it.
 };
 
+/// Whether a slot in this state is a node of the graph.
+constexpr bool IsNode(SlotState state) noexcept {
+  return state == SlotState::kLive || state == SlotState::kRemoved;
+}
+
 struct Link {
   static constexpr uint32_t kNone = 0xFFFF'FFFF;
   static constexpr uint32_t kTree = 0x8000'0000;

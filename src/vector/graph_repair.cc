@@ -18,10 +18,6 @@ constexpr size_t kCandidatesMinShare = 4;
 // Of the walk that then finds more.
 constexpr size_t kEf = 64;
 
-constexpr bool IsNode(SlotState state) noexcept {
-  return state == SlotState::kLive || state == SlotState::kRemoved;
-}
-
 }  // namespace
 
 void GraphRepair::LeaveRings(uint32_t node) {

@@ -13,10 +13,6 @@
 namespace basalt::vector {
 namespace {
 
-bool IsNode(SlotState state) noexcept {
-  return state == SlotState::kLive || state == SlotState::kRemoved;
-}
-
 /// Collects what belongs under one checksum, and hands it on.
 class Writer {
  public:

@@ -17,7 +17,7 @@
 namespace basalt::vector {
 namespace {
 
-constexpr size_t kDimension = 8;
+constexpr size_t kSavedDimension = 8;
 
 std::unique_ptr<HnswIndex> MakeIndex(Clusters* clusters) {
   std::vector<float> sample;
@@ -26,7 +26,7 @@ std::unique_ptr<HnswIndex> MakeIndex(Clusters* clusters) {
     sample.insert(sample.end(), vector.begin(), vector.end());
   }
   return std::make_unique<HnswIndex>(
-      CodeBook::Fit(VectorMetric::kL2, kDimension, 5, sample.data(), 200).value());
+      CodeBook::Fit(VectorMetric::kL2, kSavedDimension, 5, sample.data(), 200).value());
 }
 
 std::string SaveOf(HnswIndex* index, uint64_t id = 77) {
@@ -72,9 +72,9 @@ std::vector<uint32_t> Answers(const HnswIndex& index, const TestRows& rows,
 
 TEST(HnswCheckpoint, IsTheSameIndexWhenItIsReadBack) {
   base::Random random(1);
-  Clusters clusters(40, kDimension, 0.6, &random);
+  Clusters clusters(40, kSavedDimension, 0.6, &random);
   auto index = MakeIndex(&clusters);
-  TestRows rows(VectorMetric::kL2, kDimension);
+  TestRows rows(VectorMetric::kL2, kSavedDimension);
   Fill(index.get(), &rows, &clusters, 6'000);
   const std::string image = SaveOf(index.get());
   auto loaded = HnswIndex::Load(image);
@@ -107,7 +107,7 @@ TEST(HnswCheckpoint, IsTheSameIndexWhenItIsReadBack) {
 
 TEST(HnswCheckpoint, OfAnEmptyIndexIsRead) {
   base::Random random(2);
-  Clusters clusters(4, kDimension, 0.6, &random);
+  Clusters clusters(4, kSavedDimension, 0.6, &random);
   auto index = MakeIndex(&clusters);
   auto loaded = HnswIndex::Load(SaveOf(index.get()));
   ASSERT_TRUE(loaded.has_value());
@@ -120,9 +120,9 @@ TEST(HnswCheckpoint, TheSameInsertionsGiveTheSameBytes) {
   std::string images[2];
   for (std::string& image : images) {
     base::Random random(3);
-    Clusters clusters(40, kDimension, 0.6, &random);
+    Clusters clusters(40, kSavedDimension, 0.6, &random);
     auto index = MakeIndex(&clusters);
-    TestRows rows(VectorMetric::kL2, kDimension);
+    TestRows rows(VectorMetric::kL2, kSavedDimension);
     Fill(index.get(), &rows, &clusters, 3'000);
     image = SaveOf(index.get());
   }
@@ -131,9 +131,9 @@ TEST(HnswCheckpoint, TheSameInsertionsGiveTheSameBytes) {
 
 TEST(HnswCheckpoint, CutAnywhereOrFlippedAnywhereIsRefused) {
   base::Random random(4);
-  Clusters clusters(5, kDimension, 0.6, &random);
+  Clusters clusters(5, kSavedDimension, 0.6, &random);
   auto index = MakeIndex(&clusters);
-  TestRows rows(VectorMetric::kL2, kDimension);
+  TestRows rows(VectorMetric::kL2, kSavedDimension);
   Fill(index.get(), &rows, &clusters, 60);
   const std::string image = SaveOf(index.get());
   for (size_t size = 0; size < image.size(); ++size) {
@@ -156,9 +156,9 @@ TEST(HnswCheckpoint, CutAnywhereOrFlippedAnywhereIsRefused) {
 // Checksums do not help against what writes them wrong: nothing that is read leads astray.
 TEST(HnswCheckpoint, WithRightChecksumsWhatIsWrongIsRefusedOrHarmless) {
   base::Random random(5);
-  Clusters clusters(5, kDimension, 0.6, &random);
+  Clusters clusters(5, kSavedDimension, 0.6, &random);
   auto index = MakeIndex(&clusters);
-  TestRows rows(VectorMetric::kL2, kDimension);
+  TestRows rows(VectorMetric::kL2, kSavedDimension);
   Fill(index.get(), &rows, &clusters, 60);
   const std::string image = SaveOf(index.get());
   size_t refused = 0;
@@ -178,7 +178,7 @@ TEST(HnswCheckpoint, WithRightChecksumsWhatIsWrongIsRefusedOrHarmless) {
     ++read;
     const auto query = clusters.Next();
     Answers(**loaded, rows, query);
-    if ((*loaded)->book().dimension() != kDimension) continue;
+    if ((*loaded)->book().dimension() != kSavedDimension) continue;
     EXPECT_TRUE((*loaded)->Repair().ok());
     EXPECT_EQ((*loaded)->Audit()->fault, "");
   }
@@ -188,9 +188,9 @@ TEST(HnswCheckpoint, WithRightChecksumsWhatIsWrongIsRefusedOrHarmless) {
 
 TEST(HnswCheckpoint, AnErrorOfTheSinkIsReturned) {
   base::Random random(6);
-  Clusters clusters(5, kDimension, 0.6, &random);
+  Clusters clusters(5, kSavedDimension, 0.6, &random);
   auto index = MakeIndex(&clusters);
-  TestRows rows(VectorMetric::kL2, kDimension);
+  TestRows rows(VectorMetric::kL2, kSavedDimension);
   Fill(index.get(), &rows, &clusters, 3'000);
   for (int allowed = 0; allowed < 4; ++allowed) {
     int pieces = 0;
@@ -203,9 +203,9 @@ TEST(HnswCheckpoint, AnErrorOfTheSinkIsReturned) {
 
 TEST(HnswCheckpoint, WithoutMemoryIsReadNotAtAll) {
   base::Random random(8);
-  Clusters clusters(5, kDimension, 0.6, &random);
+  Clusters clusters(5, kSavedDimension, 0.6, &random);
   auto index = MakeIndex(&clusters);
-  TestRows rows(VectorMetric::kL2, kDimension);
+  TestRows rows(VectorMetric::kL2, kSavedDimension);
   Fill(index.get(), &rows, &clusters, 60);
   const std::string image = SaveOf(index.get());
   base::EachAllocation each({.later_stride = 7});

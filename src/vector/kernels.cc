@@ -154,7 +154,7 @@ HWY_INLINE hn::Vec<D> LoadRest(D d, const T* row, size_t from, size_t count) noe
     return hn::IfThenZeroElse(hn::FirstN(d, lanes - count), last);
   }
   HWY_ALIGN T padded[HWY_MAX_BYTES / sizeof(T)] = {};
-  std::memcpy(padded, row + from, count * sizeof(T));
+  std::memcpy(padded, reinterpret_cast<const char*>(row) + from * sizeof(T), count * sizeof(T));
   return hn::Load(d, padded);
 #else
   return hn::MaskedLoad(hn::FirstN(d, count), d, row + from);
