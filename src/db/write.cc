@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "base/batch_cursor.h"
@@ -378,15 +376,13 @@ Status Core::MakeRoom(const std::shared_ptr<Generation>& full) {
 
 void Core::Pace(uint64_t bytes) {
   if (pacer_.is_free()) return;
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  const uint64_t wait_ns = pacer_.Charge(
-      bytes,
-      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()));
-  if (wait_ns == 0) return;
-  std::this_thread::sleep_for(std::chrono::nanoseconds(wait_ns));
+  io::Clock* const clock = environment_.clock;
+  const uint64_t wait_us = pacer_.Charge(bytes, 1000 * clock->MonotonicMicros()) / 1000;
+  if (wait_us == 0) return;
+  clock->SleepFor(wait_us);
   const std::scoped_lock lock(mutex_);
   ++counters_.write_delays;
-  counters_.write_delay_us += wait_ns / 1000;
+  counters_.write_delay_us += wait_us;
 }
 
 Status Core::Sync() {

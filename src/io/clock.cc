@@ -1,6 +1,7 @@
 #include "io/clock.h"
 
 #include <chrono>
+#include <thread>
 
 #include "base/never_destroyed.h"
 
@@ -14,6 +15,9 @@ class SystemClock final : public Clock {
   }
   uint64_t WallMillis() override {
     return Count<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch());
+  }
+  void SleepFor(uint64_t micros) override {
+    std::this_thread::sleep_for(std::chrono::microseconds(micros));
   }
 
  private:

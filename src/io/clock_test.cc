@@ -27,8 +27,16 @@ TEST(Clock, TheSystemsWallTimeIsNow) {
   EXPECT_LT(wall, expected + 60'000);
 }
 
+TEST(SystemClock, SleepsAtLeastSoLong) {
+  Clock* const clock = Clock::System();
+  const uint64_t before = clock->MonotonicMicros();
+  clock->SleepFor(2'000);
+  EXPECT_GE(clock->MonotonicMicros(), before + 2'000);
+}
+
 TEST(SimClock, StandsStillUntilItIsAdvanced) {
   SimClock clock(5000);
+  clock.SleepFor(1'000'000);
   EXPECT_EQ(clock.MonotonicMicros(), 0u);
   EXPECT_EQ(clock.WallMillis(), 5000u);
   clock.Advance(999);
