@@ -127,7 +127,9 @@ void Generation::FoldMerges(uint32_t keyspace, std::string_view key, uint64_t ha
     base::MergeRun run;
     FoldedMerges folded = FoldedOf(*newest);
     folded.count = 0;
-    for (; left != 0 && run.Add(merges.present()->value(), merges.present()->time_ms()); --left) {
+    // There may be fewer than were counted: another thread may have folded some of them meanwhile.
+    for (; left != 0 && merges.present() != nullptr; --left) {
+      if (!run.Add(merges.present()->value(), merges.present()->time_ms())) break;
       const FoldedMerges added = FoldedOf(*merges.present());
       folded.oldest = added.oldest;
       folded.earliest_ms = std::min(folded.earliest_ms, added.earliest_ms);
