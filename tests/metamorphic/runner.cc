@@ -168,8 +168,8 @@ class Runner {
     if (Problem problem = model_.Recover(found, clock_.WallMillis(), &uncertain)) {
       return "after a power cut " + *problem;
     }
-    if (Problem problem = CompareEverything()) return problem;
-    return Settle(uncertain);
+    if (Problem problem = Settle(uncertain)) return problem;
+    return CompareEverything();
   }
 
   /// Overwrites keys of which the model cannot know when they expire.
