@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/coding.h"
+#include "base/released_pages.h"
 #include "base/thread_pool.h"
 
 namespace basalt::base {
@@ -62,10 +63,17 @@ struct ChunkPool::Slab {
   Slab* next = nullptr;
   Slab* previous = nullptr;
   size_t listed_order = kOrders;  // kOrders: in no list
+  size_t listed_as = 0;           // which of the two lists of that order
+  size_t free_pages = kUnits;     // that are not released
+  ReleasedPages released;
   // Bits of order o begin at 2 * kUnits - (2 * kUnits >> o): 512, 256, ... 1 of them.
   std::array<uint64_t, 2 * kUnits / 64> free_bits{};
   std::array<uint16_t, kOrders> free_counts{};
 
+  static_assert(kBlockBytesMin == ReleasedPages::kPageBytes && kUnits == ReleasedPages::kPages);
+  static ReleasedPages::Range PagesOf(size_t order, size_t block) noexcept {
+    return {block << order, (block + 1) << order};
+  }
   static size_t BitOf(size_t order, size_t block) noexcept {
     return 2 * kUnits - (2 * kUnits >> order) + block;
   }
@@ -83,9 +91,39 @@ struct ChunkPool::Slab {
     free_bits[bit / 64] &= ~(uint64_t{1} << (bit % 64));
     --free_counts[order];
   }
-  size_t FirstFree(size_t order) const noexcept {
-    size_t block = 0;
-    while (!IsFree(order, block)) ++block;
+  bool IsReleased(size_t order, size_t block) const noexcept {
+    const ReleasedPages::Range pages = PagesOf(order, block);
+    return released.CountIn(pages) == pages.count();
+  }
+  struct FreeBlock {
+    size_t order;
+    size_t block;
+  };
+  /// The smallest free block of at least this order, which there is; one that is not wholly
+  /// released, if there is any.
+  FreeBlock FindFree(size_t order) const noexcept {
+    for (const bool may_be_released : {free_pages == 0, true}) {
+      for (size_t at = order; at < kOrders; ++at) {
+        for (size_t block = 0, left = free_counts[at]; left != 0; ++block) {
+          if (!IsFree(at, block)) continue;
+          if (may_be_released || !IsReleased(at, block)) return {at, block};
+          --left;
+        }
+      }
+    }
+    BASALT_CHECK(false);
+    return {};
+  }
+  /// Makes a free block a taken one of `order`, with the halves that it does not need free.
+  size_t Split(FreeBlock from, size_t order) noexcept {
+    auto [at, block] = from;
+    SetTaken(at, block);
+    while (at > order) {
+      --at;
+      block *= 2;
+      if (IsReleased(at, block) && !IsReleased(at, block + 1)) ++block;
+      SetFree(at, block ^ 1);
+    }
     return block;
   }
   /// kOrders: nothing is free.
@@ -107,7 +145,7 @@ ChunkPool::~ChunkPool() {
 const std::shared_ptr<ChunkPool>& ChunkPool::Process() {
   // Who takes much says how much is worth keeping.
   static const auto* const kPool =
-      new std::shared_ptr<ChunkPool>(std::make_shared<ChunkPool>(2 * kSlabBytes));
+      new std::shared_ptr<ChunkPool>(std::make_shared<ChunkPool>(kSlabBytes));
   return *kPool;
 }
 
@@ -194,6 +232,15 @@ void ChunkPool::KeepMore(int64_t bytes) noexcept {
   }
 }
 
+// One slab after the other, so that nobody waits for all of them.
+void ChunkPool::ReleaseFreePages() {
+  for (size_t slabs = slab_bytes() / kSlabBytes; slabs != 0; --slabs) {
+    const std::lock_guard lock(mutex_);
+    if (free_pages_ == 0) return;
+    ReleasePages(/*but=*/nullptr);
+  }
+}
+
 size_t ChunkPool::kept_bytes() const {
   const std::lock_guard lock(mutex_);
   return free_bytes_;
@@ -204,23 +251,28 @@ size_t ChunkPool::slab_bytes() const {
   return slabs_.size() * kSlabBytes + free_bytes_;
 }
 
+size_t ChunkPool::resident_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return slabs_.size() * kSlabBytes + free_bytes_ - released_pages_ * ReleasedPages::kPageBytes;
+}
+
 char* ChunkPool::TakeOrder(size_t order) {
-  // The slab whose largest free block is smallest, so that whole slabs stay whole.
+  // The slab whose largest free block is smallest, so that whole slabs stay whole; if there are
+  // any, of those that have free pages.
   Slab* slab = nullptr;
-  for (size_t listed = order; listed < kOrders && slab == nullptr; ++listed) slab = lists_[listed];
+  for (const auto& lists : lists_) {
+    for (size_t i = order; i < kOrders && slab == nullptr; ++i) slab = lists[i];
+  }
   if (slab == nullptr) slab = AddSlab();
   if (slab == nullptr) return nullptr;
 
   Unlist(slab);
-  size_t found = order;
-  while (slab->free_counts[found] == 0) ++found;
-  size_t block = slab->FirstFree(found);
-  slab->SetTaken(found, block);
-  while (found > order) {
-    --found;
-    block *= 2;
-    slab->SetFree(found, block + 1);
-  }
+  const size_t block = slab->Split(slab->FindFree(order), order);
+  const ReleasedPages::Range pages = Slab::PagesOf(order, block);
+  const size_t touched = slab->released.Touch(pages);
+  released_pages_ -= touched;
+  slab->free_pages -= pages.count() - touched;
+  free_pages_ -= pages.count() - touched;
   List(slab);
   return slab->base + block * (kBlockBytesMin << order);
 }
@@ -233,6 +285,9 @@ void ChunkPool::GiveOrder(char* given, size_t order) {
 
   Unlist(slab);
   BASALT_CHECK(!slab->IsFree(order, block));
+  const size_t pages = Slab::PagesOf(order, block).count();
+  slab->free_pages += pages;
+  free_pages_ += pages;
   while (order + 1 < kOrders && slab->IsFree(order, block ^ 1)) {
     slab->SetTaken(order, block ^ 1);
     block /= 2;
@@ -241,10 +296,45 @@ void ChunkPool::GiveOrder(char* given, size_t order) {
   slab->SetFree(order, block);
   if (order + 1 == kOrders) {
     char* const base = slab->base;
+    free_pages_ -= slab->free_pages;
+    released_pages_ -= slab->released.count();
+    slab->released.Forget(base);
+    if (newest_ == slab) newest_ = nullptr;
     slabs_.erase(found);
     if (!AddFree(base, kSlabBytes)) Unmap(base, kSlabBytes);
     return;
   }
+  List(slab);
+  if (HoldsTooManyPages()) ReleasePages(/*but=*/newest_);
+}
+
+// Once there are too many, half of them go, in steps: else each Give after that would release what
+// the next Take fills again.
+bool ChunkPool::HoldsTooManyPages() noexcept {
+  const size_t taken_pages = slabs_.size() * Slab::kUnits - free_pages_ - released_pages_;
+  const size_t pages_max = std::max(taken_pages / kFreePagesShare, kFreePagesMin);
+  const size_t next_pages = newest_ == nullptr ? 0 : newest_->free_pages;
+  is_releasing_ = free_pages_ - next_pages > (is_releasing_ ? pages_max / 2 : pages_max);
+  return is_releasing_;
+}
+
+// Of the slab with the largest free block: it is the last from which blocks are taken.
+void ChunkPool::ReleasePages(const Slab* but) {
+  Slab* slab = nullptr;
+  for (size_t order = kOrders; order-- > 0 && slab == nullptr;) {
+    slab = lists_[0][order];
+    if (slab != nullptr && slab == but) slab = slab->next;
+  }
+  Unlist(slab);
+  for (size_t order = 0; order < kOrders; ++order) {
+    for (size_t block = 0, left = slab->free_counts[order]; left != 0; ++block) {
+      if (!slab->IsFree(order, block)) continue;
+      --left;
+      released_pages_ += slab->released.Release(slab->base, Slab::PagesOf(order, block));
+    }
+  }
+  free_pages_ -= slab->free_pages;
+  slab->free_pages = 0;
   List(slab);
 }
 
@@ -258,6 +348,8 @@ ChunkPool::Slab* ChunkPool::AddSlab() noexcept {
     slab->SetFree(kOrders - 1, 0);
     Slab* const listed = slab.get();
     slabs_.emplace(reinterpret_cast<uintptr_t>(base), std::move(slab));
+    free_pages_ += listed->free_pages;
+    newest_ = listed;
     List(listed);
     return listed;
   } catch (const std::bad_alloc&) {
@@ -335,17 +427,19 @@ void ChunkPool::List(Slab* slab) {
   const size_t order = slab->LargestFreeOrder();
   slab->listed_order = order;
   if (order == kOrders) return;
+  slab->listed_as = slab->free_pages != 0 ? 0 : 1;
+  Slab*& first = lists_[slab->listed_as][order];
   slab->previous = nullptr;
-  slab->next = lists_[order];
+  slab->next = first;
   if (slab->next != nullptr) slab->next->previous = slab;
-  lists_[order] = slab;
+  first = slab;
 }
 
 void ChunkPool::Unlist(Slab* slab) {
   const size_t order = slab->listed_order;
   if (order == kOrders) return;
   if (slab->next != nullptr) slab->next->previous = slab->previous;
-  (slab->previous != nullptr ? slab->previous->next : lists_[order]) = slab->next;
+  (slab->previous != nullptr ? slab->previous->next : lists_[slab->listed_as][order]) = slab->next;
 }
 
 struct alignas(Arena::kUnitBytes) Arena::OwnChunk {

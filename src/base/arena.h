@@ -20,7 +20,9 @@
 // MiB that are aligned to their size (so that the kernel can back each by one huge page). A block
 // that comes back is joined with its free other half. Slabs that are free as a whole are kept, up
 // to a bound: touching fresh pages costs several times what writing a record costs. They are joined
-// with their neighbours to ranges, from which larger blocks, of several slabs, are taken too.
+// with their neighbours to ranges, from which larger blocks, of several slabs, are taken too. Free
+// pages of slabs of which some blocks are taken go back to the system when they are more than a
+// sixty-fourth of the taken ones; those of the newest slab do not count, for they are taken next.
 //
 // Arena lays chunks out in one space of positions, in units of 8 bytes, 512 units a page:
 //
@@ -86,13 +88,22 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
   /// In a forked child, under the mutex: the job that makes a slab ready was the parent's.
   void ForgetJobOfParent() noexcept { is_making_ready_ = false; }
 
+  /// Gives the free pages of slabs of which blocks are taken to the system.
+  void ReleaseFreePages();
+
   /// Bytes of slabs that are mapped and wholly free.
   size_t kept_bytes() const;
   /// Bytes of these, and of slabs of which blocks are taken; not of larger blocks that are taken.
   size_t slab_bytes() const;
+  /// Of them, what the system has not got back.
+  size_t resident_bytes() const;
 
  private:
   static constexpr size_t kOrders = 10;  // 4 KiB << order
+  /// Of slabs of which some blocks are taken, but the newest, so many free pages are kept: a share
+  /// of the taken ones, and some in any case.
+  static constexpr size_t kFreePagesShare = 64;
+  static constexpr size_t kFreePagesMin = 256;
   static_assert(kBlockBytesMin << (kOrders - 1) == kSlabBytes);
 
   struct Slab;
@@ -113,12 +124,19 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
   void Resize(FreeRanges::iterator range, size_t bytes) noexcept;
   void List(Slab* slab);
   void Unlist(Slab* slab);
+  bool HoldsTooManyPages() noexcept;
+  void ReleasePages(const Slab* but);
 
   mutable std::mutex mutex_;
-  // All below under mutex_. A slab stands in the list of its largest free block.
+  // All below under mutex_. A slab stands in the list of its largest free block: in one of the
+  // first lists if it has free pages that are not released, else in one of the second.
   std::unordered_map<uintptr_t, std::unique_ptr<Slab>> slabs_;
   size_t kept_bytes_max_;
-  std::array<Slab*, kOrders> lists_{};
+  std::array<std::array<Slab*, kOrders>, 2> lists_{};
+  size_t free_pages_ = 0;  ///< Of slabs of which blocks are taken; without released ones.
+  size_t released_pages_ = 0;
+  Slab* newest_ = nullptr;  ///< From which blocks are being taken; null: it has gone.
+  bool is_releasing_ = false;
   FreeRanges free_;  // of whole slabs, with their bytes; none touches another
   std::set<std::pair<size_t, char*>> free_by_size_;
   size_t free_bytes_ = 0;

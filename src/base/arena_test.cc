@@ -156,6 +156,60 @@ TEST(ChunkPool, KeepsOfLargeBlocksNoMoreThanAllowed) {
   EXPECT_EQ(pool.kept_bytes(), 2 * kSlabBytes);
 }
 
+/// Takes blocks of a page that fill some slabs, and gives all but every n-th.
+std::vector<char*> TakeAndLeaveEvery(ChunkPool* pool, size_t n, size_t slabs) {
+  constexpr size_t kBytes = ChunkPool::kBlockBytesMin;
+  std::vector<char*> taken;
+  for (size_t i = 0; i < slabs * ChunkPool::kSlabBytes / kBytes; ++i) {
+    taken.push_back(pool->Take(kBytes));
+    std::memset(taken.back(), static_cast<int>(i % 100 + 1), kBytes);
+  }
+  std::vector<char*> left;
+  for (size_t i = 0; i < taken.size(); ++i) {
+    if (i % n == 0) {
+      left.push_back(taken[i]);
+    } else {
+      pool->Give(taken[i], kBytes);
+    }
+  }
+  for (size_t i = 0; i < left.size(); ++i) {
+    EXPECT_EQ(left[i][0], static_cast<char>(i * n % 100 + 1)) << "a block in use was released";
+    EXPECT_EQ(left[i][kBytes - 1], left[i][0]);
+  }
+  return left;
+}
+
+TEST(ChunkPool, FreePagesBetweenBlocksGoBackToTheSystem) {
+  constexpr size_t kSlabs = 10;
+  ChunkPool pool;
+  const std::vector<char*> left = TakeAndLeaveEvery(&pool, 10, kSlabs);
+  EXPECT_EQ(pool.slab_bytes(), kSlabs * ChunkPool::kSlabBytes) << "each slab holds something";
+  // Besides what is kept, the newest slab.
+  EXPECT_LT(pool.resident_bytes(), pool.slab_bytes() / 10 + 2 * ChunkPool::kSlabBytes);
+  pool.ReleaseFreePages();
+  EXPECT_EQ(pool.resident_bytes(), left.size() * ChunkPool::kBlockBytesMin);
+  for (char* block : left) pool.Give(block, ChunkPool::kBlockBytesMin);
+  EXPECT_EQ(pool.kept_bytes(), pool.slab_bytes());
+  EXPECT_EQ(pool.resident_bytes(), pool.slab_bytes());
+}
+
+TEST(ChunkPool, ReleasedPagesAreTakenAfterAllOthers) {
+  ChunkPool pool;
+  std::vector<char*> blocks = TakeAndLeaveEvery(&pool, 2, 4);
+  pool.ReleaseFreePages();
+  const size_t released = pool.slab_bytes() - pool.resident_bytes();
+  ASSERT_EQ(released, pool.slab_bytes() / 2);
+  char* const given = blocks.back();
+  pool.Give(given, ChunkPool::kBlockBytesMin);
+  EXPECT_EQ(pool.Take(ChunkPool::kBlockBytesMin), given);
+  for (size_t taken = 0; taken < released; taken += ChunkPool::kBlockBytesMin) {
+    blocks.push_back(pool.Take(ChunkPool::kBlockBytesMin));
+  }
+  EXPECT_EQ(pool.resident_bytes(), pool.slab_bytes());
+  EXPECT_EQ(pool.slab_bytes(), 4 * ChunkPool::kSlabBytes);
+  for (char* block : blocks) pool.Give(block, ChunkPool::kBlockBytesMin);
+}
+
 TEST(ChunkPool, ThreadsTakeAndGiveAtOnce) {
   ChunkPool pool;
   std::vector<std::thread> threads;

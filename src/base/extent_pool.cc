@@ -3,134 +3,111 @@
 #include <sanitizer/asan_interface.h>
 
 #include <algorithm>
-#include <bit>
 #include <new>
 #include <utility>
 
 #include "base/check.h"
 #include "base/coding.h"
+#include "base/released_pages.h"
 
 namespace basalt::base {
 namespace {
 
-constexpr size_t kPageBytes = 4096;
+constexpr size_t kPageBytes = ReleasedPages::kPageBytes;
 
 }  // namespace
 
-template <size_t alignment>
-struct AlignedExtentPool<alignment>::Head {
-  uint32_t units_and_taken;  ///< Units, then a bit. 0 units: mapped by itself, its size first.
-  uint32_t units_before;
+struct ExtentPool::Slab {
+  Slab* next;
+  Slab* previous;
+  size_t free_pages;  ///< Its part of the pool's.
+  ReleasedPages released;
 
-  static Head* Of(const char* object) noexcept {
-    return reinterpret_cast<Head*>(const_cast<char*>(object)) - 1;
+  static constexpr size_t kBytes = ChunkPool::kSlabBytes;
+  static Slab* Of(const Head* head) noexcept {
+    return reinterpret_cast<Slab*>(reinterpret_cast<uintptr_t>(head) & ~(kBytes - 1));
   }
-  uint32_t units() const noexcept { return units_and_taken >> 1; }
-  bool is_taken() const noexcept { return (units_and_taken & 1) != 0; }
-  void Set(uint32_t units, bool is_taken) noexcept {
-    units_and_taken = units << 1 | static_cast<uint32_t>(is_taken);
+  char* begin() noexcept { return reinterpret_cast<char*>(this); }
+  size_t OffsetOf(const Head* head) const noexcept {
+    return reinterpret_cast<uintptr_t>(head) - reinterpret_cast<uintptr_t>(this);
   }
-  char* object() noexcept { return reinterpret_cast<char*>(this + 1); }
-  Head* After(uint32_t its_units) noexcept {
-    return reinterpret_cast<Head*>(reinterpret_cast<char*>(this) + its_units * kAlignment);
+  inline Head* row() noexcept;
+  /// Pages of a free extent behind its links.
+  ReleasedPages::Range FreePagesOf(const Head* head) const noexcept {
+    const size_t offset = OffsetOf(head);
+    return ReleasedPages::Within(offset + Extents::kHeadBytes + sizeof(Extents::Free),
+                                 offset + head->bytes());
   }
-  Head* Before() noexcept {
-    return reinterpret_cast<Head*>(reinterpret_cast<char*>(this) - units_before * kAlignment);
+  size_t FreePagesNotReleased(const Head* head) const noexcept {
+    const ReleasedPages::Range pages = FreePagesOf(head);
+    return pages.count() - released.CountIn(pages);
   }
 };
 
-/// The first bytes of an object that is free.
-template <size_t alignment>
-struct AlignedExtentPool<alignment>::Free {
-  Free* next;
-  Free* previous;
+namespace {
 
-  static Free* Of(Head* head) noexcept { return reinterpret_cast<Free*>(head->object()); }
-  Head* head() noexcept { return Head::Of(reinterpret_cast<char*>(this)); }
-};
+constexpr size_t kSlabHeaderBytes = 2 * sizeof(void*) + sizeof(size_t) + sizeof(ReleasedPages);
 
-template <size_t alignment>
-AlignedExtentPool<alignment>::AlignedExtentPool(std::shared_ptr<ChunkPool> chunks)
-    : chunks_(std::move(chunks)) {
-  static_assert(sizeof(Head) == kHeadBytes);
-  static_assert(kUnitsMin * kAlignment >= kHeadBytes + sizeof(Free));
+}  // namespace
+
+auto ExtentPool::Slab::row() noexcept -> Head* {
+  static_assert(sizeof(Slab) == kSlabHeaderBytes);
+  return reinterpret_cast<Head*>(begin() + Extents::RowOffset(kSlabHeaderBytes));
 }
 
-template <size_t alignment>
-AlignedExtentPool<alignment>::~AlignedExtentPool() {
-  BASALT_CHECK(slabs_ == 0);
-}
+ExtentPool::ExtentPool(std::shared_ptr<ChunkPool> chunks) : chunks_(std::move(chunks)) {}
 
-template <size_t alignment>
-auto AlignedExtentPool<alignment>::Process() -> AlignedExtentPool* {
-  static auto* const kPool = new AlignedExtentPool(ChunkPool::Process());
+ExtentPool::~ExtentPool() { BASALT_CHECK(slabs_ == 0); }
+
+ExtentPool* ExtentPool::Process() {
+  static auto* const kPool = new ExtentPool(ChunkPool::Process());
   return kPool;
 }
 
-template <size_t alignment>
-size_t AlignedExtentPool<alignment>::UsableBytes(const char* object) noexcept {
-  const Head& head = *Head::Of(object);
-  if (head.units() != 0) return head.units() * kAlignment - kHeadBytes;
+// An object that is mapped by itself has a head of 0 units, and before that its size.
+size_t ExtentPool::UsableBytes(const char* object) noexcept {
+  if (!Head::Of(object)->ends_row()) return Extents::UsableBytes(object);
   return Load<uint64_t>(object - kAlignment) - kAlignment;
 }
 
-template <size_t alignment>
-auto AlignedExtentPool<alignment>::FindFree(uint32_t units) const noexcept -> Head* {
-  constexpr int kLooksMax = 2;
-  const size_t own = ListOf(units);
-  int looks = 0;
-  for (Free* free = lists_[own]; free != nullptr && looks < kLooksMax; free = free->next, ++looks) {
-    if (free->head()->units() >= units) return free->head();
-  }
-  const size_t first = own + 1;
-  for (size_t word = first / 64; word < filled_.size(); ++word) {
-    uint64_t bits = filled_[word];
-    if (word == first / 64) bits &= ~uint64_t{0} << (first % 64);
-    if (bits != 0) return lists_[word * 64 + static_cast<size_t>(std::countr_zero(bits))]->head();
-  }
-  return nullptr;
+void ExtentPool::Link(Head* head) noexcept {
+  extents_.Link(head);
+  Slab* const slab = Slab::Of(head);
+  const size_t pages = slab->FreePagesNotReleased(head);
+  slab->free_pages += pages;
+  free_pages_ += pages;
 }
 
-template <size_t alignment>
-void AlignedExtentPool<alignment>::LinkFree(Head* head, uint32_t units) noexcept {
-  const size_t list = ListOf(units);
-  head->Set(units, /*is_taken=*/false);
-  Free* const free = Free::Of(head);
-  free->previous = nullptr;
-  free->next = lists_[list];
-  if (free->next != nullptr) free->next->previous = free;
-  lists_[list] = free;
-  filled_[list / 64] |= uint64_t{1} << (list % 64);
-}
-
-template <size_t alignment>
-void AlignedExtentPool<alignment>::Unlink(Head* head) noexcept {
-  const size_t list = ListOf(head->units());
-  Free* const free = Free::Of(head);
-  if (free->next != nullptr) free->next->previous = free->previous;
-  (free->previous != nullptr ? free->previous->next : lists_[list]) = free->next;
-  if (lists_[list] == nullptr) filled_[list / 64] &= ~(uint64_t{1} << (list % 64));
+void ExtentPool::Unlink(Head* head) noexcept {
+  extents_.Unlink(head);
+  Slab* const slab = Slab::Of(head);
+  const size_t pages = slab->FreePagesNotReleased(head);
+  slab->free_pages -= pages;
+  free_pages_ -= pages;
 }
 
 // Gives the extent that fills it, in no list.
-template <size_t alignment>
-auto AlignedExtentPool<alignment>::MapSlab() noexcept -> Head* {
-  char* const slab = chunks_->Take(ChunkPool::kSlabBytes);
-  if (slab == nullptr) return nullptr;
+auto ExtentPool::MapSlab() noexcept -> Head* {
+  char* const memory = chunks_->Take(ChunkPool::kSlabBytes);
+  if (memory == nullptr) return nullptr;
   ++slabs_;
-  Head* const whole = Head::Of(slab + kAlignment);
-  whole->Set(kSlabUnits, /*is_taken=*/false);
-  whole->units_before = 0;
-  Head* const end = whole->After(kSlabUnits);
-  end->Set(0, /*is_taken=*/true);
-  end->units_before = kSlabUnits;
-  return whole;
+  auto* const slab = new (memory) Slab{};
+  newest_ = slab;
+  if (next_slab_ == nullptr) {
+    slab->next = slab->previous = next_slab_ = slab;
+  } else {
+    slab->next = next_slab_;
+    slab->previous = next_slab_->previous;
+    slab->previous->next = slab->next->previous = slab;
+  }
+  return Extents::Start(reinterpret_cast<char*>(slab->row()),
+                        Extents::UnitsOf(ChunkPool::kSlabBytes, kSlabHeaderBytes));
 }
 
-template <size_t alignment>
-char* AlignedExtentPool<alignment>::Take(size_t bytes) noexcept {
+char* ExtentPool::Take(size_t bytes) noexcept {
+  constexpr size_t kUnitsMax = Extents::UnitsOf(ChunkPool::kSlabBytes, kSlabHeaderBytes);
   if (IsRefusedToPools()) return nullptr;
-  if (bytes > kSlabUnits * kAlignment - kHeadBytes) {
+  if (bytes > kUnitsMax * kAlignment - Extents::kHeadBytes) {
     if (bytes > SIZE_MAX / 2) return nullptr;
     const size_t mapped =
         std::max(RoundUp(bytes + kAlignment, kPageBytes), ChunkPool::kSlabBytes + kPageBytes);
@@ -141,68 +118,125 @@ char* AlignedExtentPool<alignment>::Take(size_t bytes) noexcept {
     Head::Of(object)->Set(0, /*is_taken=*/true);
     return object;
   }
-  auto units = static_cast<uint32_t>((bytes + kHeadBytes + kAlignment - 1) / kAlignment);
-  units = std::max(units, kUnitsMin);
+  const uint32_t units = Extents::UnitsFor(bytes);
   const std::lock_guard lock(mutex_);
-  Head* head = FindFree(units);
+  Head* head = extents_.Find(units);
   if (head != nullptr) {
     Unlink(head);
-  } else if (head = MapSlab(); head == nullptr) {
-    return nullptr;
-  }
-  // A rest too small for its links stays with the object.
-  if (const uint32_t rest_units = head->units() - units; rest_units < kUnitsMin) {
-    units = head->units();
   } else {
-    Head* const rest = head->After(units);
-    ASAN_UNPOISON_MEMORY_REGION(rest, kHeadBytes + sizeof(Free));
-    rest->units_before = units;
-    rest->After(rest_units)->units_before = rest_units;
-    LinkFree(rest, rest_units);
+    head = MapSlab();
+    if (head == nullptr) return nullptr;
+    if (HoldsTooManyPages()) ReleasePages();
   }
-  head->Set(units, /*is_taken=*/true);
-  ASAN_UNPOISON_MEMORY_REGION(head->object(), UsableBytes(head->object()));
+  constexpr size_t kFreeBytes = Extents::kHeadBytes + sizeof(Extents::Free);
+  ASAN_UNPOISON_MEMORY_REGION(
+      head->object(),
+      std::min(units * kAlignment + kFreeBytes, head->bytes()) - Extents::kHeadBytes);
+  Head* const rest = Extents::Split(head, units);
+  if (released_pages_ != 0) {
+    Slab& slab = *Slab::Of(head);
+    const size_t begin = slab.OffsetOf(head);
+    const size_t end = begin + head->bytes() + (rest == nullptr ? 0 : kFreeBytes);
+    released_pages_ -= slab.released.Touch({begin / kPageBytes, (end - 1) / kPageBytes + 1});
+  }
+  if (rest != nullptr) Link(rest);
   return head->object();
 }
 
-template <size_t alignment>
-void AlignedExtentPool<alignment>::Give(char* object) noexcept {
+void ExtentPool::Give(char* object) noexcept {
   Head* head = Head::Of(object);
   BASALT_CHECK(head->is_taken());
-  if (head->units() == 0) {
+  if (head->ends_row()) {
     char* const memory = object - kAlignment;
     return chunks_->Give(memory, Load<uint64_t>(memory));
   }
+  Slab* slab = nullptr;
   {
     const std::lock_guard lock(mutex_);
     // So that AddressSanitizer sees a use after this; but for the links.
-    constexpr size_t kSeen = sizeof(Free);
+    constexpr size_t kSeen = sizeof(Extents::Free);
     ASAN_POISON_MEMORY_REGION(object + kSeen, UsableBytes(object) - kSeen);
-    uint32_t units = head->units();
-    if (Head* const after = head->After(units); !after->is_taken()) {
-      Unlink(after);
-      units += after->units();
+    head = Extents::Joined(head, [this](Head* neighbour) { Unlink(neighbour); });
+    slab = Slab::Of(head);
+    if (!head->After()->ends_row() || head->units_before != 0) {
+      Link(head);
+      if (HoldsTooManyPages()) ReleasePages();
+      return;
     }
-    if (head->units_before != 0 && !head->Before()->is_taken()) {
-      Head* const before = head->Before();
-      Unlink(before);
-      units += before->units();
-      head = before;
-    }
-    head->After(units)->units_before = units;
-    if (units != kSlabUnits) return LinkFree(head, units);
     --slabs_;
+    slab->previous->next = slab->next;
+    slab->next->previous = slab->previous;
+    if (next_slab_ == slab) next_slab_ = slabs_ == 0 ? nullptr : slab->next;
+    if (newest_ == slab) newest_ = nullptr;
+    released_pages_ -= slab->released.count();
   }
-  chunks_->Give(head->object() - kAlignment, ChunkPool::kSlabBytes);
+  slab->released.Forget(slab->begin());
+  chunks_->Give(slab->begin(), ChunkPool::kSlabBytes);
 }
 
-template <size_t alignment>
-size_t AlignedExtentPool<alignment>::slab_bytes() const {
+// Once there are too many, half of them go, in steps: else each Give after that would release what
+// the next Take fills again.
+bool ExtentPool::HoldsTooManyPages() noexcept {
+  const size_t taken_pages = slabs_ * ReleasedPages::kPages - free_pages_ - released_pages_;
+  const size_t pages_max = std::max(taken_pages / kFreePagesShare, kFreePagesMin);
+  const size_t next_pages = newest_ == nullptr ? 0 : newest_->free_pages;
+  is_releasing_ = free_pages_ - next_pages > (is_releasing_ ? pages_max / 2 : pages_max);
+  return is_releasing_;
+}
+
+// Of the next slabs: of some extents, or until that was worth a Give.
+void ExtentPool::ReleasePages() noexcept {
+  constexpr int kExtentsMax = 256;
+  constexpr size_t kEnoughPages = 64;
+  const size_t free_pages = free_pages_;
+  int extents = 0;
+  for (size_t slabs = slabs_;
+       slabs != 0 && free_pages - free_pages_ < kEnoughPages && extents < kExtentsMax; --slabs) {
+    if (next_slab_ == newest_) next_slab_ = next_slab_->next;
+    extents += ReleasePagesOfNextSlab();
+  }
+}
+
+int ExtentPool::ReleasePagesOfNextSlab() noexcept {
+  Slab* const slab = next_slab_;
+  next_slab_ = slab->next;
+  int extents = 0;
+  size_t released = 0;
+  for (Head* head = slab->row(); !head->ends_row(); head = head->After()) {
+    ++extents;
+    if (head->is_taken()) continue;
+    released += slab->released.Release(slab->begin(), slab->FreePagesOf(head));
+  }
+  slab->free_pages -= released;
+  free_pages_ -= released;
+  released_pages_ += released;
+  return extents;
+}
+
+bool ExtentPool::IsBetweenFree(const char* object) const noexcept {
+  Head* const head = Head::Of(object);
+  if (head->ends_row()) return false;
+  const std::lock_guard lock(mutex_);
+  return head->units_before != 0 && !head->Before()->is_taken() && !head->After()->is_taken();
+}
+
+// One slab after the other: a pool may have many.
+void ExtentPool::ReleaseFreePages() noexcept {
+  for (size_t slabs = slab_bytes() / ChunkPool::kSlabBytes; slabs != 0; --slabs) {
+    const std::lock_guard lock(mutex_);
+    if (free_pages_ == 0) return;
+    ReleasePagesOfNextSlab();
+  }
+}
+
+size_t ExtentPool::slab_bytes() const {
   const std::lock_guard lock(mutex_);
   return slabs_ * ChunkPool::kSlabBytes;
 }
 
-template class AlignedExtentPool<16>;
-template class AlignedExtentPool<64>;
+size_t ExtentPool::resident_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return slabs_ * ChunkPool::kSlabBytes - released_pages_ * kPageBytes;
+}
 
 }  // namespace basalt::base

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,42 +7,38 @@
 #include <new>
 
 #include "base/arena.h"
+#include "base/extent_lists.h"
 
-// Memory for objects from half a KiB to some MiB, of any size, in huge pages. Objects of the
-// system's allocator lie in small pages: one read at random costs, besides the miss of its line,
-// the walk that finds its page. And it has a heap for each of some threads, each with holes of its
-// own.
+// Memory for objects from some KiB to some MiB, of any size, in huge pages. Objects of the system's
+// allocator lie in small pages: one read at random costs, besides the miss of its line, the walk
+// that finds its page. And it has a heap for each of some threads, each with holes of its own.
 //
-// Layout: slabs of 2 MiB from a ChunkPool, divided into extents without a gap, in units of
-// kAlignment bytes:
-//
-//   slab        kAlignment - 8 unused | extent | extent | ... | head of 8 bytes that ends the row
-//   extent      head of 8 bytes | the object, aligned to kAlignment
-//   head        units, and whether it is taken | units of the extent before; 0: there is none
-//
-// Free extents stand in lists by size, 32 to each power of two; neighbours are never both free.
-// Taking looks at a few of the list in which extents of the wanted size are, then takes the first
-// of any list above. A slab that is free as a whole goes back to the ChunkPool. What does not fit a
+// Layout: slabs of 2 MiB from a ChunkPool, each with a header and then a row of extents
+// (extent_lists.h). A slab that is free as a whole goes back to the ChunkPool. What does not fit a
 // slab is mapped by itself.
 //
-// Cost: some tens of ns under one lock.
+// Whole pages of free extents go back to the system when they are more than a thirty-second of the
+// taken ones: objects of other sizes may never fit into the holes that some leave. Those of the
+// newest slab do not count, for they are taken next. What stays is less than two pages for each
+// free extent.
+//
+// Cost: some tens of ns under one lock; while pages go back, some tens of us for a Give.
 
 namespace basalt::base {
 
 /// Thread-safe.
-template <size_t alignment>
-class AlignedExtentPool {
+class ExtentPool {
  public:
-  static constexpr size_t kAlignment = alignment;
+  static constexpr size_t kAlignment = 64;
 
-  explicit AlignedExtentPool(std::shared_ptr<ChunkPool> chunks);
+  explicit ExtentPool(std::shared_ptr<ChunkPool> chunks);
   /// Everything has been given back.
-  ~AlignedExtentPool();
-  AlignedExtentPool(const AlignedExtentPool&) = delete;
-  AlignedExtentPool& operator=(const AlignedExtentPool&) = delete;
+  ~ExtentPool();
+  ExtentPool(const ExtentPool&) = delete;
+  ExtentPool& operator=(const ExtentPool&) = delete;
 
   /// The process's own pool; never destroyed.
-  static AlignedExtentPool* Process();
+  static ExtentPool* Process();
   /// Covers all of it. For the handlers of fork() alone.
   std::mutex& mutex() const noexcept { return mutex_; }
 
@@ -56,49 +50,49 @@ class AlignedExtentPool {
 
   /// What an object may use, and what it takes with its head; of one that Take gave.
   static size_t UsableBytes(const char* object) noexcept;
-  static size_t TakenBytes(const char* object) noexcept { return UsableBytes(object) + kHeadBytes; }
+  static size_t TakenBytes(const char* object) noexcept {
+    return UsableBytes(object) + Extents::kHeadBytes;
+  }
+
+  /// Whether free memory lies on both sides of an object that Take gave.
+  bool IsBetweenFree(const char* object) const noexcept;
+  /// Gives all whole pages that are free to the system.
+  void ReleaseFreePages() noexcept;
 
   /// Bytes of slabs that hold something.
   size_t slab_bytes() const;
+  /// Of them, what the system has not got back.
+  size_t resident_bytes() const;
 
  private:
-  static constexpr size_t kHeadBytes = 8;
-  static constexpr uint32_t kSlabUnits = ChunkPool::kSlabBytes / kAlignment - 1;
-  // Of the least extent: a free one's links stand where its object was.
-  static constexpr uint32_t kUnitsMin = (kHeadBytes + 2 * sizeof(void*) - 1) / kAlignment + 1;
+  using Extents = ExtentLists<kAlignment, ChunkPool::kSlabBytes>;
+  using Head = Extents::Head;
+  struct Slab;
+  /// Free pages that are kept, but for the newest slab's: a share of the taken ones, and some in
+  /// any case.
+  static constexpr size_t kFreePagesShare = 32;
+  static constexpr size_t kFreePagesMin = 512;
 
-  struct Head;
-  struct Free;
-
-  // 32 to each power of two, from 32 units on; below, one for each number.
-  static constexpr size_t ListOf(uint32_t units) noexcept {
-    if (units < 32) return units;
-    const auto shift = static_cast<uint32_t>(std::bit_width(units)) - 6;
-    return shift * 32 + (units >> shift);
-  }
-  static constexpr size_t kLists = ListOf(kSlabUnits) + 1;
-
-  /// Null: there is none of `units` or more.
-  Head* FindFree(uint32_t units) const noexcept;
+  // All below under mutex_.
   Head* MapSlab() noexcept;
-  void LinkFree(Head* head, uint32_t units) noexcept;
+  void Link(Head* head) noexcept;
   void Unlink(Head* head) noexcept;
+  bool HoldsTooManyPages() noexcept;
+  void ReleasePages() noexcept;
+  /// Gives how many extents the slab has.
+  int ReleasePagesOfNextSlab() noexcept;
 
   const std::shared_ptr<ChunkPool> chunks_;
   mutable std::mutex mutex_;
   // All below under mutex_.
-  std::array<Free*, kLists> lists_{};
-  std::array<uint64_t, (kLists + 63) / 64> filled_{};  // bit i: list i holds something
+  Extents extents_;
   size_t slabs_ = 0;
+  Slab* next_slab_ = nullptr;  ///< In a ring of all: whose pages are released next.
+  Slab* newest_ = nullptr;     ///< From which objects are being taken; null: it has gone.
+  size_t free_pages_ = 0;      ///< Whole pages of free extents that are not released.
+  size_t released_pages_ = 0;
+  bool is_releasing_ = false;
 };
-
-extern template class AlignedExtentPool<16>;
-extern template class AlignedExtentPool<64>;
-
-/// For objects, packed as the system's allocator packs them.
-using ObjectPool = AlignedExtentPool<16>;
-/// For arrays: aligned to a cache line.
-using ExtentPool = AlignedExtentPool<64>;
 
 /// Ends an array that lies in the process's pool; of elements that need no destruction.
 struct GiveExtent {

@@ -31,9 +31,9 @@ namespace {
 constinit std::atomic<uint64_t> fork_generation{0};
 
 /// In the order in which they may be taken together.
-std::array<std::mutex*, 5> Mutexes() {
-  return {&ThreadPool::SharedMutex(), &AsymmetricFence::mutex(), &ObjectPool::Process()->mutex(),
-          &ExtentPool::Process()->mutex(), &ChunkPool::Process()->mutex()};
+std::array<std::mutex*, 4> Mutexes() {
+  return {&ThreadPool::SharedMutex(), &AsymmetricFence::mutex(), &ExtentPool::Process()->mutex(),
+          &ChunkPool::Process()->mutex()};
 }
 
 void LockAll() {

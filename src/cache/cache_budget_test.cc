@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "basalt/cache.h"
+#include "base/arena.h"
 #include "base/extent_pool.h"
 #include "base/random.h"
 #include "cache/test_cache.h"
@@ -141,11 +143,19 @@ TEST(CacheBudget, AChangeOfTheSizesKeepsTheMemoryInUse) {
   }
 }
 
+/// What the process's pools hold of the machine's memory, without whole free slabs.
+uint64_t ResidentBytes() {
+  const base::ChunkPool& chunks = *base::ChunkPool::Process();
+  const base::ExtentPool& extents = *base::ExtentPool::Process();
+  return chunks.resident_bytes() - chunks.kept_bytes() -
+         (extents.slab_bytes() - extents.resident_bytes());
+}
+
 // The system's allocator has a heap for each of some threads, with holes that no other thread
 // fills: with it the process grew by up to 2.8 times the capacity.
 TEST(CacheBudget, WhatManyThreadsPutTakesLittleMoreThanTheBudget) {
   constexpr uint64_t kCapacity = uint64_t{32} << 20;
-  const size_t before = base::ObjectPool::Process()->slab_bytes();
+  const uint64_t before = ResidentBytes();
   {
     const auto cache = NewCache({.capacity_bytes = kCapacity});
     std::vector<std::thread> threads;
@@ -162,11 +172,86 @@ TEST(CacheBudget, WhatManyThreadsPutTakesLittleMoreThanTheBudget) {
     }
     for (std::thread& thread : threads) thread.join();
     EXPECT_GT(cache->GetStats().bytes, kCapacity / 10 * 9) << "the test fills it";
-    const size_t taken = base::ObjectPool::Process()->slab_bytes() - before;
+    const uint64_t taken = ResidentBytes() - before;
     EXPECT_GT(taken, kCapacity / 10 * 9) << "the entries lie there";
     EXPECT_LT(taken, kCapacity / 8 * 9);
   }
-  EXPECT_EQ(base::ObjectPool::Process()->slab_bytes(), before) << "all of it is given back";
+  EXPECT_EQ(ResidentBytes(), before) << "all of it is given back";
+}
+
+/// Puts values of `bytes_min` to `bytes_max` until they are more than `total_bytes`, by so many
+/// threads. All keys are new.
+void PutSizes(Cache* cache, uint64_t total_bytes, size_t bytes_min, size_t bytes_max,
+              int threads_max) {
+  static std::atomic<uint64_t> next_key{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < threads_max; ++t) {
+    threads.emplace_back([=] {
+      base::Random random(next_key.load());
+      const std::string value(bytes_max, 'v');
+      for (uint64_t put = 0; put < total_bytes / static_cast<uint64_t>(threads_max);) {
+        const size_t bytes = random.Between(bytes_min, bytes_max);
+        const std::string key = std::to_string(next_key.fetch_add(1));
+        ASSERT_TRUE(cache->Put(key, std::string_view(value).substr(0, bytes)).ok());
+        put += bytes + 64;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+struct Filling {
+  Eviction eviction;
+  int threads;
+};
+
+class ShiftsOfValueSizes : public testing::TestWithParam<Filling> {};
+
+INSTANTIATE_TEST_SUITE_P(CacheBudget, ShiftsOfValueSizes,
+                         testing::Values(Filling{Eviction::kClock, 1}, Filling{Eviction::kClock, 4},
+                                         Filling{Eviction::kS3Fifo, 1}),
+                         [](const testing::TestParamInfo<Filling>& info) {
+                           const bool is_clock = info.param.eviction == Eviction::kClock;
+                           return (is_clock ? "Clock" : "S3Fifo") +
+                                  std::to_string(info.param.threads);
+                         });
+
+// Entries of the old sizes are evicted one by one, all over memory, and leave holes into which the
+// new ones do not fit: the process grew to three times the capacity.
+TEST_P(ShiftsOfValueSizes, KeepTheProcessWithinTheCapacityAndAQuarter) {
+  constexpr uint64_t kCapacity = uint64_t{32} << 20;
+  const uint64_t before = ResidentBytes();
+  const auto cache = NewCache({.capacity_bytes = kCapacity, .eviction = GetParam().eviction});
+  const std::pair<size_t, size_t> sizes[] = {
+      {10, 410},      {3'000, 8'000}, {30'000, 80'000}, {300'000, 305'000}, {10, 410},
+      {3'000, 8'000}, {600, 1'200},   {9'000, 18'000},  {10, 410},          {30'000, 80'000},
+      {1'300, 2'600}, {20, 300'000},  {3'000, 8'000},
+  };
+  for (const auto& [bytes_min, bytes_max] : sizes) {
+    // The share that was replaced grows step by step: the worst is somewhere in between.
+    for (int step = 0; step < 8; ++step) {
+      PutSizes(cache.get(), kCapacity / 4, bytes_min, bytes_max, GetParam().threads);
+      ASSERT_LE(ResidentBytes() - before, kCapacity / 4 * 5)
+          << bytes_min << " to " << bytes_max << ", step " << step;
+    }
+    EXPECT_GE(cache->GetStats().bytes, kCapacity / 10 * 9);
+  }
+}
+
+TEST_P(ShiftsOfValueSizes, ASmallerCapacityGivesTheMemoryBack) {
+  constexpr uint64_t kCapacity = uint64_t{32} << 20;
+  const uint64_t before = ResidentBytes();
+  const auto cache = NewCache({.capacity_bytes = kCapacity, .eviction = GetParam().eviction});
+  for (const auto& [bytes_min, bytes_max] :
+       {std::pair<size_t, size_t>{10, 410}, {600, 7'000}, {9'000, 80'000}, {20, 20'000}}) {
+    ASSERT_TRUE(cache->SetCapacity(kCapacity).ok());
+    PutSizes(cache.get(), 3 * kCapacity, bytes_min, bytes_max, GetParam().threads);
+    for (const uint64_t capacity : {kCapacity / 2, kCapacity / 4}) {
+      ASSERT_TRUE(cache->SetCapacity(capacity).ok());
+      EXPECT_LE(cache->GetStats().bytes, capacity);
+      EXPECT_LE(ResidentBytes() - before, capacity / 4 * 5) << bytes_min << " to " << bytes_max;
+    }
+  }
 }
 
 TEST(CacheBudget, ManySmallShardsShareWhatThereIs) {

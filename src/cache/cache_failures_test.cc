@@ -33,8 +33,7 @@ constexpr size_t kKeys = 1'200;
 /// Of the process's pools, in slabs that hold something.
 size_t PooledBytes() {
   const base::ChunkPool& chunks = *base::ChunkPool::Process();
-  return chunks.slab_bytes() - chunks.kept_bytes() + base::ObjectPool::Process()->slab_bytes() +
-         base::ExtentPool::Process()->slab_bytes();
+  return chunks.slab_bytes() - chunks.kept_bytes() + base::ExtentPool::Process()->slab_bytes();
 }
 
 /// A cache, and what it has to hold. Between Create and Verify it asks for no memory itself.

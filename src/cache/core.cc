@@ -9,7 +9,9 @@
 #include <string>
 #include <thread>
 
+#include "base/arena.h"
 #include "base/check.h"
+#include "base/extent_pool.h"
 #include "base/option_value.h"
 #include "base/out_of_memory.h"
 #include "base/random.h"
@@ -519,6 +521,22 @@ void CacheCore::Clear() {
   }
 }
 
+// One that moves may leave its neighbour alone, so there are some passes.
+void CacheCore::GatherLarge() {
+  constexpr int kPassesMax = 4;
+  bool has_moved = true;
+  for (int pass = 0; pass < kPassesMax && has_moved; ++pass) {
+    has_moved = false;
+    for (Shard& shard : shards()) {
+      Index::Cursor cursor;
+      for (bool more = true; more;) {
+        ShardGuard guard(&shard);
+        more = shard.GatherLarge(&cursor, &has_moved, guard.after());
+      }
+    }
+  }
+}
+
 Status CacheCore::SetCapacity(uint64_t capacity_bytes) {
   if (capacity_bytes < kCapacityMin) {
     return ErrorThatSays(StatusCode::kInvalidArgument, [&] {
@@ -527,7 +545,21 @@ Status CacheCore::SetCapacity(uint64_t capacity_bytes) {
     });
   }
   budget_.set_capacity_bytes(capacity_bytes);
-  if (ShrinkToCapacity()) return {};
+  const bool shrinks = budget_.IsWithin(0);
+  const bool is_within = ShrinkToCapacity();
+  for (Shard& shard : shards()) {
+    for (bool more = true; more;) {
+      ShardGuard guard(&shard);
+      shard.FitToCapacity();
+      more = shard.TidyHeap(guard.after());
+    }
+  }
+  if (shrinks) {
+    GatherLarge();
+    base::ExtentPool::Process()->ReleaseFreePages();
+    base::ChunkPool::Process()->ReleaseFreePages();
+  }
+  if (is_within) return {};
   return ErrorThatSays(StatusCode::kResourceExhausted, [&] {
     return "set a cache's capacity to " + std::to_string(capacity_bytes) +
            " bytes: what is held takes " + std::to_string(budget_.used_bytes()) +

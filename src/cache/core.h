@@ -272,6 +272,8 @@ class CacheCore {
   bool ChargeMakingRoom(uint64_t bytes);
   /// Evicts until no more is charged than the capacity.
   bool ShrinkToCapacity();
+  /// After that: moves large entries that lie alone in free memory together.
+  void GatherLarge();
   /// A round of the shards, which are asked to give back.
   struct Asking {
     uint32_t next;

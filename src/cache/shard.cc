@@ -47,12 +47,21 @@ void ReleasePin(Value::Pin* pin) noexcept {
 Shard::Shard(const Common& common)
     : index_(base::ProcessEpochs(), common.budget, common.hash_seed),
       common_(common),
-      slabs_(common.budget),
+      slabs_(common.budget,
+             EntryHeap::BlockBytesFor(common.budget->capacity_bytes() / common.shards)),
       retired_(base::ProcessEpochs()),
       wheel_(common.budget, common.clock->CoarseMillis()),
-      queue_(common.budget) {}
+      queue_(common.budget) {
+  FitToCapacity();
+}
 
 Shard::~Shard() = default;
+
+void Shard::FitToCapacity() noexcept {
+  constexpr uint64_t kBlocksMin = 8;
+  const uint64_t shard_bytes = common_.budget->capacity_bytes() / common_.shards;
+  slabs_.UseHeap(shard_bytes >= kBlocksMin * slabs_.heap().block_bytes());
+}
 
 uint64_t Shard::entry_bytes() const noexcept { return slabs_.bytes() + linked_weight_; }
 uint64_t Shard::index_bytes() const noexcept {
@@ -68,7 +77,7 @@ Entry* Shard::Allocate(std::string_view key, size_t value_bytes, bool within_bud
   entry->value_bytes = static_cast<uint32_t>(value_bytes);
   entry->key_bytes = static_cast<uint16_t>(key.size());
   entry->size_class = SlabAllocator::ClassOf(bytes) | (has_pin_part ? Entry::kHasPinPart : 0) |
-                      (SlabAllocator::IsLarge(bytes) ? Entry::kIsLarge : 0);
+                      (slabs_.IsLarge(bytes) ? Entry::kIsLarge : 0);
   char* const key_at = const_cast<char*>(entry->key().data());
   if (!key.empty()) std::memcpy(key_at, key.data(), key.size());
   if (has_pin_part) {
@@ -112,7 +121,7 @@ void Shard::Free(Entry* entry) noexcept {
 
 void Shard::FreeUnconstructed(Entry* entry) noexcept {
   common_.budget->Refund(WeightOf(entry));
-  if (entry->slab_class() == 0) return slabs_.FreeOwn(entry, entry->is_large());
+  if (entry->is_large()) return slabs_.FreeOwn(entry, /*is_large=*/true);
   const std::lock_guard guard(lock_);
   slabs_.Free(entry, entry->slab_class());
 }
@@ -317,9 +326,11 @@ void Shard::Unlink(const Index::Found& found, Removal reason, Aftermath* after) 
 }
 
 void Shard::Erase(const Index::Found& found, Aftermath* after) noexcept {
+  const uint64_t bytes = ChargedBytes(found.entry());
   Unlink(found, Removal::kErased, after);
   ResetIndexIfEmpty();
   CollectRemoved(/*is_due=*/retired_.is_due(), after);
+  EmptyBlocks(bytes, /*evicted_bytes_max=*/0, after);
 }
 
 // An object may hold more than its memory (a file, say), and goes with its entry, if that does not
@@ -353,13 +364,14 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
   }
   uint64_t deadline_ms = 0;
   entry->state.ReadDeadline(&deadline_ms);
+  const uint64_t bytes = ChargedBytes(entry);
   linked_weight_ += WeightOf(entry);
-  linked_bytes_ += ChargedBytes(entry);
+  linked_bytes_ += bytes;
   bool joins_queue = false;
   if (found) {
     entry->marks = found.entry()->marks;
     if ((entry->marks & Entry::kInQueue) != 0) {
-      queued_bytes_ += ChargedBytes(entry) - ChargedBytes(found.entry());
+      queued_bytes_ += bytes - ChargedBytes(found.entry());
     }
     found.entry()->marks = 0;
     index_.Replace(found, entry, deadline_ms != 0);
@@ -399,6 +411,7 @@ bool Shard::Link(Entry* entry, uint64_t hash, Condition condition, const Entry* 
   } else if (collects) {
     CollectSome(after);
   }
+  EmptyBlocks(bytes, /*evicted_bytes_max=*/0, after);
   return true;
 }
 

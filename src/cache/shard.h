@@ -124,6 +124,18 @@ class Shard {
   bool MakeRoom(size_t bytes, uint8_t size_class, Aftermath* after) noexcept;
   /// Evicts so that some 4 KiB go back to the budget, for whoever needs them.
   Gave GiveBack(Aftermath* after) noexcept;
+  /// After a change of the budget's capacity.
+  void FitToCapacity() noexcept;
+  /// Where entries of middle size are scattered over memory: moves some of them together. False:
+  /// there is nothing to do, or it has to wait for readers, pins or room.
+  bool TidyHeap(Aftermath* after) noexcept {
+    if (!slabs_.heap().is_emptying() && !IsSparse()) return false;
+    const bool evicts = common_.budget->IsWithin(common_.headroom_bytes);
+    return EmptyBlock(evicts ? slabs_.heap().block_bytes() : 0, after).has_advanced;
+  }
+  /// Moves large entries that have free memory on both sides: with its neighbours, whole pages of
+  /// it are free. Does some of them from the cursor on; false: it has come to the end.
+  bool GatherLarge(Index::Cursor* cursor, bool* has_moved, Aftermath* after) noexcept;
   /// Puts an entry, with its deadline set, under its key. False: the condition does not hold.
   bool Link(Entry* entry, uint64_t hash, Condition condition, const Entry* expected, Moment* now,
             Aftermath* after) noexcept;
@@ -225,6 +237,11 @@ class Shard {
     if (entries_ == 0 && index_.Reset()) index_.Collect();
   }
   uint8_t FirstFrequency(const Index::Room& room) noexcept;
+  /// S3-FIFO's small queue holds a tenth of the bytes.
+  bool QueueIsOverItsShare() const noexcept {
+    constexpr uint64_t kQueueShare = 10;
+    return queued_bytes_ * kQueueShare > linked_bytes_;
+  }
   void Enqueue(uint64_t hash, Entry* entry, Aftermath* after) noexcept;
   /// The entry goes into the main part, or away. Its hash may stay in the queue.
   void Dequeue(Entry* entry) noexcept;
@@ -241,7 +258,20 @@ class Shard {
   void PrefetchVictim() const noexcept;
   uint64_t EvictAt(Index::AtomicWord* slot, Aftermath* after) noexcept;
   bool EmptySlab(uint8_t but, bool movable, Aftermath* after) noexcept;
-  bool Move(const Index::Found& found) noexcept;
+  bool IsSparse() const noexcept { return slabs_.heap().is_sparse(!slabs_.uses_heap()); }
+  struct Emptied {
+    uint64_t evicted_bytes = 0;
+    bool has_advanced = false;
+  };
+  /// Moves some entries out of the heap's sparsest block, or evicts them: those that are not read,
+  /// up to about `evicted_bytes_max`.
+  Emptied EmptyBlock(uint64_t evicted_bytes_max, Aftermath* after) noexcept;
+  /// Empties blocks while the heap is sparse, by steps in proportion to `bytes`; the first ones
+  /// evict up to about `evicted_bytes_max`.
+  uint64_t EmptyBlocks(uint64_t bytes, uint64_t evicted_bytes_max, Aftermath* after) noexcept;
+  enum class Leaving : uint8_t { kMoved, kEvicted, kIsGoing, kStays, kHasNoRoom };
+  Leaving LeaveBlock(Entry* entry, bool evicts, Aftermath* after) noexcept;
+  bool Move(const Index::Found& found, bool within_budget = true) noexcept;
 
   Index index_;  // Begins with what readers need.
   const Common& common_;
@@ -253,10 +283,11 @@ class Shard {
   Recency recency_;
   Index::Cursor hand_;
   size_t hand_slot_ = 0;
-  Index::Cursor shrinking_;    ///< Where ShrinkIndex goes on.
-  uint64_t hand_turns_ = 0;    ///< Over the whole table.
-  uint64_t hand_looks_ = 0;    ///< At entries.
-  uint64_t ghost_number_ = 0;  ///< Counts evictions.
+  Index::Cursor shrinking_;     ///< Where ShrinkIndex goes on.
+  bool reopens_block_ = false;  ///< Something stays in the block that is being emptied.
+  uint64_t hand_turns_ = 0;     ///< Over the whole table.
+  uint64_t hand_looks_ = 0;     ///< At entries.
+  uint64_t ghost_number_ = 0;   ///< Counts evictions.
   uint64_t entries_ = 0;
   uint64_t filed_ = 0;  ///< Linked entries of which the wheel has a record.
   uint64_t linked_bytes_ = 0;

@@ -5,13 +5,12 @@
 #include <string_view>
 #include <utility>
 
+#include "base/extent_pool.h"
 #include "cache/shard.h"
 
 namespace basalt::cache {
 namespace {
 
-/// S3-FIFO's small queue holds a tenth of the bytes.
-constexpr uint64_t kQueueShare = 10;
 /// At so many entries the hand looks for one eviction.
 constexpr uint64_t kHandLooksMax = 512;
 /// Or at so many slots, should they be empty: some 50 us.
@@ -94,13 +93,13 @@ uint64_t Shard::StepHand(uint64_t coarse_ms, Aftermath* after,
 uint64_t Shard::Evict(uint64_t bytes, Aftermath* after) noexcept {
   const uint64_t coarse_ms = common_.clock->CoarseMillis();
   Index::AtomicWord* passed = nullptr;
-  uint64_t evicted = 0;
+  uint64_t evicted = EmptyBlocks(bytes, bytes, after);
   const uint64_t last_look = hand_looks_ + kHandLooksMax;
   const uint64_t last_turn = hand_turns_ + 2;
   for (uint64_t slots = 0; evicted < bytes && !after->is_full() && hand_looks_ < last_look &&
                            slots < kHandSlotsMax && hand_turns_ < last_turn;
        ++slots) {
-    if (queued_bytes_ * kQueueShare > linked_bytes_) {
+    if (QueueIsOverItsShare()) {
       const uint64_t from_queue = EvictFromQueue(after);
       evicted += from_queue;
       if (from_queue != 0) continue;
@@ -152,10 +151,12 @@ bool Shard::EmptySlab(uint8_t but, bool movable, Aftermath* after) noexcept {
 }
 
 // Objects stay where they are: somebody may be reading them, and they know their address.
-bool Shard::Move(const Index::Found& found) noexcept {
+bool Shard::Move(const Index::Found& found, bool within_budget) noexcept {
   Entry* const entry = found.entry();
-  if (common_.destroy != nullptr || slabs_.free_objects(entry->slab_class()) == 0) return false;
-  Entry* const moved = Allocate(entry->key(), entry->value_bytes, /*within_budget=*/true);
+  if (common_.destroy != nullptr) return false;
+  const uint8_t size_class = entry->slab_class();
+  if (size_class != 0 && slabs_.free_objects(size_class) == 0) return false;
+  Entry* const moved = Allocate(entry->key(), entry->value_bytes, within_budget);
   if (moved == nullptr) return false;
   std::memcpy(moved->value(), entry->value(), entry->value_bytes);
   uint64_t deadline_ms = 0;
@@ -164,8 +165,99 @@ bool Shard::Move(const Index::Found& found) noexcept {
   moved->marks = std::exchange(entry->marks, uint8_t{0});
   index_.Replace(found, moved, (found.word & Word::kExpires) != 0);
   linked_bytes_ += ChargedBytes(moved);
+  if ((moved->marks & Entry::kInQueue) != 0) {
+    queued_bytes_ += ChargedBytes(moved) - ChargedBytes(entry);
+  }
   Retire(entry);
   return true;
+}
+
+uint64_t Shard::EmptyBlocks(uint64_t bytes, uint64_t evicted_bytes_max, Aftermath* after) noexcept {
+  constexpr uint64_t kBytesAtOnce = 4 << 10;
+  uint64_t evicted = 0;
+  for (uint64_t at = 0; at < bytes; at += kBytesAtOnce) {
+    const Emptied emptied = EmptyBlock(evicted_bytes_max - evicted, after);
+    evicted += std::min(emptied.evicted_bytes, evicted_bytes_max - evicted);
+    if (!emptied.has_advanced) break;
+  }
+  return evicted;
+}
+
+// While memory is wanted, what has not been read is evicted instead of moved, as the hand would do.
+auto Shard::EmptyBlock(uint64_t evicted_bytes_max, Aftermath* after) noexcept -> Emptied {
+  constexpr int kEntriesMax = 32;
+  EntryHeap& heap = slabs_.heap();
+  Emptied result;
+  if (common_.destroy != nullptr && evicted_bytes_max == 0) return result;  // Objects cannot move.
+  if (!heap.is_emptying()) {
+    if (!IsSparse()) return result;
+    slabs_.ReleaseSpares();
+    if (!heap.StartEmptying(/*retires=*/!slabs_.uses_heap())) return result;
+    reopens_block_ = false;
+    result.has_advanced = true;
+  }
+  for (int i = 0; i < kEntriesMax && !after->is_full(); ++i) {
+    // What was moved stays in memory until readers have left.
+    if (retired_bytes_ > common_.retired_bytes_max) break;
+    char* const object = heap.Emptied();
+    if (object == nullptr) {
+      heap.EndEmptying(reopens_block_);
+      break;
+    }
+    auto* const entry = reinterpret_cast<Entry*>(object);
+    const uint64_t bytes = ChargedBytes(entry);
+    const Leaving leaving = LeaveBlock(entry, result.evicted_bytes < evicted_bytes_max, after);
+    if (leaving == Leaving::kHasNoRoom) break;
+    if (leaving == Leaving::kEvicted) result.evicted_bytes += bytes;
+    if (leaving == Leaving::kStays) reopens_block_ = true;
+    heap.SkipEmptied();
+    result.has_advanced = true;
+  }
+  retired_.CollectSome([&](Entry* entry) { FreeOrDefer(entry, after); },
+                       /*count_max=*/2 * kEntriesMax, /*scans=*/true);
+  return result;
+}
+
+auto Shard::LeaveBlock(Entry* entry, bool evicts, Aftermath* after) noexcept -> Leaving {
+  const std::string_view key = entry->key();
+  const Index::Found found = index_.Find(index_.HashOf(key), key);
+  if (entry->state.is_pinned()) return Leaving::kStays;
+  if (found.entry() != entry) {
+    // It was unlinked and waits for readers, or is about to be linked.
+    uint64_t deadline_ms = 0;
+    return entry->state.ReadDeadline(&deadline_ms) ? Leaving::kStays : Leaving::kIsGoing;
+  }
+  const bool is_evicted_next = Index::Frequency(found.slot) == 0 && !QueueIsOverItsShare() &&
+                               (entry->marks & Entry::kInQueue) == 0;
+  if (!(evicts && is_evicted_next) && Move(found)) return Leaving::kMoved;
+  if (!evicts) return Leaving::kHasNoRoom;
+  Unlink(found, Removal::kEvicted, after);
+  return Leaving::kEvicted;
+}
+
+// Beyond the budget, by no more than this at a time: a cache that was made smaller is full.
+bool Shard::GatherLarge(Index::Cursor* cursor, bool* has_moved, Aftermath* after) noexcept {
+  constexpr uint64_t kBytesMax = 64 << 10;
+  uint64_t bytes = 0;
+  bool more = true;
+  while (more && bytes < kBytesMax && retired_bytes_ <= common_.retired_bytes_max) {
+    for (Index::AtomicWord& slot : index_.At(*cursor)->slots) {
+      const uint64_t word = slot.load(std::memory_order_relaxed);
+      if (!Word::IsLive(word)) continue;
+      Entry* const entry = Index::EntryOf(word);
+      if (!entry->is_large() || entry->state.is_pinned() || ChargedBytes(entry) > kBytesMax ||
+          !base::ExtentPool::Process()->IsBetweenFree(reinterpret_cast<const char*>(entry)) ||
+          !Move({&slot, word}, /*within_budget=*/false)) {
+        continue;
+      }
+      bytes += ChargedBytes(entry);
+      *has_moved = true;
+    }
+    more = index_.Advance(cursor);
+  }
+  Collect(after);
+  slabs_.ReleaseSpares();
+  return more && retired_bytes_ <= common_.retired_bytes_max;
 }
 
 void Shard::MakeHeadroom(size_t bytes, Aftermath* after) noexcept {

@@ -11,25 +11,14 @@ namespace {
 
 // Of objects with memory of their own.
 
-void* AllocateOwn(size_t bytes) noexcept {
-  if (SlabAllocator::IsLarge(bytes)) return base::ExtentPool::Process()->Take(bytes);
-  return base::ObjectPool::Process()->Take(bytes);
-}
-
-void GiveOwn(void* object, bool is_large) noexcept {
-  auto* const bytes = static_cast<char*>(object);
-  if (is_large) return base::ExtentPool::Process()->Give(bytes);
-  base::ObjectPool::Process()->Give(bytes);
-}
-
 size_t UsableBytes(const void* object, bool is_large) noexcept {
   const auto* const bytes = static_cast<const char*>(object);
-  return is_large ? base::ExtentPool::UsableBytes(bytes) : base::ObjectPool::UsableBytes(bytes);
+  return is_large ? base::ExtentPool::UsableBytes(bytes) : EntryHeap::UsableBytes(bytes);
 }
 
 uint64_t TakenBytes(const void* object, bool is_large) noexcept {
   const auto* const bytes = static_cast<const char*>(object);
-  return is_large ? base::ExtentPool::TakenBytes(bytes) : base::ObjectPool::TakenBytes(bytes);
+  return is_large ? base::ExtentPool::TakenBytes(bytes) : EntryHeap::TakenBytes(bytes);
 }
 
 void* NextFree(const void* object) noexcept {
@@ -38,8 +27,8 @@ void* NextFree(const void* object) noexcept {
 
 }  // namespace
 
-SlabAllocator::SlabAllocator(MemoryBudget* budget)
-    : pool_(base::ChunkPool::Process()), budget_(budget) {}
+SlabAllocator::SlabAllocator(MemoryBudget* budget, size_t heap_block_bytes)
+    : pool_(base::ChunkPool::Process()), budget_(budget), heap_(heap_block_bytes) {}
 
 SlabAllocator::~SlabAllocator() { ReleaseEmptySlabs(); }
 
@@ -50,6 +39,16 @@ uint64_t SlabAllocator::ChargedBytes(const void* object, uint8_t size_class,
 
 auto SlabAllocator::SlabOf(void* object) noexcept -> Slab* {
   return reinterpret_cast<Slab*>(reinterpret_cast<uintptr_t>(object) & ~(kSlabBytes - 1));
+}
+
+void* SlabAllocator::AllocateOwn(size_t bytes) noexcept {
+  return IsLarge(bytes) ? base::ExtentPool::Process()->Take(bytes) : heap_.Take(bytes);
+}
+
+void SlabAllocator::GiveOwn(void* object, bool is_large) noexcept {
+  auto* const bytes = static_cast<char*>(object);
+  if (is_large) return base::ExtentPool::Process()->Give(bytes);
+  heap_.Give(bytes);
 }
 
 void SlabAllocator::List(Slab* slab) noexcept {
@@ -183,6 +182,7 @@ size_t SlabAllocator::FindSpare(size_t bytes) const noexcept {
 }
 
 void SlabAllocator::FreeToSpare(void* object, bool is_large) noexcept {
+  if (!is_large && heap_.IsClosed(static_cast<char*>(object))) return FreeOwn(object, is_large);
   // The oldest makes way: sizes that nobody asks for any more do not stay.
   if (spare_count_ == kSparesMax) {
     FreeOwn(spares_[0].object, spares_[0].is_large);

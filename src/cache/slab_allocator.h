@@ -7,13 +7,14 @@
 #include <memory>
 
 #include "base/arena.h"
+#include "cache/entry_heap.h"
 #include "cache/memory_budget.h"
 
 namespace basalt::cache {
 
 /// Memory for entries. Small ones come from slabs, blocks of 4 KiB that hold objects of one size
-/// class each; others from the process's ObjectPool, from 8 KiB on from its ExtentPool, where they
-/// begin with a cache line.
+/// class each; those up to some KiB from the shard's EntryHeap; larger ones from the process's
+/// ExtentPool, where they begin with a cache line.
 ///
 /// Slab: a header of 64 bytes, then the objects. Free objects form a list through their first 8
 /// bytes, whose last two are zero in an address, so that byte 6 tells a free object from an entry
@@ -23,21 +24,20 @@ namespace basalt::cache {
 /// and 7.5 above, at most 6 % of a class.
 ///
 /// Budget: a slab is charged whole when it is taken and refunded when its last object is freed and
-/// another slab of its class has room; a larger entry by what it takes of its pool.
+/// another slab of its class has room; a larger entry by what it takes of heap or pool.
 ///
 /// A few larger ones that were freed are kept as spares for the next of about their size: a full
-/// cache frees one for each that it allocates, and a pool has one lock for all shards. Spares stay
-/// charged.
+/// cache frees one for each that it allocates, and the pool has one lock for all shards. Spares
+/// stay charged.
 ///
-/// Not thread-safe, under the shard's lock; but for FreeOwn and bytes().
+/// Not thread-safe, under the shard's lock; but for FreeOwn of large objects and bytes().
 class SlabAllocator {
  public:
   static constexpr size_t kSlabBytes = size_t{4} << 10;
   static constexpr size_t kSmallBytesMax = 512;
-  static constexpr size_t kLargeBytesMin = size_t{8} << 10;
   static constexpr size_t kClasses = 16 + 24 + 1;  ///< Class 0: memory of its own.
 
-  explicit SlabAllocator(MemoryBudget* budget);
+  explicit SlabAllocator(MemoryBudget* budget, size_t heap_block_bytes = EntryHeap::kBlockBytesMax);
   ~SlabAllocator();
   SlabAllocator(const SlabAllocator&) = delete;
   SlabAllocator& operator=(const SlabAllocator&) = delete;
@@ -50,8 +50,15 @@ class SlabAllocator {
     return size_class <= 16 ? size_class * size_t{8} : 128 + (size_class - 16) * size_t{16};
   }
 
-  /// Whether an object of class 0 lies in the ExtentPool.
-  static constexpr bool IsLarge(size_t bytes) noexcept { return bytes >= kLargeBytesMin; }
+  /// Whether an object of class 0 that is allocated now lies in the ExtentPool.
+  bool IsLarge(size_t bytes) const noexcept {
+    return bytes > kSmallBytesMax && !(uses_heap_ && heap_.Holds(bytes));
+  }
+  EntryHeap& heap() noexcept { return heap_; }
+  const EntryHeap& heap() const noexcept { return heap_; }
+  bool uses_heap() const noexcept { return uses_heap_; }
+  /// False: its blocks are too large for the shard. What would lie there is large from now on.
+  void UseHeap(bool uses) noexcept { uses_heap_ = uses; }
 
   /// Null: the budget (when `within_budget`) or the system has none.
   void* Allocate(size_t bytes, bool within_budget = true) noexcept;
@@ -59,7 +66,7 @@ class SlabAllocator {
   void Free(void* object, uint8_t size_class, bool is_large = false) noexcept;
   /// An object of class 0, which may become a spare.
   void FreeToSpare(void* object, bool is_large) noexcept;
-  /// An object of class 0; needs no lock.
+  /// An object of class 0; a large one needs no lock.
   void FreeOwn(void* object, bool is_large) noexcept;
 
   /// What an object takes of the budget, alone or as its part of a slab.
@@ -108,6 +115,9 @@ class SlabAllocator {
   static constexpr size_t kSparesMax = 4;
 
   static Slab* SlabOf(void* object) noexcept;
+  // Of objects with memory of their own.
+  void* AllocateOwn(size_t bytes) noexcept;
+  void GiveOwn(void* object, bool is_large) noexcept;
   /// Its place; kSparesMax: none fits.
   size_t FindSpare(size_t bytes) const noexcept;
   Slab* TakeSlab(uint8_t size_class) noexcept;
@@ -119,6 +129,8 @@ class SlabAllocator {
 
   const std::shared_ptr<base::ChunkPool> pool_;
   MemoryBudget* const budget_;
+  EntryHeap heap_;
+  bool uses_heap_ = true;
   std::array<Class, kClasses> classes_{};
   std::atomic<uint64_t> bytes_{0};
   std::array<Spare, kSparesMax> spares_;

@@ -74,14 +74,17 @@ class SlabModel {
     unsigned char fill;
   };
 
+  explicit SlabModel(const SlabAllocator& slabs) : allocator_(slabs) {}
+
   void Add(char* at, size_t bytes, unsigned char fill) {
     const uint8_t size_class = SlabAllocator::ClassOf(bytes);
     ExpectApart(at, size_class == 0 ? bytes : SlabAllocator::ClassBytes(size_class));
     objects_.emplace(at, Object{at, bytes, fill});
     picks_.push_back(at);
     if (size_class == 0) {
-      own_bytes_ += SlabAllocator::ChargedBytes(at, 0, SlabAllocator::IsLarge(bytes));
-      EXPECT_GE(SlabAllocator::ChargedBytes(at, 0, SlabAllocator::IsLarge(bytes)), bytes);
+      const uint64_t charged = SlabAllocator::ChargedBytes(at, 0, allocator_.IsLarge(bytes));
+      own_bytes_ += charged;
+      EXPECT_GE(charged, bytes);
       return;
     }
     auto& slabs = slabs_[size_class];
@@ -98,7 +101,7 @@ class SlabModel {
     }
     const uint8_t size_class = SlabAllocator::ClassOf(object.bytes);
     if (size_class == 0) {
-      own_bytes_ -= SlabAllocator::ChargedBytes(object.at, 0, SlabAllocator::IsLarge(object.bytes));
+      own_bytes_ -= SlabAllocator::ChargedBytes(object.at, 0, allocator_.IsLarge(object.bytes));
     } else {
       auto& slabs = slabs_[size_class];
       const uintptr_t slab = SlabAddress(object.at);
@@ -169,6 +172,7 @@ class SlabModel {
     }
   }
 
+  const SlabAllocator& allocator_;
   std::map<char*, Object> objects_;
   std::vector<char*> picks_;
   std::map<uint8_t, std::map<uintptr_t, size_t>> slabs_;  ///< Class, slab, objects taken.
@@ -190,12 +194,11 @@ TEST_P(RandomAllocations, KeepTheirBytesApartAndAreChargedExactly) {
   MemoryBudget budget(kAmpleBudget);
   {
     SlabAllocator slabs(&budget);
-    SlabModel model;
+    SlabModel model(slabs);
     const auto free_one = [&] {
       const SlabModel::Object object = model.Pick(&random);
       model.Drop(object);
-      slabs.Free(object.at, SlabAllocator::ClassOf(object.bytes),
-                 SlabAllocator::IsLarge(object.bytes));
+      slabs.Free(object.at, SlabAllocator::ClassOf(object.bytes), slabs.IsLarge(object.bytes));
     };
     for (int step = 0; step < 30'000 && !HasFailure(); ++step) {
       // Grows and shrinks by turns.
@@ -357,7 +360,7 @@ TEST(SlabAllocator, ASpareServesWhoAsksForAboutItsSizeAndStaysChargedMeanwhile) 
 TEST(SlabAllocator, ASpareServesOnlyWhoseMemoryIsOfItsKind) {
   MemoryBudget budget(kAmpleBudget);
   SlabAllocator slabs(&budget);
-  constexpr size_t kBytes = SlabAllocator::kLargeBytesMin;
+  constexpr size_t kBytes = (size_t{8} << 10) + 1;
   void* const extent = slabs.Allocate(kBytes);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(extent) % 64, 0u);
   slabs.FreeToSpare(extent, /*is_large=*/true);
@@ -375,7 +378,7 @@ TEST(SlabAllocator, SparesAreFewAndTheOldestMakesWay) {
   uint64_t charged = 0;
   for (size_t i = 0; i < kObjects; ++i) {
     const size_t bytes = size_t{1'000} << (i % 10);
-    const bool is_large = SlabAllocator::IsLarge(bytes);
+    const bool is_large = slabs.IsLarge(bytes);
     void* const object = slabs.Allocate(bytes);
     charged = std::max(charged, SlabAllocator::ChargedBytes(object, 0, is_large));
     slabs.FreeToSpare(object, is_large);
@@ -388,17 +391,31 @@ TEST(SlabAllocator, SparesAreFewAndTheOldestMakesWay) {
   EXPECT_FALSE(slabs.ReleaseEmptySlabs());
 }
 
+TEST(SlabAllocator, AllThatIsNotSmallIsLargeWhereTheHeapIsNotUsed) {
+  MemoryBudget budget(kAmpleBudget);
+  SlabAllocator slabs(&budget);
+  void* const before = slabs.Allocate(1'000);
+  EXPECT_FALSE(slabs.IsLarge(1'000));
+  slabs.UseHeap(false);
+  EXPECT_TRUE(slabs.IsLarge(1'000));
+  EXPECT_FALSE(slabs.IsLarge(SlabAllocator::kSmallBytesMax));
+  void* const after = slabs.Allocate(1'000);
+  EXPECT_EQ(slabs.heap().bytes(), slabs.heap().block_bytes());
+  slabs.FreeOwn(before, /*is_large=*/false);
+  EXPECT_EQ(slabs.heap().bytes(), 0u);
+  slabs.FreeOwn(after, /*is_large=*/true);
+  EXPECT_EQ(budget.used_bytes(), 0u);
+}
+
 TEST(SlabAllocator, LargeObjectsAreFreedWithoutTheLockAndRefundedExactly) {
   MemoryBudget budget(kAmpleBudget);
   SlabAllocator slabs(&budget);
-  // One of each pool.
   std::array<std::vector<void*>, 2> objects;
-  for (size_t i = 0; i < 2'000; ++i)
-    objects[i % 2].push_back(slabs.Allocate(600 + i + i % 2 * 10'000));
+  for (size_t i = 0; i < 2'000; ++i) objects[i % 2].push_back(slabs.Allocate(10'600 + i));
   std::vector<std::thread> threads;
   for (const std::vector<void*>& own : objects) {
-    threads.emplace_back([&slabs, &own, is_large = &own == &objects[1]] {
-      for (void* object : own) slabs.FreeOwn(object, is_large);
+    threads.emplace_back([&slabs, &own] {
+      for (void* object : own) slabs.FreeOwn(object, /*is_large=*/true);
     });
   }
   for (std::thread& thread : threads) thread.join();
