@@ -30,20 +30,32 @@ struct BlockPin : Value::Pin {
   BlockRef block;
 };
 
-// Takes a record out of its block. False: its value is too large to be copied, and not taken.
-bool TakeSmall(const Block& block, uint32_t record, TableRead* found) noexcept {
+/// A value pins its block only if it is at least this part of it. A smaller one is copied, so that
+/// what a user holds keeps at most so many times its bytes in memory.
+constexpr size_t kPinnedPart = 4;
+
+// Takes a record out of its block. False: its value is not copied, but has to pin the block.
+bool TakeCopy(const Block& block, uint32_t record, TableRead* found) noexcept {
   const std::string_view value = block.value(record);
   found->tag = block.tag(record);
   found->time_ms = block.time_ms(record);
-  if (value.size() > Value::kInlineBytes) return false;
-  // Made in its place: an assignment would copy it once more.
-  std::destroy_at(&found->value);
-  new (&found->value) Value(Value::Copy(value));
+  if (value.size() <= Value::kInlineBytes) {
+    // Made in its place: an assignment would copy it once more.
+    std::destroy_at(&found->value);
+    new (&found->value) Value(Value::Copy(value));
+    return true;
+  }
+  if (value.size() >= block.size() / kPinnedPart) return false;
+  try {
+    found->value = Value::Copy(value);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   return true;
 }
 
-// Takes the value that was too large.
-void TakeLarge(BlockRef block, uint32_t record, TableRead* found) {
+// Takes a value that was not copied.
+void TakePinned(BlockRef block, uint32_t record, TableRead* found) {
   const std::string_view value = block->value(record);
   found->value = Value::Pinned(new BlockPin(std::move(block), value), value.size());
 }
@@ -200,7 +212,7 @@ Table::Answer Table::AskBlock(size_t index, const Locate& locate, Reading* readi
       const Block seen = BlockRef::View(visited.view());
       if (hints_ != nullptr) hints_[index].Note(seen);
       located = locate(seen);
-      is_done = located.answer != Answer::kFound || TakeSmall(seen, located.record, reading->found);
+      is_done = located.answer != Answer::kFound || TakeCopy(seen, located.record, reading->found);
       if (is_done) return;
       if (MaybeValue kept = visited.Keep()) {
         block = BlockRef(std::move(*kept));
@@ -219,11 +231,11 @@ Table::Answer Table::AskBlock(size_t index, const Locate& locate, Reading* readi
     }
     block = std::move(*loaded);
     located = locate(*block);
-    if (located.answer != Answer::kFound || TakeSmall(*block, located.record, reading->found)) {
+    if (located.answer != Answer::kFound || TakeCopy(*block, located.record, reading->found)) {
       return located.answer;
     }
   }
-  TakeLarge(std::move(block), located.record, reading->found);
+  TakePinned(std::move(block), located.record, reading->found);
   return Answer::kFound;
 }
 

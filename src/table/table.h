@@ -29,8 +29,8 @@ struct TableMetadata;
 struct TableRead {
   base::Tag tag = 0;
   uint64_t time_ms = 0;  ///< As in base::RecordIterator.
-  Value value;           ///< Empty for a delete. Of a merge: its operator and its operand. Up to
-                         ///< Value::kInlineBytes copied; larger ones pin their block.
+  Value value;           ///< Empty for a delete. Of a merge: its operator and its operand. A copy,
+                         ///< but one of a quarter of its block or more pins the block instead.
 };
 
 /// An open table: index, and point index or filter, in memory; blocks through the cache. Index and

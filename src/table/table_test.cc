@@ -337,21 +337,55 @@ TEST(Table, AHugeValueIsReadBackWhateverTheCompression) {
   ExpectNoFaults(*table);
 }
 
-TEST(Table, LargeValuesPinTheirBlockBeyondTheTablesLife) {
+TEST(Table, ValuesOutliveTheirTableAndItsCache) {
   const auto fs = io::NewMemoryFileSystem();
   const TableSpot spot{.fs = fs.get()};
-  const std::string large(Value::kInlineBytes + 1, 'l');
+  const std::string large(10'000, 'l');
+  const std::string middle(Value::kInlineBytes + 1, 'm');
   const std::string small(Value::kInlineBytes, 's');
-  ASSERT_TRUE(WriteTable(spot, {Put("large", 1, large), Put("small", 2, small)}));
+  ASSERT_TRUE(
+      WriteTable(spot, {Put("large", 1, large), Put("middle", 2, middle), Put("small", 3, small)}));
   TableRead found_large;
+  TableRead found_middle;
   TableRead found_small;
   {
     const auto table = OpenTable(spot, NewCache(1 << 20)).value();
     ASSERT_TRUE(table->Get("large", base::Hash("large"), kEver, true, &found_large).value());
+    ASSERT_TRUE(table->Get("middle", base::Hash("middle"), kEver, true, &found_middle).value());
     ASSERT_TRUE(table->Get("small", base::Hash("small"), kEver, true, &found_small).value());
   }
   EXPECT_TRUE(found_large.value == large);
+  EXPECT_TRUE(found_middle.value == middle);
   EXPECT_TRUE(found_small.value == small);
+}
+
+// A value that pins its block keeps all of it in memory: many small ones once kept blocks of forty
+// times their bytes.
+TEST(Table, OnlyValuesOfAQuarterOfTheirBlockPinIt) {
+  const auto fs = io::NewMemoryFileSystem();
+  const TableSpot spot{.fs = fs.get()};
+  std::vector<Record> records;
+  for (uint64_t i = 0; i < 2'000; ++i)
+    records.push_back(Put(Numbered("key", i), 1, std::string(500, 'v')));
+  Sort(&records);
+  const std::string large(9'000, 'l');
+  records.push_back(Put("large", 1, large));
+  ASSERT_TRUE(WriteTable(spot, records));
+  const auto cache = NewCache(64 << 20);
+  const auto table = OpenTable(spot, cache).value();
+  // Read from the file first, then from the cache.
+  for (const uint64_t kept : {0, 1}) {
+    std::vector<TableRead> held(records.size());
+    for (size_t i = 0; i < records.size(); ++i) {
+      const std::string& key = records[i].key;
+      ASSERT_TRUE(table->Get(key, base::Hash(key), kEver, /*fill_cache=*/true, &held[i]).value());
+    }
+    EXPECT_GT(cache->GetStats().entries, 50u);
+    EXPECT_EQ(cache->GetStats().pinned_entries, 1u) << kept;
+    for (size_t i = 0; i < records.size(); ++i) {
+      ASSERT_TRUE(held[i].value == records[i].value) << records[i].key;
+    }
+  }
 }
 
 TEST(Table, AnIteratorKeepsItsTableAlive) {
