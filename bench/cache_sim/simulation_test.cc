@@ -134,6 +134,20 @@ TEST(Report, JudgesTheMeanOfCommonTracesAndTheWorstOfAll) {
   EXPECT_FALSE(Judge({}).holds);
 }
 
+TEST(Report, JudgesTheRealS3FifoByTheSimulatedOne) {
+  EXPECT_TRUE(Judge({Against("basalt", "zipf99", 890), Against("basalt-s3", "zipf99", 900),
+                     Against("s3fifo", "zipf99", 860)})
+                  .holds);
+  const Verdict verdict =
+      Judge({Against("basalt", "zipf99", 890), Against("basalt-s3", "zipf99", 900),
+             Against("s3fifo", "zipf99", 840), Against("s3fifo", "scan", 100)});
+  EXPECT_FALSE(verdict.holds);
+  EXPECT_NE(
+      verdict.text.find("MISSED basalt-s3, worst: +7.1 % misses against s3fifo (zipf99 at 10 %)"),
+      std::string::npos)
+      << verdict.text;
+}
+
 TEST(Report, SummaryNamesTheWorstTrace) {
   const std::string table = SummaryTable({Against("sieve", "a", 900), Against("sieve", "b", 1500)});
   EXPECT_NE(table.find("sieve                 +20.0 %    +50.0 %  b at 10 %"), std::string::npos)

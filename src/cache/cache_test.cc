@@ -75,6 +75,41 @@ TEST(Cache, TheSmallestCacheServes) {
   }
 }
 
+// Where keys come back soon after their eviction, CLOCK lets new ones begin higher. S3-FIFO once
+// did so too: new keys then passed its queue by, and a scan went through the whole cache.
+TEST(Cache, S3FifoSendsNewKeysThroughItsQueueWhateverCameBefore) {
+  const auto cache =
+      NewCache({.capacity_bytes = 1 << 20, .shards = 1, .eviction = Eviction::kS3Fifo});
+  const std::string value(200, 'v');
+  int next = 0;
+  const auto read_through = [&](int i) {
+    const std::string key = std::to_string(i);
+    if (!cache->Get(key)) {
+      ASSERT_TRUE(cache->Put(key, value).ok());
+    }
+  };
+  for (; next < 10'000; ++next) read_through(next);
+  const auto entries = static_cast<int>(cache->GetStats().entries);
+  // Keys that left the queue a little while ago.
+  for (int end = next + 4 * entries; next < end; ++next) {
+    read_through(next);
+    read_through(next - entries / 5);
+  }
+  const auto hot = [](int i) { return "hot" + std::to_string(i); };
+  const int hot_keys = entries / 4;
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < hot_keys; ++i) {
+      if (!cache->Get(hot(i))) {
+        ASSERT_TRUE(cache->Put(hot(i), value).ok());
+      }
+    }
+  }
+  for (int end = next + 20 * entries; next < end; ++next) read_through(next);
+  int left = 0;
+  for (int i = 0; i < hot_keys; ++i) left += cache->Peek(hot(i)) ? 1 : 0;
+  EXPECT_GT(left, hot_keys / 10 * 9);
+}
+
 // ---- Keys and values ----
 
 TEST(Cache, KeysOfAllSizesAndBytesAreApart) {

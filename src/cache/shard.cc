@@ -441,7 +441,9 @@ uint8_t Shard::FirstFrequency(const Index::Room& room) noexcept {
     recency_.OnGhost(ghost_number_ - room.ghost_number, entries_);
     return common_.eviction == Eviction::kClock ? kFrequencyAfterGhost : kFrequencyAfterGhostS3;
   }
-  return recency_.Decides() ? kFrequencyOfRecent : kFrequencyOfNew;
+  // S3-FIFO has its queue for what is new: what began above it would pass it by.
+  const bool is_recent = common_.eviction == Eviction::kClock && recency_.Decides();
+  return is_recent ? kFrequencyOfRecent : kFrequencyOfNew;
 }
 
 Index::Found Shard::FindQueued(uint64_t hash) const noexcept {

@@ -11,6 +11,9 @@
 namespace basalt::cache {
 namespace {
 
+/// Of an entry that goes from S3-FIFO's queue into the main part. That one is no queue, but the
+/// table, so the hand may be just before the entry: it shall pass it once.
+constexpr uint8_t kFrequencyOfPromoted = 1;
 /// At so many entries the hand looks for one eviction.
 constexpr uint64_t kHandLooksMax = 512;
 /// Or at so many slots, should they be empty: some 50 us.
@@ -50,7 +53,7 @@ uint64_t Shard::EvictFromQueue(Aftermath* after) noexcept {
     if (!found) continue;
     Dequeue(found.entry());
     if (Index::Frequency(found.slot) > 0 || found.entry()->state.is_pinned()) {
-      Index::SetFrequency(found.slot, 0);
+      Index::SetFrequency(found.slot, kFrequencyOfPromoted);
       continue;
     }
     const uint64_t bytes = ChargedBytes(found.entry());
