@@ -46,8 +46,8 @@ namespace basalt::db {
 namespace {
 
 constexpr uint64_t kTablesOfJob = 16;
-// A manifest is written for each piece, which replaces at least so many tables, and this part of the
-// job.
+// A manifest is written for each piece, which replaces at least so many tables, and this part of
+// the job.
 constexpr uint64_t kTablesOfPiece = 2;
 constexpr uint64_t kPiecesMax = 64;
 constexpr size_t kRunningMax = 8;

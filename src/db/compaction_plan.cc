@@ -28,11 +28,11 @@
 // large by. A round is what a due level 0 brings: `base_bytes`. So each level is held within the
 // same few rounds of its aim while more is written than compaction can keep up with, and what it
 // has yet to rewrite does not grow with the data. The highest score of all trees that is at least 1
-// is served first. Level 0 scores by its number of tables, and once that is due by its bytes against
-// `base_bytes` if they make more: after a burst it must not wait for levels that are a little over
-// their aim. A due level 0 that waits for tables of the base level keeps others from taking more of
-// them. From level n >= 1 one table goes to n + 1: that with the least overlap there for its own
-// size (RocksDB's kMinOverlappingRatio), with neighbours that come for free.
+// is served first. Level 0 scores by its number of tables, and once that is due by its bytes
+// against `base_bytes` if they make more: after a burst it must not wait for levels that are a
+// little over their aim. A due level 0 that waits for tables of the base level keeps others from
+// taking more of them. From level n >= 1 one table goes to n + 1: that with the least overlap there
+// for its own size (RocksDB's kMinOverlappingRatio), with neighbours that come for free.
 //
 // When no level is too large, tables are due for what rewriting them gives back:
 //

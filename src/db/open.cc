@@ -118,8 +118,8 @@ Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& opti
     BASALT_RETURN_IF_ERROR(core->FindDirectory());
   } else {
     if (environment.descriptors != nullptr) core->spare_descriptors_.emplace();
-    BASALT_ASSIGN_OR_RETURN(
-        core->lock_, LockToOpen(environment.fs, &core->path_, options.create_if_missing));
+    BASALT_ASSIGN_OR_RETURN(core->lock_,
+                            LockToOpen(environment.fs, &core->path_, options.create_if_missing));
   }
   core->reserve_ =
       std::make_unique<ReserveFile>(environment.fs, io::JoinPath(core->path_, kReserveName),
@@ -146,9 +146,9 @@ Status Core::FindDirectory() {
   return {};
 }
 
-// May be called again when it has failed. A process that was killed may have put the manifest in its
-// place without syncing the directory. Until that name is durable a power cut may bring the manifest
-// before back, so that none of the files that only that one names may go.
+// May be called again when it has failed. A process that was killed may have put the manifest in
+// its place without syncing the directory. Until that name is durable a power cut may bring the
+// manifest before back, so that none of the files that only that one names may go.
 Status Core::Load() {
   BASALT_RETURN_IF_ERROR(environment_.fs->SyncDirectory(path_));
   BASALT_RETURN_IF_ERROR(LoadManifest());

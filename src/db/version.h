@@ -44,8 +44,7 @@ class TableFile {
     io::DescriptorPool::Closing closing = io::DescriptorPool::Closing::kAsOthers;
   };
   TableFile(io::FileSystem* fs, std::string path, const Place& place,
-            table::TableProperties properties, Resources resources,
-            RetainedVersions retained = {});
+            table::TableProperties properties, Resources resources, RetainedVersions retained = {});
   ~TableFile();
   TableFile(const TableFile&) = delete;
   TableFile& operator=(const TableFile&) = delete;

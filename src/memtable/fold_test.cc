@@ -53,7 +53,7 @@ struct MergeWalk {
   std::string appended{};  ///< Of others.
 };
 MergeWalk WalkFrom(const Generation& table, std::string_view key, SequenceNumber at,
-              uint32_t keyspace = 0) {
+                   uint32_t keyspace = 0) {
   const base::EpochGuard inside;
   MergeWalk walk;
   const Record* record = table.Find(keyspace, key, base::Hash(key), at, nullptr);
