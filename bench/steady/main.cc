@@ -1,7 +1,6 @@
-// Measures whether a database stays as it is: half an hour of overwriting, second by second; and
-// with
-// --growth, what an operation costs as the number of keys grows. bench/README.md says what the
-// figures mean.
+// Measures whether a database stays as it is: half an hour of overwriting, second by second; with
+// --sustained, whether compaction keeps up with new keys; with --growth, what an operation costs as
+// the number of keys grows. bench/README.md says what the figures mean.
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include "bench/steady/child_process.h"
 #include "bench/steady/growth.h"
 #include "bench/steady/steadiness.h"
+#include "bench/steady/sustained.h"
 #include "bench/text.h"
 #include "bench/workload.h"
 
@@ -34,7 +34,9 @@ int main(int argc, char** argv) {
   namespace bench = basalt::bench;
   bench::SteadinessSettings steadiness;
   bench::GrowthSettings growth;
+  bench::SustainedSettings sustained;
   bool is_growth = false;
+  bool is_sustained = false;
   std::string output;
   std::string directory = "build/bench/scratch";
   uint64_t budget_mib = 64;
@@ -52,6 +54,13 @@ int main(int argc, char** argv) {
   app.add_option("--minutes", steadiness.minutes, "How long to overwrite")
       ->capture_default_str()
       ->check(CLI::Range(0.05, 1'440.0));
+  app.add_flag("--sustained", is_sustained, "Put new keys instead, for --minutes");
+  app.add_option("--keyspaces", sustained.keyspaces, "That share the puts of --sustained")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100'000));
+  app.add_option("--threads", sustained.threads, "That put, of --sustained")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
   app.add_flag("--growth", is_growth, "Measure costs at 1 M, 4 M, 16 M .. keys instead");
   app.add_option("--keys-max", growth.keys_max, "The most keys of --growth")
       ->capture_default_str()
@@ -62,12 +71,19 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (!is_growth && budget_mib == 0) bench::Fail("--budget", "overwriting wants a budget");
 
-  steadiness.directory = growth.directory = directory;
-  steadiness.memory_budget = growth.memory_budget = budget_mib << 20;
+  steadiness.directory = growth.directory = sustained.directory = directory;
+  steadiness.memory_budget = growth.memory_budget = sustained.memory_budget = budget_mib << 20;
+  sustained.minutes = steadiness.minutes;
+  if (output.empty() && is_sustained) output = "build/bench/sustained.json";
   if (output.empty()) output = is_growth ? "build/bench/growth.json" : "build/bench/steady.json";
   bench::PrintHeader(budget_mib << 20);
   std::string text;
-  if (is_growth) {
+  bool is_flat = true;
+  if (is_sustained) {
+    const auto samples = bench::MeasureSustained(sustained);
+    bench::WriteFile(output, bench::SustainedJson(sustained, samples));
+    text = bench::SustainedText(sustained, samples, &is_flat);
+  } else if (is_growth) {
     const auto figures = bench::MeasureGrowth(growth);
     bench::WriteFile(output, bench::GrowthJson(growth, figures));
     text = bench::GrowthText(figures);
@@ -77,5 +93,5 @@ int main(int argc, char** argv) {
     text = bench::SteadinessText(steadiness, measured);
   }
   std::printf("%s\nAll figures: %s\n", text.c_str(), output.c_str());
-  return 0;
+  return is_flat ? 0 : 1;
 }

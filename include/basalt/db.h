@@ -150,7 +150,9 @@ class DB : public Store {
   /// All of them, by id; the default one first.
   virtual Result<std::vector<KeyspaceInfo>> ListKeyspaces() const = 0;
   /// Removes a keyspace with all it holds. Reads and writes of it are NotFound from then on;
-  /// iterators that are open keep what they see. The default keyspace stays: InvalidArgument.
+  /// iterators that are open keep what they see. The space of its tables is given back at once, but
+  /// for what lies in tables that it shares with other keyspaces: that is given back by compaction.
+  /// The default keyspace stays: InvalidArgument.
   virtual Status DropKeyspace(KeyspaceId keyspace) = 0;
 
   /// Makes every write acknowledged before the call survive a power cut; flushes what has no log.

@@ -94,7 +94,7 @@ class Checker {
       Find(file.path(), 0, table.error());
       return {};
     }
-    const table::TableProperties& named = file.properties();
+    const table::TableProperties named = file.OwnProperties();
     const table::TableProperties& held = (*table)->properties();
     if (named.records != held.records || named.deletes != held.deletes ||
         named.smallest_key != held.smallest_key || named.largest_key != held.largest_key ||

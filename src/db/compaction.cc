@@ -10,6 +10,7 @@
 #include "db/compaction_plan.h"
 #include "db/compaction_source.h"
 #include "db/edit.h"
+#include "db/tree_key.h"
 #include "io/file_system.h"
 
 // Compaction: several jobs may run at once, on tables and key ranges of their own. A job reads its
@@ -106,6 +107,7 @@ CompactionLimits Core::Limits() const {
   limits.base_bytes = base_bytes_;
   limits.job_bytes_max = kTablesOfJob * table_bytes_;
   limits.now_ms = WallMillis();
+  limits.keyspaces = state_->keyspaces.get();
   // While the log is replayed nobody reads, and nothing is compacted.
   if (queue_ != nullptr) limits.boundaries = BoundariesLocked();
   return limits;
@@ -260,7 +262,8 @@ Status Core::CompactOnce(std::optional<std::string_view> begin, std::optional<st
       const Tree* const tree = state_->version->tree(static_cast<uint32_t>(keyspace));
       if (tree == nullptr) return true;
       is_busy = false;
-      job = PickRange(*tree, begin, end, &is_busy, Limits(), running_);
+      const TreeRange range(static_cast<uint32_t>(keyspace), begin, end);
+      job = PickRange(*tree, range.begin, range.end, &is_busy, Limits(), running_);
       return !is_busy;
     });
     if (job) Begin(&*job);
@@ -354,6 +357,7 @@ Status Core::MergeTables(CompactionJob* job, NewTables* outputs) {
     const Tree* const present = state->version->tree(job->keyspace);
     if (present == nullptr) return {};  // the keyspace was dropped
     rules.has_merges_above = HasMerges(*state, nullptr) || HasMergesAbove(*present, *job);
+    tree.keyspace = present->keyspace;
     tree.range_deletes = present->range_deletes;
     for (size_t level = job->output_level + 1; level < Tree::kLevels; ++level) {
       tree.levels[level] = present->levels[level];
@@ -372,7 +376,7 @@ Status Core::MergeTables(CompactionJob* job, NewTables* outputs) {
   rules.expiry_below = [&](std::string_view key, const SurvivingRecords::Chain& chain) {
     return ExpiryBelow(tree, key, chain);
   };
-  outputs->keyspace = job->keyspace;
+  outputs->tree = job->keyspace;
   outputs->at_last_level = !HasTablesBelow(tree, job->output_level);
   outputs->merge = &merge;
   outputs->ranges_applied = std::min(rules.boundaries.front(), flushed);

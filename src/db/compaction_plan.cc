@@ -7,6 +7,7 @@
 
 #include "db/key_range.h"
 #include "db/key_ruler.h"
+#include "db/tree_key.h"
 
 // The policy
 //
@@ -37,13 +38,13 @@
 // When no level is too large, tables are due for what rewriting them gives back:
 //
 //   tombstones  more than half deletes: pushed down, towards what the deletes hide. More than half
-//               under range deletes that are newer than all of it: rewritten where it is, which
-//               costs what survives. In the last level: rewritten there, at once if an eighth goes,
-//               else after a day, or when the tree drags too many range deletes along.
+//               under range deletes that are newer than all of it, or of keyspaces that were
+//               dropped: rewritten where it is, which costs what survives. In the last level:
+//               rewritten there, at once if an eighth goes, else after a day, or when the tree
+//               drags too many range deletes along.
 //   expired     half of its bytes or more: pushed down, or rewritten in the last level.
 //   snapshots   an eighth of its bytes or more was kept for snapshots that are gone: rewritten
-//   where
-//               it is.
+//               where it is.
 //   scans       level 0, as a whole: once iterators have spent as much on merging its tables as it
 //               costs to compact it. So both together cost at most twice what the better of them
 //               would, whatever comes next, and while many write it is size that makes level 0 due.
@@ -192,6 +193,22 @@ bool HasUnappliedRangeDelete(const Planning& planning, const TableFile& table) {
   return !planning.RangeDeletesOver(KeyRange(table), applied).empty();
 }
 
+/// Roughly the part of a table that dropped keyspaces have left in it.
+double PartOfDropped(const Planning& planning, const TableFile& table) {
+  const std::vector<DroppedKeyspace>& dropped = planning.tree.dropped;
+  if (dropped.empty() || planning.limits.keyspaces == nullptr) return 0;
+  const auto may_hold = [&](const DroppedKeyspace& each) { return MayHold(table, each); };
+  const auto dead = static_cast<double>(std::ranges::count_if(dropped, may_hold));
+  const auto there = static_cast<double>(planning.limits.keyspaces->CountBetween(
+      KeyspaceOf(table.properties().smallest_key), KeyspaceOf(table.properties().largest_key)));
+  return dead == 0 ? 0 : dead / (dead + there);
+}
+
+/// Roughly the part that is gone when the table is written anew.
+double PartDropped(const Planning& planning, const TableFile& table) {
+  return std::max(PartUnderRangeDeletes(planning, table), PartOfDropped(planning, table));
+}
+
 bool IsDense(const TableFile& table) {
   const table::TableProperties& properties = table.properties();
   return properties.deletes >= kDenseDeletesMin && properties.deletes > properties.records / 2;
@@ -242,7 +259,7 @@ bool IsSettled(const Planning& planning, const TableFile& table) {
 /// merges.
 bool DropsTombstones(const Planning& planning, const TableFile& table) {
   return (table.properties().deletes > 0 && IsSettled(planning, table)) ||
-         HasUnappliedRangeDelete(planning, table);
+         HasUnappliedRangeDelete(planning, table) || PartOfDropped(planning, table) > 0;
 }
 
 /// The same, for so many that it is done at once. Once it has been rewritten, this is false.
@@ -252,7 +269,7 @@ bool DropsManyTombstones(const Planning& planning, const TableFile& table) {
       properties.merges == 0 && IsSettled(planning, table)) {
     return true;
   }
-  return PartUnderRangeDeletes(planning, table) * kWorthwhilePart >= 1;
+  return PartDropped(planning, table) * kWorthwhilePart >= 1;
 }
 
 /// Of a table where nothing lies below.
@@ -264,7 +281,7 @@ bool DropsMuchExpired(const Planning& planning, const TableFile& table) {
 
 /// Whether a table that overlaps nothing in `output` had better be written anew than moved.
 bool DropsMuch(const Planning& planning, const TableFile& table, size_t output) {
-  if (PartUnderRangeDeletes(planning, table) > 0.5 || HasMuchInVain(planning, table)) return true;
+  if (PartDropped(planning, table) > 0.5 || HasMuchInVain(planning, table)) return true;
   return planning.IsBottom(output, KeyRange(table)) &&
          (DropsManyTombstones(planning, table) || DropsMuchExpired(planning, table));
 }
@@ -513,7 +530,7 @@ bool IsDueInPlace(const Planning& planning, size_t level, const TableFile& table
                   CompactionReason reason) {
   if (level == kLastLevel) return IsDueAtLast(planning, table, reason);
   if (reason == CompactionReason::kSnapshots) return HasMuchInVain(planning, table);
-  return reason == CompactionReason::kTombstones && PartUnderRangeDeletes(planning, table) > 0.5;
+  return reason == CompactionReason::kTombstones && PartDropped(planning, table) > 0.5;
 }
 
 /// A table that is due, into its own level, with those behind it that are due, too: what is left of
@@ -550,10 +567,11 @@ uint64_t SumOf(const CompactionJob& job, const CountOf& count_of) {
   return sum;
 }
 
-/// Records of a table of level 0 that are mostly deletes, or lie under range deletes; else 0.
+/// Records of a table of level 0 that are mostly deletes, or go with range deletes and dropped
+/// keyspaces; else 0.
 uint64_t DeadRecords(const Planning& planning, const TableFile& table) {
   const table::TableProperties& properties = table.properties();
-  if (PartUnderRangeDeletes(planning, table) > 0.5) return properties.records;
+  if (PartDropped(planning, table) > 0.5) return properties.records;
   return 2 * properties.deletes > properties.records ? properties.deletes : 0;
 }
 

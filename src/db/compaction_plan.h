@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/internal_key.h"
+#include "db/keyspaces.h"
 #include "db/version.h"
 
 // Which tables are merged next: pure functions of a version, without I/O or a clock. The policy is
@@ -22,9 +23,10 @@ inline constexpr size_t kLevel0Tables = 8;
 /// What plans are made by.
 struct CompactionLimits {
   size_t level0_tables = kLevel0Tables;
-  uint64_t base_bytes = 0;     ///< The least that a level below level 0 aims at.
-  uint64_t job_bytes_max = 0;  ///< What a job reads, where there is a choice.
-  uint64_t now_ms = 0;         ///< Wall time.
+  uint64_t base_bytes = 0;               ///< The least that a level below level 0 aims at.
+  uint64_t job_bytes_max = 0;            ///< What a job reads, where there is a choice.
+  uint64_t now_ms = 0;                   ///< Wall time.
+  const Keyspaces* keyspaces = nullptr;  ///< Those that there are; null: nobody dropped one.
   /// Where somebody reads or may come to read: ascending, at least one.
   std::vector<base::SequenceNumber> boundaries = {0};
 
@@ -48,7 +50,7 @@ enum class CompactionReason : uint8_t {
 /// too, and so is every table of the output level that lies in the inputs' key range as a whole, so
 /// that an output may reach from any input key to any other.
 struct CompactionJob {
-  uint32_t keyspace = 0;
+  uint32_t keyspace = 0;  ///< That of the tree.
   size_t output_level = 1;
   TableFiles inputs[Tree::kLevels];  ///< By level; level 0 newest first, others in key order.
   /// What it has installed already, in key order; the inputs that this replaces are gone from

@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "db/expiry_profile.h"
+#include "db/tree_key.h"
 
 namespace basalt::db {
 namespace {
@@ -1163,7 +1164,7 @@ TEST(CompactionPlan, JobsOfRandomTreesAreClosedAndDisjoint) {
     base::Random random(seed);
     Version::Trees trees;
     for (uint32_t keyspace = 0; keyspace < 1 + random.Below(2); ++keyspace) {
-      trees.push_back(std::make_shared<const Tree>(RandomTree(&random, keyspace * 5)));
+      trees.push_back(std::make_shared<const Tree>(RandomTree(&random, TreeOf(keyspace))));
       ASSERT_TRUE(trees.back()->CheckOrder().ok());
     }
     const Version version(trees);

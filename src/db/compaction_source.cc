@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/merging_iterator.h"
+#include "db/tree_iterator.h"
 
 namespace basalt::db {
 
@@ -25,12 +26,12 @@ void RunIterator::Settle() {
   valid_ = false;
   while (present_ < tables_.size()) {
     if (inner_ == nullptr) {
-      const auto table = tables_[present_]->Open();
-      if (!table) {
-        status_ = table.error();
+      auto opened = NewTreeIterator(*tables_[present_], /*fill_cache=*/false);
+      if (!opened) {
+        status_ = opened.error();
         return;
       }
-      inner_ = (*table)->NewIterator(/*fill_cache=*/false);
+      inner_ = std::move(*opened);
       inner_->SeekToFirst();
     }
     if (inner_->Valid()) break;
@@ -69,8 +70,8 @@ Result<CompactionSource> NewCompactionSource(const CompactionJob& job) {
   CompactionSource source;
   std::vector<std::unique_ptr<base::RecordIterator>> children;
   for (const std::shared_ptr<TableFile>& file : job.inputs[0]) {
-    BASALT_ASSIGN_OR_RETURN(const table::Table* table, file->Open());
-    children.push_back(table->NewIterator(/*fill_cache=*/false));
+    BASALT_ASSIGN_OR_RETURN(auto records, NewTreeIterator(*file, /*fill_cache=*/false));
+    children.push_back(std::move(records));
   }
   for (size_t level = 1; level < Tree::kLevels; ++level) {
     if (job.inputs[level].empty()) continue;

@@ -94,6 +94,7 @@ inline bool Contains(const std::vector<std::shared_ptr<Generation>>& generations
          generations.end();
 }
 
+class LookupKey;
 struct MergesOfKey;
 struct ReadState;
 
@@ -320,14 +321,14 @@ class Core : public std::enable_shared_from_this<Core> {
   /// The same below the memtables.
   Status FindFlushed(const ReadState& state, uint32_t keyspace, std::string_view key, uint64_t hash,
                      const ReadPoint& point, StoredVersion* version) const;
-  Status FindInTree(const Tree& tree, std::string_view key, uint64_t hash, const ReadPoint& point,
+  Status FindInTree(const Tree& tree, const LookupKey& lookup, const ReadPoint& point,
                     StoredVersion* version) const;
-  Status FindInTables(const Tree& tree, std::string_view key, uint64_t hash, const ReadPoint& point,
+  Status FindInTables(const Tree& tree, const LookupKey& lookup, const ReadPoint& point,
                       StoredVersion* version) const;
-  static Result<bool> FindInTable(const TableFile& file, std::string_view key, uint64_t hash,
+  static Result<bool> FindInTable(const TableFile& file, const LookupKey& lookup,
                                   const ReadPoint& point, StoredVersion* version);
   /// As SurvivingRecords::Rules::expiry_below, for what builds on this tree.
-  std::optional<uint64_t> ExpiryBelow(const Tree& tree, std::string_view key,
+  std::optional<uint64_t> ExpiryBelow(const Tree& tree, std::string_view tree_key,
                                       const SurvivingRecords::Chain& chain) const;
   Status FindMerges(const ReadState& state, uint32_t keyspace, std::string_view key, uint64_t hash,
                     ReadPoint point, uint64_t expiry_ms, StoredVersion newest,
@@ -383,8 +384,9 @@ class Core : public std::enable_shared_from_this<Core> {
   Status TryFlush(const std::shared_ptr<Generation>& generation);
   /// Makes the tables, for an edit that adds them.
   Status FlushKeyspaces(const Generation& generation, Edit* edit, uint64_t* bytes_out);
-  Status FlushKeyspace(const Generation& generation, uint32_t keyspace, const Edit& edit,
-                       NewTables* outputs);
+  /// Those of the keyspaces, which are of one tree and ascend.
+  Status FlushTree(const Generation& generation, std::vector<uint32_t> keyspaces, const Edit& edit,
+                   NewTables* outputs);
   Status DropEmpty(const std::shared_ptr<Generation>& generation);
   Status FlushThrough(wal::Lsn lsn);
   /// Ok: what the memtable holds is in tables. An error: an attempt that ended during the call
@@ -439,6 +441,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Writes what of `records` is to be kept into new tables.
   Status WriteTables(base::RecordIterator* source, SurvivingRecords::Rules rules,
                      NewTables* outputs);
+  /// A record of the shared tree with this key is next.
+  Status EnterKeyspace(std::string_view key, NewTables* outputs);
   Status StartTable(NewTables* outputs);
   /// Of the next table: kBlockBytes as long as the records on disk would fit in memory. O(tables).
   size_t BlockBytes() const;

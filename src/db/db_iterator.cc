@@ -9,6 +9,8 @@
 #include "base/merging_iterator.h"
 #include "base/visible_iterator.h"
 #include "db/core.h"
+#include "db/tree_iterator.h"
+#include "db/tree_key.h"
 #include "table/concatenating_iterator.h"
 
 namespace basalt::db {
@@ -16,23 +18,30 @@ namespace {
 
 /// What an iterator is opened for.
 struct Wanted {
-  uint32_t keyspace;
-  base::SequenceNumber at;
-  const ScanOptions& options;
+  Wanted(const ScanOptions& scan, base::SequenceNumber sequence)
+      : keyspace(static_cast<uint32_t>(scan.keyspace)),
+        at(sequence),
+        options(scan),
+        range(keyspace, scan.prefix ? scan.prefix : scan.lower, scan.upper) {
+    if (options.prefix) prefix = range.begin;
+  }
 
   /// All of the table's keys lie before the bounds.
   bool EndsBefore(const TableFile& file) const noexcept {
-    const auto& begin = options.prefix ? options.prefix : options.lower;
-    return begin && file.properties().largest_key < *begin;
+    return range.begin && file.properties().largest_key < *range.begin;
   }
   /// All of them lie behind the bounds.
   bool BeginsBehind(const TableFile& file) const noexcept {
-    if (options.prefix) {
-      return std::string_view(file.properties().smallest_key).substr(0, options.prefix->size()) >
-             *options.prefix;
-    }
-    return options.upper && file.properties().smallest_key >= *options.upper;
+    const std::string_view smallest = file.properties().smallest_key;
+    if (prefix) return smallest.substr(0, prefix->size()) > *prefix;
+    return range.end && smallest >= *range.end;
   }
+
+  const uint32_t keyspace;
+  const base::SequenceNumber at;
+  const ScanOptions& options;
+  const TreeRange range;
+  std::optional<std::string> prefix{};  ///< Of tree keys.
 };
 
 /// The tables of a level below level 0 that may hold wanted keys. `tree` must outlive it.
@@ -57,7 +66,10 @@ class TablesOfLevel final : public table::SortedTables {
   std::string_view SmallestKey(size_t i) const noexcept override {
     return files_[begin_ + i]->properties().smallest_key;
   }
-  Result<const table::Table*> Open(size_t i) const override { return files_[begin_ + i]->Open(); }
+  Result<std::unique_ptr<base::RecordIterator>> NewIterator(size_t i,
+                                                            bool fill_cache) const override {
+    return NewTreeIterator(*files_[begin_ + i], fill_cache);
+  }
 
   base::SequenceNumber LargestSequence() const noexcept {
     base::SequenceNumber largest = 0;
@@ -92,17 +104,19 @@ Result<std::unique_ptr<base::RecordIterator>> NewSource(Core* core, const ReadSt
   const size_t above = children.size();
   for (const std::shared_ptr<TableFile>& file : tree->levels[0]) {
     if (wanted.EndsBefore(*file) || wanted.BeginsBehind(*file)) continue;
-    BASALT_ASSIGN_OR_RETURN(const table::Table* table, file->Open());
-    children.push_back(base::WithoutHiddenStretches(table->NewIterator(fill_cache), ranges,
-                                                    file->properties().largest_sequence));
+    BASALT_ASSIGN_OR_RETURN(auto records, NewTreeIterator(*file, fill_cache));
+    children.push_back(
+        base::WithoutHiddenStretches(NewKeyspaceIterator(std::move(records), wanted.keyspace),
+                                     ranges, file->properties().largest_sequence));
   }
   const size_t level0_end = children.size();
   for (size_t level = 1; level < Tree::kLevels; ++level) {
     auto tables = std::make_unique<const TablesOfLevel>(*tree, level, wanted);
     if (tables->size() == 0) continue;
     const base::SequenceNumber newest = ranges != nullptr ? tables->LargestSequence() : 0;
+    auto records = table::NewConcatenatingIterator(std::move(tables), fill_cache);
     children.push_back(base::WithoutHiddenStretches(
-        table::NewConcatenatingIterator(std::move(tables), fill_cache), ranges, newest));
+        NewKeyspaceIterator(std::move(records), wanted.keyspace), ranges, newest));
   }
   // Compacted, level 0 would be a part of the next one that there is, or be the only one.
   const size_t saved = level0_end - above;
@@ -120,7 +134,7 @@ std::shared_ptr<const base::RangeCovers> RangesOf(const ReadState& state, const 
   add(*state.active);
   for (const auto& sealed : state.sealed) add(*sealed);
   const Tree* const tree = state.version->tree(wanted.keyspace);
-  if (tree != nullptr) tree->range_deletes.Collect(wanted.at, &covers, &loose);
+  if (tree != nullptr) tree->range_deletes.Collect(wanted.keyspace, wanted.at, &covers, &loose);
   return base::NewRangeCovers(std::move(covers), loose);
 }
 
@@ -142,7 +156,7 @@ std::unique_ptr<Iterator> NewDBIterator(const std::shared_ptr<Core>& core,
     if (!sequence) return base::NewErrorIterator(sequence.error());
     at = *sequence;
   }
-  const Wanted wanted{static_cast<uint32_t>(options.keyspace), at, options};
+  const Wanted wanted(options, at);
   auto ranges = RangesOf(*state, wanted);
   auto source = NewSource(core.get(), *state, wanted, ranges.get());
   if (!source) return base::NewErrorIterator(source.error());

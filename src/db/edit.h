@@ -11,7 +11,7 @@ namespace basalt::db {
 /// What one edit of the manifest changes.
 struct Core::Edit {
   struct Addition {
-    uint32_t keyspace = 0;
+    uint32_t keyspace = 0;  ///< Or its tree.
     size_t level = 0;
     std::shared_ptr<TableFile> file;
   };
@@ -22,6 +22,7 @@ struct Core::Edit {
   std::shared_ptr<Generation> flushed{};         ///< Now in tables; null: none.
   std::shared_ptr<const Keyspaces> keyspaces{};  ///< Null: as they are.
   uint32_t next_keyspace_id = 0;                 ///< 0: as it is.
+  std::optional<DroppedKeyspace> dropped_keyspace{};
   /// Its tables that a range delete covers go, as they do in every keyspace that the edit changes.
   std::optional<uint32_t> without_covered{};
   /// Whose inputs have to be there still, else the edit is refused with Aborted. Null: nobody's.
@@ -56,9 +57,9 @@ struct Core::NewTables {
   /// Of the open table.
   TableFile::Place PlaceAt(uint64_t created_ms) const;
 
-  uint32_t keyspace = 0;
+  uint32_t tree = 0;
   bool at_last_level = false;
-  Merge* merge = nullptr;  ///< Null: a flush, which writes one table.
+  Merge* merge = nullptr;  ///< Null: a flush.
   base::SequenceNumber ranges_applied = 0;
   uint64_t now_ms = 0;          ///< When the work began.
   ExpiryProfile expiry{};       ///< Of the open table: what had not expired then.
@@ -67,6 +68,10 @@ struct Core::NewTables {
   uint64_t bytes = 0;           ///< Of all that were finished.
   std::string path{};
   uint64_t number = 0;
+  uint32_t table_keyspace = 0;  ///< Of the open table, or the next: see TableProperties.
+  // Of the shared tree: the keyspace that is being written, and whether it was not dropped.
+  uint32_t keyspace = 0;
+  bool keyspace_is_there = false;
   std::unique_ptr<io::File> file{};
   std::unique_ptr<table::TableBuilder> builder{};
 };

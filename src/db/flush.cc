@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <new>
 #include <set>
 #include <utility>
@@ -7,11 +8,13 @@
 #include "base/out_of_memory.h"
 #include "base/visible_iterator.h"
 #include "db/edit.h"
+#include "db/tree_iterator.h"
+#include "db/tree_key.h"
 
-// Flush: the oldest sealed memtable becomes one table of level 0 in each keyspace that it has
-// records of, in the order of the log. One flush runs at a time; a compaction flushes what is
-// sealed meanwhile, so that writers wait for nothing but the flush, also with a single background
-// thread.
+// Flush: the oldest sealed memtable becomes a table of level 0 for the default keyspace, and one
+// for all others (tree_key.h), in the order of the log. One flush runs at a time; a compaction
+// flushes what is sealed meanwhile, so that writers wait for nothing but the flush, also with a
+// single background thread.
 
 namespace basalt::db {
 
@@ -180,22 +183,25 @@ Status Core::TryFlush(const std::shared_ptr<Generation>& generation) {
 }
 
 Status Core::FlushKeyspaces(const Generation& generation, Edit* edit, uint64_t* bytes_out) {
-  std::set<uint32_t> keyspaces;
-  generation.table->AddKeyspacesTo(&keyspaces);
+  std::set<uint32_t> all;
+  generation.table->AddKeyspacesTo(&all);
   const std::shared_ptr<const Keyspaces> present = State()->keyspaces;
   for (const memtable::RangeDelete& range : generation.table->range_deletes()) {
     const base::SequenceNumber sequence = range.sequence.load(std::memory_order_relaxed);
     if (!present->Contains(range.keyspace)) continue;
     edit->range_deletes.push_back({range.keyspace, {sequence, range.begin, range.end}});
   }
-  for (const uint32_t keyspace : keyspaces) {
-    if (!present->Contains(keyspace)) continue;
+  std::map<uint32_t, std::vector<uint32_t>> keyspaces;  // by tree
+  for (const uint32_t keyspace : all) {
+    if (present->Contains(keyspace)) keyspaces[TreeOf(keyspace)].push_back(keyspace);
+  }
+  for (auto& [tree, of_tree] : keyspaces) {
     NewTables outputs;
-    outputs.keyspace = keyspace;
-    BASALT_RETURN_IF_ERROR(FlushKeyspace(generation, keyspace, *edit, &outputs));
+    outputs.tree = tree;
+    BASALT_RETURN_IF_ERROR(FlushTree(generation, std::move(of_tree), *edit, &outputs));
     edit->added.reserve(edit->added.size() + outputs.files.size());
     for (std::shared_ptr<TableFile>& file : outputs.files) {
-      edit->added.push_back({.keyspace = keyspace, .level = 0, .file = std::move(file)});
+      edit->added.push_back({.keyspace = tree, .level = 0, .file = std::move(file)});
     }
     outputs.files.clear();
     *bytes_out += outputs.bytes;
@@ -203,13 +209,13 @@ Status Core::FlushKeyspaces(const Generation& generation, Edit* edit, uint64_t* 
   return {};
 }
 
-Status Core::FlushKeyspace(const Generation& generation, uint32_t keyspace, const Edit& edit,
-                           NewTables* outputs) {
+Status Core::FlushTree(const Generation& generation, std::vector<uint32_t> keyspaces,
+                       const Edit& edit, NewTables* outputs) {
   std::vector<RangeDelete> ranges;
   for (const ManifestRangeDelete& added : edit.range_deletes) {
-    if (added.keyspace == keyspace) ranges.push_back(added.range);
+    if (TreeOf(added.keyspace) == outputs->tree) ranges.push_back(InTree(added));
   }
-  const RangeDeletes range_deletes(std::move(ranges));
+  const RangeDeletes range_deletes(std::move(ranges), outputs->tree == kSharedTree);
   SurvivingRecords::Rules rules;
   rules.boundaries = RetainedBoundaries();
   rules.range_deletes = {&range_deletes};
@@ -217,13 +223,13 @@ Status Core::FlushKeyspace(const Generation& generation, uint32_t keyspace, cons
   // While the log is replayed, what it still holds is above, and not known yet.
   rules.has_merges_above = queue_ == nullptr || HasMerges(*State(), &generation);
   const std::shared_ptr<const ReadState> state = State();
-  const Tree* const below = state->version->tree(keyspace);
+  const Tree* const below = state->version->tree(outputs->tree);
   rules.expiry_below = [this, below](std::string_view key, const SurvivingRecords::Chain& chain) {
     return below == nullptr ? 0 : ExpiryBelow(*below, key, chain);
   };
   outputs->ranges_applied =
       std::min(rules.boundaries.front(), generation.last_sequence.load(std::memory_order_relaxed));
-  const auto source = generation.table->NewIterator(keyspace, base::kMaxSequence);
+  const auto source = NewTreeIterator(*generation.table, std::move(keyspaces));
   source->SeekToFirst();
   return WriteTables(source.get(), std::move(rules), outputs);
 }

@@ -9,6 +9,7 @@
 #include "base/out_of_memory.h"
 #include "db/edit.h"
 #include "db/file_names.h"
+#include "db/tree_key.h"
 
 // From one version to the next: the edit is written to the manifest, and then published to readers.
 // What the publication needs is there before the manifest is written, for afterwards nothing may
@@ -70,6 +71,37 @@ std::vector<RangeDelete> Needed(const Tree& tree) {
   return needed;
 }
 
+/// The dropped keyspaces that some table may hold.
+std::vector<DroppedKeyspace> StillHeld(const Tree& tree) {
+  std::vector<DroppedKeyspace> held = tree.dropped;
+  const auto is_held = [&](const DroppedKeyspace& dropped) {
+    return std::ranges::any_of(tree.levels, [&](const TableFiles& level) {
+      return std::ranges::any_of(level, [&](const auto& file) { return MayHold(*file, dropped); });
+    });
+  };
+  std::erase_if(held, [&](const DroppedKeyspace& dropped) { return !is_held(dropped); });
+  return held;
+}
+
+/// Takes away the tables of which no keyspace is left.
+void DropDead(Tree* tree, const Keyspaces& keyspaces, TableFiles* removed) {
+  for (TableFiles& level : tree->levels) {
+    std::erase_if(level, [&](const std::shared_ptr<TableFile>& file) {
+      const table::TableProperties& properties = file->properties();
+      const bool is_dead = !keyspaces.HasBetween(KeyspaceOf(properties.smallest_key),
+                                                 KeyspaceOf(properties.largest_key));
+      if (is_dead) removed->push_back(file);
+      return is_dead;
+    });
+  }
+  std::vector<RangeDelete> ranges = tree->range_deletes.ranges();
+  const size_t had = ranges.size();
+  std::erase_if(ranges, [&](const RangeDelete& range) {
+    return !keyspaces.Contains(KeyspaceOf(range.begin));
+  });
+  if (ranges.size() != had) tree->range_deletes = RangeDeletes(std::move(ranges), true);
+}
+
 /// Whether a version still has all that a job reads.
 bool HasInputs(const Version& version, const CompactionJob& job) {
   const Tree* const tree = version.tree(job.keyspace);
@@ -120,11 +152,11 @@ std::shared_ptr<const Version> Core::Edited(const Version& present, const Keyspa
                                             TableFiles* removed) const {
   std::map<uint32_t, std::shared_ptr<Tree>> changed;
   const auto tree_of = [&](uint32_t keyspace) {
-    std::shared_ptr<Tree>& tree = changed[keyspace];
+    std::shared_ptr<Tree>& tree = changed[TreeOf(keyspace)];
     if (tree == nullptr) {
       const Tree* const old = present.tree(keyspace);
       tree = old == nullptr ? std::make_shared<Tree>() : std::make_shared<Tree>(*old);
-      tree->keyspace = keyspace;
+      tree->keyspace = TreeOf(keyspace);
     }
     return tree.get();
   };
@@ -147,43 +179,39 @@ std::shared_ptr<const Version> Core::Edited(const Version& present, const Keyspa
   if (edit.without_covered) tree_of(*edit.without_covered);
   std::map<uint32_t, std::vector<RangeDelete>> ranges;
   for (const ManifestRangeDelete& added : edit.range_deletes) {
-    ranges[added.keyspace].push_back(added.range);
+    ranges[TreeOf(added.keyspace)].push_back(InTree(added));
   }
-  for (auto& [keyspace, added] : ranges) {
-    Tree* const tree = tree_of(keyspace);
+  for (auto& [id, added] : ranges) {
+    Tree* const tree = tree_of(id);
     const std::vector<RangeDelete>& old = tree->range_deletes.ranges();
     added.insert(added.begin(), old.begin(), old.end());
-    tree->range_deletes = RangeDeletes(std::move(added));
+    tree->range_deletes = RangeDeletes(std::move(added), id == kSharedTree);
+  }
+  if (edit.dropped_keyspace) {
+    std::vector<DroppedKeyspace>& dropped = tree_of(kSharedTree)->dropped;
+    dropped.insert(
+        std::ranges::lower_bound(dropped, edit.dropped_keyspace->id, {}, &DroppedKeyspace::id),
+        *edit.dropped_keyspace);
   }
 
   const std::vector<base::SequenceNumber> boundaries = RetainedBoundaries();
-  for (auto& [keyspace, tree] : changed) {
-    if (tree->range_deletes.empty()) continue;
-    const base::SequenceNumber oldest_needed = std::min(boundaries.front(), flushed_sequence);
-    DropCovered(tree.get(), oldest_needed, removed);
-    std::vector<RangeDelete> needed = Needed(*tree);
-    if (needed.size() != tree->range_deletes.ranges().size()) {
-      tree->range_deletes = RangeDeletes(std::move(needed));
-    }
-  }
-
   Version::Trees trees;
-  const auto keep = [&](const std::shared_ptr<const Tree>& tree) {
-    if (tree->empty()) return;
-    if (keyspaces.Contains(tree->keyspace)) {
-      trees.push_back(tree);
-      return;
+  for (auto& [id, tree] : changed) {
+    if (id == kSharedTree) DropDead(tree.get(), keyspaces, removed);
+    if (!tree->range_deletes.empty()) {
+      const base::SequenceNumber oldest_needed = std::min(boundaries.front(), flushed_sequence);
+      DropCovered(tree.get(), oldest_needed, removed);
+      std::vector<RangeDelete> needed = Needed(*tree);
+      if (needed.size() != tree->range_deletes.ranges().size()) {
+        tree->range_deletes = RangeDeletes(std::move(needed), id == kSharedTree);
+      }
     }
-    for (const TableFiles& level : tree->levels) {
-      removed->insert(removed->end(), level.begin(), level.end());
-    }
-  };
-  for (const auto& tree : present.trees()) {
-    if (!changed.contains(tree->keyspace)) keep(tree);
-  }
-  for (const auto& [keyspace, tree] : changed) {
+    tree->dropped = StillHeld(*tree);
     tree->IndexLevels();
-    keep(tree);
+    if (!tree->empty()) trees.push_back(tree);
+  }
+  for (const auto& tree : present.trees()) {
+    if (!changed.contains(tree->keyspace)) trees.push_back(tree);
   }
   std::ranges::sort(trees, {}, [](const auto& tree) { return tree->keyspace; });
   return std::make_shared<const Version>(std::move(trees));
@@ -275,14 +303,15 @@ Manifest Core::ManifestOf(const ReadState& state, const Edit& edit) const {
       for (const std::shared_ptr<TableFile>& file : tree->levels[level]) {
         next.tables.push_back({.place = file->place(),
                                .level = static_cast<uint32_t>(level),
-                               .properties = file->properties()});
+                               .properties = file->OwnProperties()});
         next.last_sequence = std::max(next.last_sequence, file->properties().largest_sequence);
       }
     }
     for (const RangeDelete& range : tree->range_deletes.ranges()) {
-      next.range_deletes.push_back({tree->keyspace, range});
+      next.range_deletes.push_back(OfKeyspace(range, tree->keyspace));
       next.last_sequence = std::max(next.last_sequence, range.sequence);
     }
+    if (!tree->dropped.empty()) next.dropped_keyspaces = tree->dropped;
   }
   if (edit.flushed != nullptr) {
     next.flushed_lsn = std::max(next.flushed_lsn, edit.flushed->last_lsn.load());
@@ -301,6 +330,7 @@ void Core::Publish(const Edit& edit, Installation next) noexcept {
   manifest_bytes_.store(next.manifest_bytes.size(), std::memory_order_relaxed);
   next.manifest.tables.clear();
   next.manifest.range_deletes.clear();
+  next.manifest.dropped_keyspaces.clear();
   manifest_ = std::move(next.manifest);
   flushed_lsn_.store(manifest_.flushed_lsn, std::memory_order_release);
   pacer_.SetLag(next.compaction_lag);

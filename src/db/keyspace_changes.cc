@@ -5,6 +5,7 @@
 #include "base/option_value.h"
 #include "db/core.h"
 #include "db/edit.h"
+#include "db/tree_key.h"
 
 // Making, finding and dropping keyspaces. Each change is one edit of the manifest. What was written
 // before is made durable first: after a power cut the manifest must not be ahead of the log.
@@ -42,6 +43,10 @@ Result<KeyspaceId> Core::CreateKeyspace(std::string_view name, const KeyspaceOpt
   }
   std::vector<Keyspace> entries = present->entries();
   const uint32_t id = manifest_.next_keyspace_id;
+  if (id == kSharedTree) {
+    return Status(StatusCode::kResourceExhausted,
+                  "no number is left for another keyspace: copy the database into a new one");
+  }
   entries.push_back({.id = id, .durability = options.durability, .name = std::string(name)});
   Edit edit;
   edit.keyspaces = std::make_shared<const Keyspaces>(std::move(entries));
@@ -88,6 +93,12 @@ Status Core::DropKeyspace(KeyspaceId keyspace) {
                 [&](const Keyspace& entry) { return entry.id == static_cast<uint32_t>(keyspace); });
   Edit edit;
   edit.keyspaces = std::make_shared<const Keyspaces>(std::move(entries));
+  {
+    // A table that begins later is not given its records any more.
+    const std::scoped_lock lock(mutex_);
+    edit.dropped_keyspace = {.id = static_cast<uint32_t>(keyspace),
+                             .table_number = next_table_number_};
+  }
   return InstallLocked(edit);
 }
 

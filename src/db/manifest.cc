@@ -1,6 +1,8 @@
 #include "db/manifest.h"
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -8,6 +10,7 @@
 #include "base/coding.h"
 #include "base/hash.h"
 #include "db/file_names.h"
+#include "db/tree_key.h"
 
 namespace basalt::db {
 namespace {
@@ -20,7 +23,11 @@ constexpr size_t kHeaderChecksumOffset = 56;
 constexpr uint32_t kFeatureKeyspaces = 1;
 /// Tables say what of them expires and what is kept for snapshots. Only with the first.
 constexpr uint32_t kFeatureGarbage = 2;
+/// Tables may hold several keyspaces, and the body names those that were dropped. Only with both
+/// of these.
+constexpr uint32_t kFeatureSharedTables = 4;
 constexpr uint32_t kWrittenFeatures = kFeatureKeyspaces | kFeatureGarbage;
+constexpr uint32_t kKnownFeatures = kWrittenFeatures | kFeatureSharedTables;
 constexpr size_t kTableFixedBytes = 100;
 constexpr uint8_t kDurabilityUnset = 255;
 
@@ -165,6 +172,46 @@ Status ReadRangeDeletes(base::Decoder* in, std::string_view path, Manifest* mani
   return {};
 }
 
+void AppendDropped(const Manifest& manifest, std::string* out) {
+  base::Append(out, static_cast<uint32_t>(manifest.dropped_keyspaces.size()));
+  base::Append(out, uint32_t{0});
+  for (const DroppedKeyspace& dropped : manifest.dropped_keyspaces) {
+    base::Append(out, dropped.id);
+    base::Append(out, uint32_t{0});
+    base::Append(out, dropped.table_number);
+  }
+}
+
+Status ReadDropped(base::Decoder* in, std::string_view path, Manifest* manifest) {
+  const auto count = in->Read<uint32_t>();
+  if (in->Read<uint32_t>() != 0) {
+    return Corrupt(path, kHeaderBytes, "bytes that must be zero are not");
+  }
+  for (uint32_t i = 0; i < count && in->ok(); ++i) {
+    const uint64_t offset = kHeaderBytes + in->position();
+    DroppedKeyspace dropped;
+    dropped.id = in->Read<uint32_t>();
+    const auto zero = in->Read<uint32_t>();
+    dropped.table_number = in->Read<uint64_t>();
+    const uint32_t previous = i == 0 ? 0 : manifest->dropped_keyspaces.back().id;
+    if (!in->ok() || zero != 0 || dropped.id <= previous) {
+      return Corrupt(path, offset, "a dropped keyspace's entry is malformed");
+    }
+    manifest->dropped_keyspaces.push_back(dropped);
+  }
+  if (!in->ok()) return Corrupt(path, kHeaderBytes, "the dropped keyspaces do not fit the file");
+  return {};
+}
+
+/// What a reader of the manifest has to know.
+uint32_t FeaturesOf(const Manifest& manifest) {
+  const bool has_shared = std::ranges::any_of(manifest.tables, [](const ManifestTable& table) {
+    return table.properties.keyspace == table::kSharedKeyspaces;
+  });
+  return kWrittenFeatures |
+         (has_shared || !manifest.dropped_keyspaces.empty() ? kFeatureSharedTables : 0);
+}
+
 Status CheckHeader(std::string_view bytes, std::string_view path) {
   if (bytes.size() < kHeaderBytes) {
     return Corrupt(path, bytes.size(), "the file ends inside its header");
@@ -178,13 +225,13 @@ Status CheckHeader(std::string_view bytes, std::string_view path) {
   }
   const auto version = base::Load<uint32_t>(bytes.data() + 8);
   const auto required = base::Load<uint32_t>(bytes.data() + 12);
-  if (version != kFormatVersion || (required & ~kWrittenFeatures) != 0) {
+  if (version != kFormatVersion || (required & ~kKnownFeatures) != 0) {
     return Status(StatusCode::kUnsupported,
                   "manifest " + std::string(path) + " was written by a newer version (format " +
                       std::to_string(version) + ", required features " + std::to_string(required) +
                       "); this one reads format 1: open it with that version");
   }
-  if (required == kFeatureGarbage) {
+  if ((required & (required + 1)) != 0) {  // a feature without those before it
     return Corrupt(path, 12, "required features " + std::to_string(required));
   }
   if (base::Load<uint32_t>(bytes.data() + 20) != 0 ||
@@ -194,11 +241,26 @@ Status CheckHeader(std::string_view bytes, std::string_view path) {
   return {};
 }
 
+/// Of a shared tree: each keyspace may have stood by itself in the manifest.
+void SortLevels(Tree* tree) {
+  std::ranges::stable_sort(tree->levels[0], std::ranges::greater(),
+                           [](const auto& table) { return table->properties().largest_sequence; });
+  for (size_t level = 1; level < Tree::kLevels; ++level) {
+    std::ranges::sort(tree->levels[level], {}, [](const auto& table) -> const std::string& {
+      return table->properties().smallest_key;
+    });
+  }
+}
+
 Status CheckTable(const ManifestTable& table, std::string_view path, uint64_t offset) {
   const table::TableProperties& p = table.properties;
   if (table.level >= Tree::kLevels)
     return Corrupt(path, offset, "level " + std::to_string(table.level));
   if (table.place.number == 0) return Corrupt(path, offset, "table number 0");
+  if (p.keyspace == table::kSharedKeyspaces &&
+      std::min(p.smallest_key.size(), p.largest_key.size()) < kKeyspaceBytes) {
+    return Corrupt(path, offset, "a key of several keyspaces' table does not name its own");
+  }
   if (p.smallest_key > p.largest_key) return Corrupt(path, offset, "a key range is reversed");
   if (p.smallest_sequence > p.largest_sequence || p.largest_sequence > base::kMaxSequence) {
     return Corrupt(path, offset, "a sequence range is reversed or too large");
@@ -219,11 +281,13 @@ std::string EncodeManifest(const Manifest& manifest) {
   for (const ManifestTable& table : manifest.tables) AppendTable(table, &body);
   AppendKeyspaces(manifest, &body);
   AppendRangeDeletes(manifest, &body);
+  const uint32_t features = FeaturesOf(manifest);
+  if ((features & kFeatureSharedTables) != 0) AppendDropped(manifest, &body);
 
   std::string bytes(kMagic, 8);
   base::Append(&bytes, kFormatVersion);
-  base::Append(&bytes, kWrittenFeatures);  // required features
-  base::Append(&bytes, uint32_t{0});       // optional features
+  base::Append(&bytes, features);
+  base::Append(&bytes, uint32_t{0});  // optional features
   base::Append(&bytes, uint32_t{0});
   base::Append(&bytes, manifest.database_id);
   base::Append(&bytes, uint64_t{body.size()});
@@ -271,10 +335,28 @@ Result<Manifest> DecodeManifest(std::string_view bytes, std::string_view path) {
     BASALT_RETURN_IF_ERROR(ReadKeyspaces(&in, path, &manifest));
     BASALT_RETURN_IF_ERROR(ReadRangeDeletes(&in, path, &manifest));
   }
+  if ((features & kFeatureSharedTables) != 0) {
+    BASALT_RETURN_IF_ERROR(ReadDropped(&in, path, &manifest));
+  }
   if (!in.AtEnd()) {
     return Corrupt(path, kHeaderBytes + in.position(), "bytes follow the last entry");
   }
+  if (((features ^ FeaturesOf(manifest)) & kFeatureSharedTables) != 0) {
+    return Corrupt(path, 12, "its required features are not those of what it names");
+  }
   return manifest;
+}
+
+RangeDelete InTree(const ManifestRangeDelete& deleted) {
+  const RangeDelete& range = deleted.range;
+  return {range.sequence, TreeKey(deleted.keyspace, range.begin),
+          TreeKey(deleted.keyspace, range.end)};
+}
+
+ManifestRangeDelete OfKeyspace(const RangeDelete& range, uint32_t tree) {
+  if (tree != kSharedTree) return {0, range};
+  return {KeyspaceOf(range.begin),
+          {range.sequence, range.begin.substr(kKeyspaceBytes), range.end.substr(kKeyspaceBytes)}};
 }
 
 std::shared_ptr<const Version> VersionOf(const Manifest& manifest, io::FileSystem* fs,
@@ -282,9 +364,9 @@ std::shared_ptr<const Version> VersionOf(const Manifest& manifest, io::FileSyste
                                          const TableFile::Resources& resources) {
   std::map<uint32_t, std::shared_ptr<Tree>> trees;
   const auto tree_of = [&](uint32_t keyspace) {
-    std::shared_ptr<Tree>& tree = trees[keyspace];
+    std::shared_ptr<Tree>& tree = trees[TreeOf(keyspace)];
     if (tree == nullptr) tree = std::make_shared<Tree>();
-    tree->keyspace = keyspace;
+    tree->keyspace = TreeOf(keyspace);
     return tree.get();
   };
   for (const ManifestTable& table : manifest.tables) {
@@ -295,12 +377,18 @@ std::shared_ptr<const Version> VersionOf(const Manifest& manifest, io::FileSyste
             table.properties, resources));
   }
   std::map<uint32_t, std::vector<RangeDelete>> ranges;
-  for (const auto& [keyspace, range] : manifest.range_deletes) ranges[keyspace].push_back(range);
-  for (auto& [keyspace, deletes] : ranges) {
-    tree_of(keyspace)->range_deletes = RangeDeletes(std::move(deletes));
+  for (const ManifestRangeDelete& deleted : manifest.range_deletes) {
+    ranges[TreeOf(deleted.keyspace)].push_back(InTree(deleted));
+  }
+  for (auto& [id, deletes] : ranges) {
+    tree_of(id)->range_deletes = RangeDeletes(std::move(deletes), id == kSharedTree);
+  }
+  if (!manifest.dropped_keyspaces.empty()) {
+    tree_of(kSharedTree)->dropped = manifest.dropped_keyspaces;
   }
   Version::Trees ascending;
-  for (auto& [keyspace, tree] : trees) {
+  for (auto& [id, tree] : trees) {
+    if (id == kSharedTree) SortLevels(tree.get());
     tree->IndexLevels();
     ascending.push_back(std::move(tree));
   }

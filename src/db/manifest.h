@@ -22,9 +22,9 @@
 //   offset size  header
 //        0    8  magic "BSLTMAN1"
 //        8    4  format version, 1
-//       12    4  required features, 3: an unknown bit refuses the file. Without bit 0 the body ends
+//       12    4  required features: an unknown bit refuses the file. Without bit 0 the body ends
 //                with the tables, and their entries with the keys; without bit 1 entries of tables
-//                end with the time
+//                end with the time; without bit 2 the body ends with the range deletes
 //       16    4  optional features, 0
 //       20    4  zero
 //       24    8  database id, random for life
@@ -45,7 +45,8 @@
 //                order:
 //
 //        0    8  number            8  8  file id
-//       16    4  keyspace         20  4  level
+//       16    4  keyspace, 0xFFFFFFFF: several (tree_key.h)
+//       20    4  level
 //       24    8  file bytes       32  8  records
 //       40    8  deletes          48  8  raw key bytes
 //       56    8  raw value bytes  64  8  smallest sequence
@@ -71,6 +72,12 @@
 //                each:
 //        0    8  sequence          8  4  keyspace
 //       12    2  begin's length   14  2  end's length     16  begin, end
+//
+//                then the keyspaces that were dropped, ascending, whose records some table may hold
+//        0    4  number of them    4  4  zero
+//                each:
+//        0    4  id                4  4  zero
+//        8    8  table number: tables below it may hold some
 
 namespace basalt::db {
 
@@ -80,7 +87,7 @@ inline constexpr uint64_t kMaxManifestBytes = uint64_t{1} << 30;
 struct ManifestTable {
   TableFile::Place place;
   uint32_t level = 0;
-  table::TableProperties properties;
+  table::TableProperties properties;  ///< With keys as the table itself has them.
 };
 
 /// A keyspace other than the default one.
@@ -92,7 +99,7 @@ struct Keyspace {
 
 struct ManifestRangeDelete {
   uint32_t keyspace = 0;
-  RangeDelete range;
+  RangeDelete range;  ///< By keys as users know them.
 };
 
 struct Manifest {
@@ -106,6 +113,7 @@ struct Manifest {
   std::vector<Keyspace> keyspaces;  ///< Ascending by id.
   std::vector<ManifestTable> tables;
   std::vector<ManifestRangeDelete> range_deletes;
+  std::vector<DroppedKeyspace> dropped_keyspaces;
 
   wal::ManifestClaims ClaimsOfLog() const noexcept {
     return {.database_id = database_id, .flushed_lsn = flushed_lsn, .durable_lsn = durable_lsn};
@@ -116,6 +124,10 @@ std::string EncodeManifest(const Manifest& manifest);
 /// Validates everything. `path` is for messages. Corruption names path and offset; Unsupported
 /// names the version that wrote it.
 Result<Manifest> DecodeManifest(std::string_view bytes, std::string_view path);
+
+/// A range delete by the keys of its tree, and back. `tree`: its id.
+RangeDelete InTree(const ManifestRangeDelete& deleted);
+ManifestRangeDelete OfKeyspace(const RangeDelete& range, uint32_t tree);
 
 /// The tables and range deletes that it names, as a version.
 std::shared_ptr<const Version> VersionOf(const Manifest& manifest, io::FileSystem* fs,

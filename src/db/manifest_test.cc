@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "base/coding.h"
 #include "base/hash.h"
+#include "db/tree_key.h"
 #include "io/sim_file_system.h"
+#include "table/table_format.h"
 
 namespace basalt::db {
 namespace {
@@ -60,6 +63,81 @@ TEST(Manifest, ComesBackAsItWasWritten) {
   EXPECT_EQ(read->keyspaces[1].durability, Durability::kMemory);
   EXPECT_EQ(read->keyspaces[0].durability, std::nullopt);
   EXPECT_EQ(read->range_deletes[1].range.end, "z");
+}
+
+uint32_t FeaturesIn(const std::string& bytes) { return base::Load<uint32_t>(bytes.data() + 12); }
+
+Manifest ManifestOfSharedTables() {
+  Manifest manifest = SampleManifest();
+  table::TableProperties& shared = manifest.tables[2].properties;
+  shared.keyspace = table::kSharedKeyspaces;
+  shared.smallest_key = TreeKey(2, "");
+  shared.largest_key = TreeKey(6, "z");
+  manifest.dropped_keyspaces = {{.id = 3, .table_number = 9}, {.id = 5, .table_number = 7}};
+  return manifest;
+}
+
+TEST(Manifest, NamesTablesOfSeveralKeyspacesAndThoseThatWereDropped) {
+  const std::string bytes = EncodeManifest(ManifestOfSharedTables());
+  const auto read = DecodeManifest(bytes, "MANIFEST");
+  ASSERT_TRUE(read) << read.error().ToString();
+  EXPECT_EQ(EncodeManifest(*read), bytes);
+  ASSERT_EQ(read->dropped_keyspaces.size(), 2U);
+  EXPECT_EQ(read->dropped_keyspaces[1].id, 5U);
+  EXPECT_EQ(read->dropped_keyspaces[1].table_number, 7U);
+  EXPECT_EQ(KeyspaceOf(read->tables[2].properties.largest_key), 6U);
+}
+
+TEST(Manifest, AsksForAsFewFeaturesAsItCan) {
+  EXPECT_EQ(FeaturesIn(EncodeManifest(SampleManifest())), 3U);
+  EXPECT_EQ(FeaturesIn(EncodeManifest(ManifestOfSharedTables())), 7U);
+  Manifest manifest = SampleManifest();
+  manifest.dropped_keyspaces = {{.id = 3, .table_number = 9}};
+  EXPECT_EQ(FeaturesIn(EncodeManifest(manifest)), 7U);
+  manifest.dropped_keyspaces = {{.id = 3, .table_number = 9}, {.id = 3, .table_number = 10}};
+  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "MANIFEST").status().code(),
+            StatusCode::kCorruption);
+  manifest = ManifestOfSharedTables();
+  manifest.tables[2].properties.smallest_key = "abc";
+  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "MANIFEST").status().code(),
+            StatusCode::kCorruption);
+}
+
+/// A version of its tables knows each by the keys of its tree, and writes them as they were.
+TEST(Manifest, TablesOfOneKeyspaceBelongToTheTreeThatAllShare) {
+  Manifest manifest;
+  const auto add = [&](uint64_t number, uint32_t keyspace, uint32_t level, std::string smallest,
+                       std::string largest, base::SequenceNumber sequence) {
+    ManifestTable table;
+    table.place.number = number;
+    table.level = level;
+    table.properties.keyspace = keyspace;
+    table.properties.smallest_key = std::move(smallest);
+    table.properties.largest_key = std::move(largest);
+    table.properties.smallest_sequence = sequence;
+    table.properties.largest_sequence = sequence + 5;
+    manifest.tables.push_back(std::move(table));
+  };
+  // As they stood in the manifest when each keyspace had a tree of its own.
+  add(1, 2, 0, "a", "z", 100);
+  add(2, 2, 0, "a", "z", 10);
+  add(3, 2, 1, "m", "n", 1);
+  add(4, 7, 0, "a", "z", 101);
+  add(5, 7, 1, "b", "c", 2);
+  const auto version = VersionOf(manifest, nullptr, "/db", {});
+  ASSERT_TRUE(version->CheckOrder().ok()) << version->CheckOrder().ToString();
+  ASSERT_EQ(version->trees().size(), 1U);
+  const Tree& tree = *version->tree(7);
+  EXPECT_EQ(version->tree(2), &tree);
+  EXPECT_EQ(version->tree(0), nullptr);
+  ASSERT_EQ(tree.levels[0].size(), 3U);
+  EXPECT_EQ(tree.levels[0][0]->number(), 4U) << "the newest first";
+  EXPECT_EQ(tree.levels[0][2]->number(), 2U);
+  ASSERT_EQ(tree.levels[1].size(), 2U);
+  EXPECT_EQ(tree.Find(1, TreeKey(7, "b"))->number(), 5U);
+  EXPECT_EQ(tree.Find(1, TreeKey(2, "b")), nullptr);
+  EXPECT_EQ(tree.levels[1][0]->properties().smallest_key, TreeKey(2, "m"));
+  EXPECT_EQ(tree.levels[1][0]->OwnProperties().smallest_key, "m");
 }
 
 TEST(Manifest, WhatCouldNotBeReadAgainIsNotWritten) {
@@ -148,7 +226,7 @@ TEST(Manifest, AReplacementThatAPowerCutInterruptsLeavesTheOldOrTheNew) {
 }
 
 TEST(Manifest, EveryTruncationAndEveryFlippedBitIsRefused) {
-  const std::string bytes = EncodeManifest(SampleManifest());
+  const std::string bytes = EncodeManifest(ManifestOfSharedTables());
   for (size_t size = 0; size < bytes.size(); ++size) {
     ASSERT_FALSE(DecodeManifest(std::string_view(bytes).substr(0, size), "MANIFEST")) << size;
   }

@@ -16,7 +16,7 @@ namespace {
 
 using base::SequenceNumber;
 
-struct Version {
+struct KeyVersion {
   RecordKind kind;
   std::string value;
   uint64_t time_ms;
@@ -36,7 +36,7 @@ class History {
   std::optional<std::string> Expected(SequenceNumber at, uint64_t now_ms) const {
     MergesOfKey found;
     for (SequenceNumber sequence = at; sequence > 0; --sequence) {
-      const Version& version = versions_[sequence - 1];
+      const KeyVersion& version = versions_[sequence - 1];
       if (version.kind == RecordKind::kDeleteRange) break;
       if (version.kind == RecordKind::kMerge) {
         found.merges.push_back({version.value, version.time_ms});
@@ -75,7 +75,7 @@ class History {
  private:
   static constexpr const char* kKey = "key";
 
-  static void Below(const Version& version, SequenceNumber sequence, MergesOfKey* found) {
+  static void Below(const KeyVersion& version, SequenceNumber sequence, MergesOfKey* found) {
     found->below = {base::MakeTag(sequence, RecordKind::kPut), version.time_ms,
                     Value::Copy(version.value)};
   }
@@ -99,7 +99,7 @@ class History {
     const SequenceNumber sequence = versions_.size() + 1;
     if (random_.OneIn(3)) time_ms_ += random_.Below(4);
     if (random_.OneIn(20)) op_ = static_cast<MergeOperator>(1 + random_.Below(4));
-    Version version{RecordKind::kMerge, {}, time_ms_};
+    KeyVersion version{RecordKind::kMerge, {}, time_ms_};
     if (random_.OneIn(60)) {
       version.kind = RecordKind::kDeleteRange;
       memtable::RangeDelete* const range = table_->PrepareRangeDelete(0, "k", "l", false);
@@ -131,7 +131,7 @@ class History {
   }
 
   base::Random random_;
-  std::vector<Version> versions_;
+  std::vector<KeyVersion> versions_;
   uint64_t time_ms_ = 100;
   MergeOperator op_ = MergeOperator::kAdd;
   const std::shared_ptr<memtable::Generation> table_ = memtable::Generation::Create({});

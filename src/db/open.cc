@@ -189,6 +189,7 @@ Status Core::TakeManifest() {
   state->keyspaces = std::make_shared<const Keyspaces>(manifest_.keyspaces);
   manifest_.tables.clear();
   manifest_.range_deletes.clear();
+  manifest_.dropped_keyspaces.clear();
   PublishState(std::move(state));
   return {};
 }

@@ -8,6 +8,7 @@
 #include "base/short_hash.h"
 #include "db/core.h"
 #include "db/merges_of_key.h"
+#include "db/tree_key.h"
 
 // Lookups of single keys: the newest place that knows a key decides. Memtables come first, then the
 // tables of level 0, newest first, then one table of each further level.
@@ -24,14 +25,15 @@ table::TableRead HiddenBy(base::SequenceNumber range) noexcept {
 Status NotCached() noexcept { return Status(StatusCode::kAborted, ""); }
 
 /// Starts to load the lines where a lookup in each of the tables begins.
-void PrefetchAll(const TableFiles& files, uint64_t hash) noexcept {
+void PrefetchAll(const TableFiles& files, const LookupKey& key) noexcept {
   for (const std::shared_ptr<TableFile>& file : files) {
-    if (const table::Table* table = file->OpenedTable()) table->Prefetch(hash);
+    const table::Table* const table = file->OpenedTable();
+    if (table != nullptr) table->Prefetch(key.In(file->properties()).hash);
   }
 }
 
-/// Calls `visit` with each table in whose range the key lies, the newest first, until it answers
-/// true.
+/// Calls `visit` with each table in whose range the key of the tree lies, the newest first, until
+/// it answers true.
 template <class Visit>
 [[gnu::always_inline]] inline void VisitTables(const Tree& tree, std::string_view key,
                                                const Visit& visit) {
@@ -56,12 +58,12 @@ struct FirstPlace {
   table::RecordPlace record{};
 };
 
-FirstPlace FindFirstPlace(const Tree& tree, std::string_view key, uint64_t hash) noexcept {
+FirstPlace FindFirstPlace(const Tree& tree, const LookupKey& key) noexcept {
   FirstPlace found;
-  VisitTables(tree, key, [&](const TableFile& file) {
+  VisitTables(tree, key.tree_key(), [&](const TableFile& file) {
     const table::Table* const table = file.OpenedTable();
     if (table == nullptr) return false;
-    const auto place = table->FirstPlace(hash);
+    const auto place = table->FirstPlace(key.In(file.properties()).hash);
     if (place) found = {table, *place};
     return place.has_value();
   });
@@ -195,14 +197,15 @@ Status Core::FindVersion(const ReadState& state, uint32_t keyspace, std::string_
 Status Core::FindFlushed(const ReadState& state, uint32_t keyspace, std::string_view key,
                          uint64_t hash, const ReadPoint& point, StoredVersion* version) const {
   const Tree* const tree = state.version->tree(keyspace);
-  return tree == nullptr ? Status() : FindInTree(*tree, key, hash, point, version);
+  if (tree == nullptr) return {};
+  return FindInTree(*tree, LookupKey(keyspace, key, hash), point, version);
 }
 
-Status Core::FindInTree(const Tree& tree, std::string_view key, uint64_t hash,
-                        const ReadPoint& point, StoredVersion* version) const {
-  BASALT_RETURN_IF_ERROR(FindInTables(tree, key, hash, point, version));
+Status Core::FindInTree(const Tree& tree, const LookupKey& lookup, const ReadPoint& point,
+                        StoredVersion* version) const {
+  BASALT_RETURN_IF_ERROR(FindInTables(tree, lookup, point, version));
   if (!tree.range_deletes.empty()) {
-    const base::SequenceNumber cover = tree.range_deletes.SequenceAt(key, point.at);
+    const base::SequenceNumber cover = tree.range_deletes.SequenceAt(lookup.tree_key(), point.at);
     if (cover > base::TagSequence(version->tag)) *version = HiddenBy(cover);
   }
   return {};
@@ -210,12 +213,12 @@ Status Core::FindInTree(const Tree& tree, std::string_view key, uint64_t hash,
 
 // Most often the tables tell without being read that nothing expires between the merges. Else a
 // long chain is worth some lookups.
-std::optional<uint64_t> Core::ExpiryBelow(const Tree& tree, std::string_view key,
+std::optional<uint64_t> Core::ExpiryBelow(const Tree& tree, std::string_view tree_key,
                                           const SurvivingRecords::Chain& chain) const {
   constexpr size_t kWorthReading = 16;
   constexpr int kVersionsMax = 64;
   bool may_expire_between = false;
-  VisitTables(tree, key, [&](const TableFile& file) {
+  VisitTables(tree, tree_key, [&](const TableFile& file) {
     const table::TableProperties& properties = file.properties();
     may_expire_between = properties.expiring > 0 &&
                          properties.earliest_expiry_ms <= chain.latest_ms &&
@@ -224,11 +227,13 @@ std::optional<uint64_t> Core::ExpiryBelow(const Tree& tree, std::string_view key
   });
   if (!may_expire_between) return 0;
   if (chain.count < kWorthReading) return std::nullopt;
-  const uint64_t hash = base::Hash(key);
+  const bool is_shared = tree.keyspace == kSharedTree;
+  const std::string_view key = tree_key.substr(is_shared ? kKeyspaceBytes : 0);
+  const LookupKey lookup(is_shared ? KeyspaceOf(tree_key) : 0, key, base::Hash(key));
   ReadPoint point{.at = chain.oldest - 1, .fill_cache = false};
   for (int i = 0; i < kVersionsMax; ++i) {
     StoredVersion version;
-    if (!FindInTree(tree, key, hash, point, &version).ok()) return std::nullopt;
+    if (!FindInTree(tree, lookup, point, &version).ok()) return std::nullopt;
     const RecordKind kind = base::TagKind(version.tag);
     if (kind == RecordKind::kPut) return version.time_ms;
     if (kind != RecordKind::kMerge) return 0;
@@ -237,32 +242,36 @@ std::optional<uint64_t> Core::ExpiryBelow(const Tree& tree, std::string_view key
   return std::nullopt;
 }
 
-Result<bool> Core::FindInTable(const TableFile& file, std::string_view key, uint64_t hash,
+Result<bool> Core::FindInTable(const TableFile& file, const LookupKey& lookup,
                                const ReadPoint& point, StoredVersion* version) {
   BASALT_ASSIGN_OR_RETURN(const table::Table* table, file.Open());
+  const auto [key, hash] = lookup.In(file.properties());
   return table->Get(key, hash, point.at, point.fill_cache, version);
 }
 
-Status Core::FindInTables(const Tree& tree, std::string_view key, uint64_t hash,
-                          const ReadPoint& point, StoredVersion* version) const {
+Status Core::FindInTables(const Tree& tree, const LookupKey& lookup, const ReadPoint& point,
+                          StoredVersion* version) const {
   Status error;
   // True: it is found there, or the search failed.
   const auto ends_in = [&](const TableFile& file) {
     if (!point.cached_only) {
-      const Result<bool> found = FindInTable(file, key, hash, point, version);
+      const Result<bool> found = FindInTable(file, lookup, point, version);
       if (!found) error = found.error();
       return !found || *found;
     }
     using Answer = table::Table::CachedAnswer;
     const table::Table* const opened = file.OpenedTable();
-    const Answer answer =
-        opened == nullptr ? Answer::kUnknown : opened->GetCached(key, hash, point.at, version);
+    Answer answer = Answer::kUnknown;
+    if (opened != nullptr) {
+      const auto [key, hash] = lookup.In(file.properties());
+      answer = opened->GetCached(key, hash, point.at, version);
+    }
     if (answer == Answer::kUnknown) error = NotCached();
     return answer != Answer::kAbsent;
   };
   // All of level 0 may have to be asked: the lines where that begins are loaded together.
-  if (tree.levels[0].size() > 1) PrefetchAll(tree.levels[0], hash);
-  VisitTables(tree, key, ends_in);
+  if (tree.levels[0].size() > 1) PrefetchAll(tree.levels[0], lookup);
+  VisitTables(tree, lookup.tree_key(), ends_in);
   return error;
 }
 
@@ -372,8 +381,10 @@ void Core::Prefetch(const ReadState& state, uint32_t keyspace,
     state.active->table->Prefetch(keyspace, hashes[i]);
     for (const auto& sealed : state.sealed) sealed->table->Prefetch(keyspace, hashes[i]);
     if (tree == nullptr) continue;
-    VisitTables(*tree, keys[i], [&](const TableFile& file) {
-      if (const table::Table* const table = file.OpenedTable()) table->Prefetch(hashes[i]);
+    const LookupKey key(keyspace, keys[i], hashes[i]);
+    VisitTables(*tree, key.tree_key(), [&](const TableFile& file) {
+      const table::Table* const table = file.OpenedTable();
+      if (table != nullptr) table->Prefetch(key.In(file.properties()).hash);
       return false;
     });
   }
@@ -387,7 +398,7 @@ void Core::Prefetch(const ReadState& state, uint32_t keyspace,
   FirstPlace places[kKeysAtOnce];
   for (size_t i = 0; i < keys.size(); ++i) {
     if (is_in_memtable(hashes[i]) || tree == nullptr) continue;
-    places[i] = FindFirstPlace(*tree, keys[i], hashes[i]);
+    places[i] = FindFirstPlace(*tree, LookupKey(keyspace, keys[i], hashes[i]));
   }
   for (const FirstPlace& place : places) {
     if (place.table != nullptr) place.table->PrefetchRecord(place.record);
@@ -400,28 +411,33 @@ Result<uint64_t> Core::ApproximateSize(std::optional<std::string_view> begin,
   BASALT_RETURN_IF_ERROR(CheckUsable());
   const std::shared_ptr<const ReadState> state = State();
   BASALT_RETURN_IF_ERROR(CheckKeyspace(*state, keyspace));
-  const Tree* const tree = state->version->tree(static_cast<uint32_t>(keyspace));
+  const auto id = static_cast<uint32_t>(keyspace);
+  const Tree* const tree = state->version->tree(id);
   uint64_t bytes = 0;
   if (tree == nullptr || (begin && end && *begin >= *end)) return bytes;
+  const TreeRange range(id, begin, end);
   for (const TableFiles& level : tree->levels) {
     for (const std::shared_ptr<TableFile>& file : level) {
       const table::TableProperties& properties = file->properties();
-      if (begin && properties.largest_key < *begin) continue;
-      if (end && properties.smallest_key >= *end) continue;
-      const bool is_whole =
-          (!begin || *begin <= properties.smallest_key) && (!end || *end > properties.largest_key);
+      if (range.begin && properties.largest_key < *range.begin) continue;
+      if (range.end && properties.smallest_key >= *range.end) continue;
+      const bool is_whole = (!range.begin || *range.begin <= properties.smallest_key) &&
+                            (!range.end || *range.end > properties.largest_key);
       if (is_whole) {
         bytes += properties.file_bytes;
         continue;
       }
       BASALT_ASSIGN_OR_RETURN(const table::Table* table, file->Open());
+      const bool has_tree_keys = properties.keyspace == table::kSharedKeyspaces;
+      const std::optional<std::string_view> from = has_tree_keys ? range.begin : begin;
+      const std::optional<std::string_view> to = has_tree_keys ? range.end : end;
       size_t first = 0;
       size_t last = table->block_count();
-      if (begin) {
-        BASALT_ASSIGN_OR_RETURN(first, table->FindBlock(*begin, base::kNewestTag));
+      if (from) {
+        BASALT_ASSIGN_OR_RETURN(first, table->FindBlock(*from, base::kNewestTag));
       }
-      if (end) {
-        BASALT_ASSIGN_OR_RETURN(last, table->FindBlock(*end, base::kNewestTag));
+      if (to) {
+        BASALT_ASSIGN_OR_RETURN(last, table->FindBlock(*to, base::kNewestTag));
       }
       const size_t blocks = std::min(last + 1, table->block_count()) - std::min(first, last);
       bytes += properties.file_bytes * blocks / table->block_count();

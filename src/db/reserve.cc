@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/coding.h"
 #include "db/edit.h"
+#include "db/tree_key.h"
 
 // What is kept back of the disk, so that a database on a full one can be opened, deleted from, and
 // written to again, whatever it has accepted, as long as nobody else takes the room.
@@ -138,8 +139,10 @@ bool Core::MakesRoom(const LogForm& form) const {
   for (base::BatchCursor cursor(form.bytes); cursor.Next();) {
     const Tree* const tree = state->version->tree(cursor.keyspace());
     if (cursor.kind() != RecordKind::kDeleteRange || tree == nullptr) continue;
+    const std::string begin = TreeKey(cursor.keyspace(), cursor.key());
+    const std::string end = TreeKey(cursor.keyspace(), cursor.value());
     for (size_t level = 0; level < Tree::kLevels; ++level) {
-      if (HoldsATable(*tree, level, cursor.key(), cursor.value())) return true;
+      if (HoldsATable(*tree, level, begin, end)) return true;
     }
   }
   return false;

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "db/edit.h"
 #include "db/file_names.h"
+#include "db/tree_key.h"
 #include "table/table_builder.h"
 
 // Writing tables, which flushes and compactions have in common.
@@ -14,6 +15,8 @@ namespace basalt::db {
 namespace {
 
 constexpr uint64_t kRecordsBetweenPauses = 1024;
+/// A table of less than this part of a whole one is shared with the next keyspace.
+constexpr uint64_t kSharedShare = 4;
 
 }  // namespace
 
@@ -63,13 +66,20 @@ Status Core::WriteTables(base::RecordIterator* source, SurvivingRecords::Rules r
         if (Ending()) return Status(StatusCode::kCancelled, "the database is being closed");
         FlushSealed();
       }
+      const bool is_shared = outputs->tree == kSharedTree;
+      if (is_shared) {
+        BASALT_RETURN_IF_ERROR(EnterKeyspace(records.key(), outputs));
+        if (!outputs->keyspace_is_there) continue;
+      }
       // A table below level 0 ends where the key changes, so that one key's versions stay together.
       if (outputs->merge != nullptr && records.key() != last_key) {
         BASALT_RETURN_IF_ERROR(EndTable(records.key(), outputs));
       }
       if (outputs->builder == nullptr) BASALT_RETURN_IF_ERROR(StartTable(outputs));
+      const bool is_own = is_shared && outputs->table_keyspace != kSharedTree;
+      const std::string_view key = records.key().substr(is_own ? kKeyspaceBytes : 0);
       BASALT_RETURN_IF_ERROR(
-          outputs->builder->Add(records.key(), records.tag(), records.time_ms(), records.value()));
+          outputs->builder->Add(key, records.tag(), records.time_ms(), records.value()));
       outputs->CountGarbage(records);
       if (outputs->merge != nullptr) last_key.assign(records.key());
     }
@@ -79,6 +89,26 @@ Status Core::WriteTables(base::RecordIterator* source, SurvivingRecords::Rules r
   Status written = base::OrOutOfMemory(write, "out of memory while writing a table");
   if (!written.ok()) DropTables(outputs);
   return written;
+}
+
+// What a dropped keyspace has left goes here. Where a table is not small it ends with its keyspace,
+// so that it goes as a whole when that is dropped.
+Status Core::EnterKeyspace(std::string_view key, NewTables* outputs) {
+  const uint32_t keyspace = KeyspaceOf(key);
+  const bool is_open = outputs->builder != nullptr;
+  bool ends = false;
+  if (keyspace != outputs->keyspace) {
+    outputs->keyspace = keyspace;
+    outputs->keyspace_is_there = State()->keyspaces->Contains(keyspace);
+    ends = is_open && (outputs->table_keyspace != kSharedTree ||
+                       (outputs->merge != nullptr &&
+                        outputs->builder->file_bytes() >= table_bytes_ / kSharedShare));
+  }
+  const bool is_too_long = key.size() > kMaxKeyBytes;
+  ends = ends || (is_open && is_too_long && outputs->table_keyspace == kSharedTree);
+  if (ends) BASALT_RETURN_IF_ERROR(FinishTable(outputs));
+  if (outputs->builder == nullptr) outputs->table_keyspace = is_too_long ? keyspace : kSharedTree;
+  return {};
 }
 
 // Partial outputs go at once: on a full disk they are what keeps it full.
@@ -115,7 +145,7 @@ Status Core::StartTable(NewTables* outputs) {
                           environment_.fs->Open(outputs->path, io::OpenMode::kCreate));
   outputs->builder = std::make_unique<table::TableBuilder>(
       outputs->file.get(), table::TableBuilderOptions{.file_id = base::RandomSeed(),
-                                                      .keyspace = outputs->keyspace,
+                                                      .keyspace = outputs->table_keyspace,
                                                       .compression = options_.compression,
                                                       .at_last_level = outputs->at_last_level,
                                                       .block_bytes = BlockBytes()});

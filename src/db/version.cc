@@ -11,6 +11,7 @@
 #include "base/fork_generation.h"
 #include "base/out_of_memory.h"
 #include "db/file_names.h"
+#include "db/tree_key.h"
 
 namespace basalt::db {
 namespace {
@@ -41,6 +42,20 @@ std::vector<std::string_view> ReachOf(const std::vector<RangeDelete>& ranges) {
   return reach;
 }
 
+/// Whether the table's own keys lack the keyspace that its tree's keys begin with.
+bool LacksKeyspace(const table::TableProperties& properties) noexcept {
+  return TreeOf(properties.keyspace) == kSharedTree &&
+         properties.keyspace != table::kSharedKeyspaces;
+}
+
+table::TableProperties WithTreeKeys(table::TableProperties properties) {
+  if (LacksKeyspace(properties)) {
+    properties.smallest_key = TreeKey(properties.keyspace, properties.smallest_key);
+    properties.largest_key = TreeKey(properties.keyspace, properties.largest_key);
+  }
+  return properties;
+}
+
 }  // namespace
 
 TableFile::TableFile(io::FileSystem* fs, std::string path, const Place& place,
@@ -50,7 +65,7 @@ TableFile::TableFile(io::FileSystem* fs, std::string path, const Place& place,
       path_(std::move(path)),
       place_(place),
       fork_generation_(base::ForkGeneration()),
-      properties_(std::move(properties)),
+      properties_(WithTreeKeys(std::move(properties))),
       resources_(std::move(resources)),
       retained_(std::move(retained)) {}
 
@@ -87,20 +102,43 @@ Result<const table::Table*> TableFile::Open() const {
   return static_cast<const table::Table*>(table_.get());
 }
 
+table::TableProperties TableFile::OwnProperties() const {
+  table::TableProperties own = properties_;
+  if (LacksKeyspace(own)) {
+    own.smallest_key.erase(0, kKeyspaceBytes);
+    own.largest_key.erase(0, kKeyspaceBytes);
+  }
+  return own;
+}
+
 Status TableFile::NotThere() const {
   return Status(StatusCode::kCorruption, "table " + path_ +
                                              " is named by the manifest but is not there: restore "
                                              "it from lost/ or a backup, or the whole database");
 }
 
-RangeDeletes::RangeDeletes(std::vector<RangeDelete> ranges) {
-  if (!ranges.empty()) flattened_ = std::make_shared<const Flattened>(std::move(ranges));
+bool MayHold(const TableFile& table, const DroppedKeyspace& dropped) noexcept {
+  return table.number() < dropped.table_number &&
+         KeyspaceOf(table.properties().smallest_key) <= dropped.id &&
+         KeyspaceOf(table.properties().largest_key) >= dropped.id;
 }
 
-RangeDeletes::Flattened::Flattened(std::vector<RangeDelete> its_ranges)
+RangeDeletes::RangeDeletes(std::vector<RangeDelete> ranges, bool is_shared) {
+  if (!ranges.empty()) flattened_ = std::make_shared<const Flattened>(std::move(ranges), is_shared);
+}
+
+RangeDeletes::Flattened::Flattened(std::vector<RangeDelete> its_ranges, bool is_shared)
     : ranges(Sorted(std::move(its_ranges))),
       reach(ReachOf(ranges)),
-      cover(RangesUpTo(ranges, base::kMaxSequence)) {}
+      cover(RangesUpTo(ranges, base::kMaxSequence)) {
+  if (!is_shared) return;
+  for (const RangeDelete& range : ranges) {
+    of_keyspaces[KeyspaceOf(range.begin)].ranges.push_back(
+        {std::string_view(range.begin).substr(kKeyspaceBytes),
+         std::string_view(range.end).substr(kKeyspaceBytes), range.sequence});
+  }
+  for (auto& [keyspace, its] : of_keyspaces) its.cover = base::RangeCover(its.ranges);
+}
 
 const std::vector<RangeDelete>& RangeDeletes::ranges() const noexcept {
   static constexpr std::vector<RangeDelete> kNone;
@@ -110,7 +148,7 @@ const std::vector<RangeDelete>& RangeDeletes::ranges() const noexcept {
 std::span<const RangeDelete> RangeDeletes::Near(std::string_view smallest,
                                                 std::string_view largest) const noexcept {
   if (empty()) return {};
-  const auto& [ranges, reach, cover] = *flattened_;
+  const auto& [ranges, reach, cover, of_keyspaces] = *flattened_;
   const auto first = std::ranges::upper_bound(reach, smallest) - reach.begin();
   const auto behind = std::ranges::upper_bound(ranges.begin() + first, ranges.end(), largest, {},
                                                &RangeDelete::begin);
@@ -131,15 +169,23 @@ base::SequenceNumber RangeDeletes::SequenceAt(std::string_view key,
   return sequence;
 }
 
-void RangeDeletes::Collect(base::SequenceNumber at, std::vector<const base::RangeCover*>* covers,
+void RangeDeletes::Collect(uint32_t keyspace, base::SequenceNumber at,
+                           std::vector<const base::RangeCover*>* covers,
                            std::vector<base::RangeCover::Range>* loose) const {
   if (empty()) return;
-  if (flattened_->cover.newest() <= at) {
-    covers->push_back(&flattened_->cover);
-    return;
+  const base::RangeCover* cover = &flattened_->cover;
+  std::vector<base::RangeCover::Range> all;
+  if (TreeOf(keyspace) == kSharedTree) {
+    const auto its = flattened_->of_keyspaces.find(keyspace);
+    if (its == flattened_->of_keyspaces.end()) return;
+    cover = &its->second.cover;
+    if (cover->newest() > at) all = its->second.ranges;
+  } else if (cover->newest() > at) {
+    all = RangesUpTo(flattened_->ranges, at);
   }
-  const std::vector<base::RangeCover::Range> seen = RangesUpTo(flattened_->ranges, at);
-  loose->insert(loose->end(), seen.begin(), seen.end());
+  if (cover->newest() <= at) return covers->push_back(cover);
+  std::ranges::copy_if(all, std::back_inserter(*loose),
+                       [&](const base::RangeCover::Range& range) { return range.sequence <= at; });
 }
 
 LevelSearch::LevelSearch(const TableFiles& files) {
@@ -220,12 +266,22 @@ Status Tree::CheckOrder() const {
       }
     }
   }
+  return CheckLevel0();
+}
+
+// A flush may make several tables, with keys apart and sequence numbers of one range.
+Status Tree::CheckLevel0() const {
   for (size_t i = 1; i < levels[0].size(); ++i) {
-    const TableFile& newer = *levels[0][i - 1];
-    const TableFile& older = *levels[0][i];
-    if (older.properties().largest_sequence >= newer.properties().smallest_sequence) {
-      return Status(StatusCode::kCorruption, "the sequence ranges of " + newer.path() + " and " +
-                                                 older.path() + " overlap in level 0");
+    const table::TableProperties& older = levels[0][i]->properties();
+    for (size_t j = i; j-- > 0;) {
+      const table::TableProperties& newer = levels[0][j]->properties();
+      if (older.largest_sequence < newer.smallest_sequence) break;
+      const bool keys_are_apart =
+          older.largest_key < newer.smallest_key || newer.largest_key < older.smallest_key;
+      if (keys_are_apart) continue;
+      return Status(StatusCode::kCorruption, "the sequence ranges of " + levels[0][j]->path() +
+                                                 " and " + levels[0][i]->path() +
+                                                 " overlap in level 0");
     }
   }
   return {};
@@ -237,9 +293,10 @@ bool Tree::empty() const noexcept {
 }
 
 const Tree* Version::tree(uint32_t keyspace) const noexcept {
-  const auto at = std::ranges::lower_bound(trees_, keyspace, {},
-                                           [](const auto& tree) { return tree->keyspace; });
-  return at != trees_.end() && (*at)->keyspace == keyspace ? at->get() : nullptr;
+  for (const auto& tree : trees_) {
+    if (tree->keyspace == TreeOf(keyspace)) return tree.get();
+  }
+  return nullptr;
 }
 
 Status Version::CheckOrder() const {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -43,6 +44,7 @@ class TableFile {
     io::DescriptorPool* descriptors = nullptr;
     io::DescriptorPool::Closing closing = io::DescriptorPool::Closing::kAsOthers;
   };
+  /// `properties`: with keys as the table itself has them.
   TableFile(io::FileSystem* fs, std::string path, const Place& place,
             table::TableProperties properties, Resources resources, RetainedVersions retained = {});
   ~TableFile();
@@ -52,7 +54,10 @@ class TableFile {
   const Place& place() const noexcept { return place_; }
   uint64_t number() const noexcept { return place_.number; }
   const std::string& path() const noexcept { return path_; }
+  /// The smallest and the largest key are tree keys (tree_key.h).
   const table::TableProperties& properties() const noexcept { return properties_; }
+  /// The properties with keys as the table itself has them.
+  table::TableProperties OwnProperties() const;
 
   /// The open table, which lives as long as this object. A failure to open is tried again by the
   /// next call.
@@ -129,7 +134,8 @@ struct RangeDelete {
 class RangeDeletes {
  public:
   RangeDeletes() = default;
-  explicit RangeDeletes(std::vector<RangeDelete> ranges);
+  /// `is_shared`: they are of the shared tree.
+  explicit RangeDeletes(std::vector<RangeDelete> ranges, bool is_shared = false);
 
   /// By their beginning, then by their sequence.
   const std::vector<RangeDelete>& ranges() const noexcept;
@@ -141,17 +147,24 @@ class RangeDeletes {
   /// The greatest sequence <= `at` of those that cover `key`; 0: none. O(log n), and for an `at`
   /// below the newest of them a look at all near the key.
   base::SequenceNumber SequenceAt(std::string_view key, base::SequenceNumber at) const noexcept;
-  /// Those up to `at`: all flattened, where these are all, or one by one. They are valid as long as
-  /// a copy.
-  void Collect(base::SequenceNumber at, std::vector<const base::RangeCover*>* covers,
+  /// Those of a keyspace up to `at`, with keys as its users know them: all flattened, where these
+  /// are all, or one by one. They are valid as long as a copy.
+  void Collect(uint32_t keyspace, base::SequenceNumber at,
+               std::vector<const base::RangeCover*>* covers,
                std::vector<base::RangeCover::Range>* loose) const;
 
  private:
   struct Flattened {
-    explicit Flattened(std::vector<RangeDelete> its_ranges);
+    Flattened(std::vector<RangeDelete> its_ranges, bool is_shared);
     const std::vector<RangeDelete> ranges;
     const std::vector<std::string_view> reach;  ///< The greatest end of each and all before it.
     const base::RangeCover cover;
+    /// Of the shared tree: those of each keyspace, and both by keys without it.
+    struct OfKeyspace {
+      std::vector<base::RangeCover::Range> ranges;
+      base::RangeCover cover;
+    };
+    std::map<uint32_t, OfKeyspace> of_keyspaces;
   };
   std::shared_ptr<const Flattened> flattened_;  ///< Null: none.
 };
@@ -182,16 +195,27 @@ class LevelSearch {
   std::vector<uint64_t> largest_;
 };
 
-/// What one keyspace has on disk; immutable. Level 0 holds flushed memtables, newest first, whose
-/// key ranges may overlap and whose sequence ranges do not; each other level is disjoint and in key
-/// order. For one key, what a lower number holds is newer, or is in both and no merge (see
-/// compaction.cc).
+/// A keyspace that was dropped while it shared tables with others. Tables below `table_number` may
+/// still hold records of it; those that are written since do not.
+struct DroppedKeyspace {
+  uint32_t id = 0;
+  uint64_t table_number = 0;
+};
+
+/// Whether a table of the shared tree may hold records of it.
+bool MayHold(const TableFile& table, const DroppedKeyspace& dropped) noexcept;
+
+/// What the default keyspace, or all others together, have on disk (tree_key.h); immutable. Level 0
+/// holds flushed memtables, newest first; of two tables there the keys or the sequence numbers are
+/// apart. Each other level is disjoint and in key order. For one key, what a lower number holds is
+/// newer, or is in both and no merge (see compaction.cc).
 struct Tree {
   static constexpr size_t kLevels = 7;
 
-  uint32_t keyspace = 0;
+  uint32_t keyspace = 0;  ///< 0 or kSharedTree.
   TableFiles levels[kLevels];
   RangeDeletes range_deletes;
+  std::vector<DroppedKeyspace> dropped;  ///< Ascending by id; those that some table may hold.
 
   /// To be called after the last change of `levels`, before `Find`.
   void IndexLevels();
@@ -210,6 +234,8 @@ struct Tree {
   bool empty() const noexcept;
 
  private:
+  Status CheckLevel0() const;
+
   LevelSearch searches_[kLevels];
 };
 
@@ -219,11 +245,11 @@ class Version {
   using Trees = std::vector<std::shared_ptr<const Tree>>;
 
   Version() = default;
-  /// `trees`: ascending by keyspace, none empty.
+  /// `trees`: that of the default keyspace, then the shared one, if there are any; none empty.
   explicit Version(Trees trees) : trees_(std::move(trees)) {}
 
   const Trees& trees() const noexcept { return trees_; }
-  /// Null: the keyspace has nothing on disk.
+  /// That of the keyspace, which may be shared. Null: there is none.
   const Tree* tree(uint32_t keyspace) const noexcept;
   Status CheckOrder() const;
   /// Its tables that are not among `names`, which ascend.

@@ -83,11 +83,11 @@ class ConcatenatingIterator final : public base::RecordIterator {
     inner_ = nullptr;
     open_status_ = Status();
     if (index >= tables_->size()) return;
-    const Result<const Table*> table = tables_->Open(index);
-    if (table) {
-      inner_ = (*table)->NewIterator(fill_cache_);
+    auto opened = tables_->NewIterator(index, fill_cache_);
+    if (opened) {
+      inner_ = std::move(*opened);
     } else {
-      open_status_ = table.error();
+      open_status_ = opened.error();
     }
   }
 

@@ -6,7 +6,6 @@
 
 #include "basalt/status.h"
 #include "base/record_iterator.h"
-#include "table/table.h"
 
 namespace basalt::table {
 
@@ -19,8 +18,9 @@ class SortedTables {
   /// The first table whose largest key is not below `key`; size(): none.
   virtual size_t FirstNotBelow(std::string_view key) const noexcept = 0;
   virtual std::string_view SmallestKey(size_t i) const noexcept = 0;
-  /// Table i, which lives as long as this object, or why it cannot be opened.
-  virtual Result<const Table*> Open(size_t i) const = 0;
+  /// All records of table i, which lives as long as this object, or why it cannot be opened.
+  virtual Result<std::unique_ptr<base::RecordIterator>> NewIterator(size_t i,
+                                                                    bool fill_cache) const = 0;
 };
 
 /// All records of the run. Has one of its tables open at a time, and asks for no other.

@@ -175,7 +175,7 @@ void TableBuilder::State::WriteHeader() {
   FileHeader header{};
   std::memcpy(header.magic, kTableMagic, sizeof kTableMagic);
   header.format_version = kTableFormatVersion;
-  header.required_features = kWrittenFeatures;
+  header.required_features = FeaturesOf(properties.keyspace);
   header.keyspace = properties.keyspace;
   header.file_id = file_id();
   header.checksum =
@@ -287,7 +287,7 @@ void TableBuilder::State::WriteTrailer() {
   properties.file_bytes = out.offset() + sizeof trailer;
 
   trailer.format_version = kTableFormatVersion;
-  trailer.required_features = kWrittenFeatures;
+  trailer.required_features = FeaturesOf(properties.keyspace);
   trailer.file_id = file_id();
   trailer.file_bytes = properties.file_bytes;
   trailer.keyspace = properties.keyspace;

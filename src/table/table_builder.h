@@ -16,7 +16,7 @@ namespace basalt::table {
 /// What the manifest keeps of a table, and the table's own properties section.
 struct TableProperties {
   uint64_t file_id = 0;
-  uint32_t keyspace = 0;
+  uint32_t keyspace = 0;  ///< kSharedKeyspaces: several, and each key begins with its own.
   uint64_t file_bytes = 0;
   uint64_t records = 0;   ///< Versions, of any kind.
   uint64_t deletes = 0;   ///< Those of kind kDelete.
@@ -39,8 +39,8 @@ inline constexpr size_t kBlockBytes = size_t{16} << 10;
 inline constexpr size_t kBlockBytesBeyondMemory = size_t{8} << 10;
 
 struct TableBuilderOptions {
-  uint64_t file_id = 0;  ///< Of no other file; 64 random bits.
-  uint32_t keyspace = 0;
+  uint64_t file_id = 0;   ///< Of no other file; 64 random bits.
+  uint32_t keyspace = 0;  ///< As in TableProperties.
   /// kLz4ThenZstd: Zstandard at the last level, LZ4 above it.
   Compression compression = Compression::kLz4;
   bool at_last_level = false;  ///< Nothing lies below: the records stay for long.

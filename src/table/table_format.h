@@ -19,6 +19,9 @@
 
 namespace basalt::table {
 
+/// Stands for a keyspace in the header of a table that holds several.
+inline constexpr uint32_t kSharedKeyspaces = UINT32_MAX;
+
 inline constexpr char kTableMagic[8] = {'B', 'a', 's', 'a', 'l', 't', 'T', 'b'};
 inline constexpr uint32_t kTableFormatVersion = 1;
 /// Set in every table that is written now: blocks may have times and records of kind merge, and the
@@ -27,8 +30,14 @@ inline constexpr uint32_t kFeatureTimes = 1;
 /// Set in every table that is written now: blocks may be stored in packed form.
 inline constexpr uint32_t kFeaturePackedBlocks = 2;
 inline constexpr uint32_t kWrittenFeatures = kFeatureTimes | kFeaturePackedBlocks;
+/// Set in tables of several keyspaces, and only there: each key begins with its keyspace.
+inline constexpr uint32_t kFeatureSharedKeyspaces = 4;
 /// Bits that this version understands; a table with another one set is Unsupported.
-inline constexpr uint32_t kKnownRequiredFeatures = kWrittenFeatures;
+inline constexpr uint32_t kKnownRequiredFeatures = kWrittenFeatures | kFeatureSharedKeyspaces;
+
+constexpr uint32_t FeaturesOf(uint32_t keyspace) noexcept {
+  return kWrittenFeatures | (keyspace == kSharedKeyspaces ? kFeatureSharedKeyspaces : 0);
+}
 
 /// The first bytes. Magic, version and checksum keep their place in every later version.
 struct FileHeader {

@@ -194,6 +194,10 @@ Status MetadataReader::ReadHeader() {
     return Corrupt("its keyspace is " + std::to_string(header_.keyspace) + ", the manifest says " +
                    std::to_string(expected_keyspace_));
   }
+  if (((header_.required_features & kFeatureSharedKeyspaces) != 0) !=
+      (header_.keyspace == kSharedKeyspaces)) {
+    return Corrupt("its keyspace does not match its features");
+  }
   for (const uint64_t reserved : header_.reserved) {
     if (reserved != 0) return Corrupt("its reserved bytes are not zero");
   }

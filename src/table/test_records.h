@@ -232,7 +232,10 @@ class OpenTables final : public SortedTables {
   std::string_view SmallestKey(size_t i) const noexcept override {
     return tables_[i]->properties().smallest_key;
   }
-  Result<const Table*> Open(size_t i) const override { return tables_[i].get(); }
+  Result<std::unique_ptr<base::RecordIterator>> NewIterator(size_t i,
+                                                            bool fill_cache) const override {
+    return tables_[i]->NewIterator(fill_cache);
+  }
 
  private:
   const std::vector<std::shared_ptr<const Table>> tables_;

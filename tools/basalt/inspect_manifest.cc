@@ -2,6 +2,7 @@
 
 #include "base/coding.h"
 #include "db/manifest.h"
+#include "table/table_format.h"
 #include "tools/basalt/inspection.h"
 
 namespace basalt::tools {
@@ -39,12 +40,18 @@ Document BodyDocument(std::string_view bytes) {
   return in.ok() ? body : Document();
 }
 
+/// Of a table: one of several begins its keys with theirs.
+boost::json::value KeyspaceValue(uint32_t keyspace) {
+  if (keyspace == table::kSharedKeyspaces) return "several";
+  return keyspace;
+}
+
 Document TableDocument(const db::ManifestTable& table) {
   const table::TableProperties& properties = table.properties;
   Document document{{"number", table.place.number},
                     {"level", table.level},
                     {"file_id", HexValue(properties.file_id)},
-                    {"keyspace", properties.keyspace},
+                    {"keyspace", KeyspaceValue(properties.keyspace)},
                     {"created_ms", table.place.created_ms},
                     {"ranges_applied", table.place.ranges_applied},
                     {"half_expired_ms", table.place.half_expired_ms},
@@ -87,6 +94,10 @@ Document KeyspaceDocument(const db::Keyspace& keyspace) {
   return document;
 }
 
+Document DroppedDocument(const db::DroppedKeyspace& dropped) {
+  return {{"id", dropped.id}, {"table_number", dropped.table_number}};
+}
+
 Document RangeDeleteDocument(const db::ManifestRangeDelete& deleted) {
   Document document{{"keyspace", deleted.keyspace}, {"sequence", deleted.range.sequence}};
   ShowKey("begin", deleted.range.begin, document);
@@ -112,6 +123,9 @@ void InspectManifest(std::string_view bytes, Inspection& inspection) {
   ShowAll("tables", manifest->tables, TableDocument, inspection);
   ShowAll("keyspaces", manifest->keyspaces, KeyspaceDocument, inspection);
   ShowAll("range_deletes", manifest->range_deletes, RangeDeleteDocument, inspection);
+  if (!manifest->dropped_keyspaces.empty()) {
+    ShowAll("dropped_keyspaces", manifest->dropped_keyspaces, DroppedDocument, inspection);
+  }
 }
 
 }  // namespace basalt::tools
