@@ -349,6 +349,8 @@ Status Core::MergeTables(CompactionJob* job, NewTables* outputs) {
   Merge merge;
   merge.job = job;
   merge.in_pieces = job->may_install_pieces();
+  merge.smallest_key = job->smallest_key();
+  merge.largest_key = job->largest_key();
   merge.piece_bytes = std::max(kTablesOfPiece * table_bytes_, job->input_bytes() / kPiecesMax);
   SurvivingRecords::Rules rules;
   Tree tree;  // what the job asks about, so that it does not hold the tables that it gives back
@@ -400,13 +402,13 @@ Status Core::EndTable(std::string_view key, NewTables* outputs) {
   const bool has_passed = merge.in_pieces && merge.Pass(key);
   if (has_passed && merge.passed_bytes >= merge.piece_bytes &&
       (open_bytes == 0 || open_bytes >= table_bytes_ / 2)) {
-    if (open_bytes > 0) BASALT_RETURN_IF_ERROR(FinishTable(outputs));
+    if (open_bytes > 0) BASALT_RETURN_IF_ERROR(FinishTable(key, outputs));
     return InstallPiece(outputs);
   }
   if (open_bytes < table_bytes_) return {};
   const bool waits = merge.in_pieces && open_bytes < 2 * table_bytes_ && merge.IsDueAtNextEnd() &&
                      merge.replaced->bytes_left() < table_bytes_ / 2;
-  return waits ? Status() : FinishTable(outputs);
+  return waits ? Status() : FinishTable(key, outputs);
 }
 
 bool Core::Merge::Pass(std::string_view key) {

@@ -446,7 +446,11 @@ class Core : public std::enable_shared_from_this<Core> {
   Status StartTable(NewTables* outputs);
   /// Of the next table: kBlockBytes as long as the records on disk would fit in memory. O(tables).
   size_t BlockBytes() const;
-  Status FinishTable(NewTables* outputs);
+  /// `next_key`: what the next table begins with; unset: nothing follows.
+  Status FinishTable(std::optional<std::string_view> next_key, NewTables* outputs);
+  /// Replaces the keys of a table's properties by bounds (key_bounds.h).
+  static void SetBounds(std::optional<std::string_view> next_key, NewTables* outputs,
+                        table::TableProperties* properties);
   void DropTables(NewTables* outputs) const;
   /// Where somebody reads, or may come to read: for what is about to be written or dropped.
   std::vector<base::SequenceNumber> RetainedBoundaries() const;

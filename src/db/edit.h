@@ -32,7 +32,9 @@ struct Core::Edit {
 /// A compaction on its way.
 struct Core::Merge {
   CompactionJob* job = nullptr;
-  bool in_pieces = false;                 ///< It installs what it has written before it ends.
+  bool in_pieces = false;      ///< It installs what it has written before it ends.
+  std::string smallest_key{};  ///< Of the job when it begins, and so the largest one.
+  std::string largest_key{};
   const RunIterator* replaced = nullptr;  ///< Its inputs in the output level; null: none.
   uint64_t piece_bytes = 0;               ///< So much of them is replaced at once, at least.
   size_t passed = 0;                      ///< So many of them lie before the next record.
@@ -68,6 +70,7 @@ struct Core::NewTables {
   uint64_t bytes = 0;           ///< Of all that were finished.
   std::string path{};
   uint64_t number = 0;
+  std::string last_bound{};     ///< Of the table that was finished last: above its keys.
   uint32_t table_keyspace = 0;  ///< Of the open table, or the next: see TableProperties.
   // Of the shared tree: the keyspace that is being written, and whether it was not dropped.
   uint32_t keyspace = 0;

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "db/edit.h"
 #include "db/file_names.h"
+#include "db/key_bounds.h"
 #include "db/tree_key.h"
 #include "table/table_builder.h"
 
@@ -84,7 +85,7 @@ Status Core::WriteTables(base::RecordIterator* source, SurvivingRecords::Rules r
       if (outputs->merge != nullptr) last_key.assign(records.key());
     }
     BASALT_RETURN_IF_ERROR(source->status());
-    return outputs->builder == nullptr ? Status() : FinishTable(outputs);
+    return outputs->builder == nullptr ? Status() : FinishTable(std::nullopt, outputs);
   };
   Status written = base::OrOutOfMemory(write, "out of memory while writing a table");
   if (!written.ok()) DropTables(outputs);
@@ -106,7 +107,7 @@ Status Core::EnterKeyspace(std::string_view key, NewTables* outputs) {
   }
   const bool is_too_long = key.size() > kMaxKeyBytes;
   ends = ends || (is_open && is_too_long && outputs->table_keyspace == kSharedTree);
-  if (ends) BASALT_RETURN_IF_ERROR(FinishTable(outputs));
+  if (ends) BASALT_RETURN_IF_ERROR(FinishTable(key, outputs));
   if (outputs->builder == nullptr) outputs->table_keyspace = is_too_long ? keyspace : kSharedTree;
   return {};
 }
@@ -152,13 +153,37 @@ Status Core::StartTable(NewTables* outputs) {
   return {};
 }
 
-Status Core::FinishTable(NewTables* outputs) {
+// The keys of what is written into a level lie in the range of the job's inputs, and so do the
+// bounds: nothing else in the level overlaps that.
+void Core::SetBounds(std::optional<std::string_view> next_key, NewTables* outputs,
+                     table::TableProperties* properties) {
+  const size_t kept = outputs->tree == kSharedTree ? kKeyspaceBytes : 0;
+  const bool is_own = kept != 0 && outputs->table_keyspace != kSharedTree;
+  const uint32_t keyspace = is_own ? outputs->table_keyspace : 0;
+  const std::string first = TreeKey(keyspace, properties->smallest_key);
+  const std::string last = TreeKey(keyspace, properties->largest_key);
+  std::optional<std::string_view> before;
+  if (!outputs->files.empty() || !outputs->last_bound.empty()) before = outputs->last_bound;
+  std::string lower = LowerBoundOf(first, before);
+  std::string upper = UpperBoundOf(last, next_key, kept);
+  if (outputs->merge != nullptr) {
+    lower = std::max(lower, outputs->merge->smallest_key);
+    upper = std::min(upper, outputs->merge->largest_key);
+  }
+  properties->smallest_key = lower.substr(is_own ? kKeyspaceBytes : 0);
+  properties->largest_key = upper.substr(is_own ? kKeyspaceBytes : 0);
+  outputs->last_bound = std::move(upper);
+}
+
+Status Core::FinishTable(std::optional<std::string_view> next_key, NewTables* outputs) {
   BASALT_RETURN_IF_ERROR(outputs->builder->Finish());
+  table::TableProperties properties = outputs->builder->properties();
+  SetBounds(next_key, outputs, &properties);
   outputs->files.reserve(outputs->files.size() + 1);  // or nobody would remove its file
   const TableFile::Place place = outputs->PlaceAt(WallMillis());
-  auto finished = std::make_shared<TableFile>(environment_.fs, outputs->path, place,
-                                              outputs->builder->properties(), TableResources(),
-                                              std::exchange(outputs->retained, {}));
+  auto finished =
+      std::make_shared<TableFile>(environment_.fs, outputs->path, place, std::move(properties),
+                                  TableResources(), std::exchange(outputs->retained, {}));
   outputs->expiry = {};
   outputs->builder.reset();
   outputs->file.reset();

@@ -54,7 +54,8 @@ class TableFile {
   const Place& place() const noexcept { return place_; }
   uint64_t number() const noexcept { return place_.number; }
   const std::string& path() const noexcept { return path_; }
-  /// The smallest and the largest key are tree keys (tree_key.h).
+  /// The smallest and the largest key are tree keys (tree_key.h), and where keys are long bounds
+  /// that stand for them (key_bounds.h).
   const table::TableProperties& properties() const noexcept { return properties_; }
   /// The properties with keys as the table itself has them.
   table::TableProperties OwnProperties() const;

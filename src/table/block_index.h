@@ -16,7 +16,7 @@ namespace basalt::table {
 /// What the index says of one data block.
 struct IndexEntry {
   BlockHandle handle{};
-  /// The record that the block ends with.
+  /// The record that the block ends with, or a separator: see BlockIndex.
   std::string last_key{};
   base::Tag last_tag = 0;
   /// Its first record comes after this one, unless it is the table's first block.
@@ -30,11 +30,15 @@ struct IndexEntry {
 ///
 /// The root has one record for each part. Its key and tag are a *separator*: at or after the last
 /// entry of its part, and before the first record of the block that follows; that of the last part
-/// is the last entry itself. Separators are as short as they can be. All parts but the last list
-/// the same number of blocks, so that a block's number says where its entry is.
+/// is the last entry itself. Separators are as short as they can be, and have the tag kNewestTag.
+/// All parts but the last list the same number of blocks, so that a block's number says where its
+/// entry is. The entry of a block is its last record, or, where that has a long key, a separator
+/// too.
 ///
 /// A record that is sought and that lies between a part's last entry and its separator begins the
-/// next part: a search of the part then gives the number behind its last block, which is right.
+/// next part: a search of the part then gives the number behind its last block, which is right. One
+/// that lies between a block's last record and its separator begins the next block: a search of the
+/// block then gives the number behind its last record.
 ///
 /// Cost of a search: of the root and of one part, each as of a Block. Immutable, so thread-safe.
 class BlockIndex {

@@ -14,16 +14,22 @@
 namespace basalt::table {
 namespace {
 
-// A block must hold exactly what lies between the index's entries for it and its predecessor.
+// A block must hold exactly what lies between the index's entries for it and its predecessor. An
+// entry is the block's last record or a separator behind it.
 Status CheckPlace(const TableMetadata& metadata, size_t index, const IndexEntry& entry,
                   const Block& block) {
   const auto corrupt = [](const char* what) { return Status(StatusCode::kCorruption, what); };
   const uint32_t last = block.count() - 1;
-  if (block.tag(last) != entry.last_tag || !block.KeyEquals(last, entry.last_key)) {
+  if (entry.last_tag == base::kNewestTag) {
+    if (base::CompareInternal(block.Key(last), block.tag(last), entry.last_key, entry.last_tag) >=
+        0) {
+      return corrupt("it ends behind the key that the index names");
+    }
+  } else if (block.tag(last) != entry.last_tag || !block.KeyEquals(last, entry.last_key)) {
     return corrupt("its last record is not the one that the index names");
   }
   if (index == 0) {
-    return block.KeyEquals(0, metadata.properties.smallest_key)
+    return CutKey(block.Key(0)) == CutKey(metadata.properties.smallest_key)
                ? Status()
                : corrupt("its first key is not the smallest key of the properties");
   }

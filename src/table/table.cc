@@ -262,17 +262,23 @@ Table::Answer Table::AskPlace(RecordPlace place, std::string_view key, base::Tag
 
 Table::Answer Table::Search(std::string_view key, base::Tag seek_tag, Reading* reading) const {
   size_t index = 0;
-  const Answer answer = AskIndex(key, seek_tag, reading, &index);
+  Answer answer = AskIndex(key, seek_tag, reading, &index);
   if (answer != Answer::kFound) return answer;
-  if (index == block_count()) return Answer::kOther;
-  // The block ends at or after the target, so the first record from there on is in it.
-  PrefetchSearch(index);
+  bool is_behind = false;
   const auto locate = [&](const Block& block) noexcept -> Located {
     const uint32_t record = block.LowerBound(key, seek_tag);
-    if (record == block.count() || !block.KeyEquals(record, key)) return {Answer::kOther};
+    is_behind = record == block.count();
+    if (is_behind || !block.KeyEquals(record, key)) return {Answer::kOther};
     return {Answer::kFound, record};
   };
-  return AskBlock(index, locate, reading);
+  // The first record from the target on is in the block, or else the next block's first.
+  do {
+    if (index == block_count()) return Answer::kOther;
+    is_behind = false;
+    PrefetchSearch(index);
+    answer = AskBlock(index++, locate, reading);
+  } while (answer == Answer::kOther && is_behind);
+  return answer;
 }
 
 Table::Answer Table::Lookup(std::string_view key, uint64_t hash, base::SequenceNumber at,

@@ -96,6 +96,7 @@ class Table : public std::enable_shared_from_this<Table> {
   bool has_point_index() const;
   /// Whether the index or the filter is read in parts.
   bool is_in_parts() const;
+  /// The smallest and the largest key are cut (CutKey).
   const TableProperties& properties() const;
   const std::string& path() const;
 

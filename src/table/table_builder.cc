@@ -9,8 +9,10 @@
 
 #include "basalt/write_batch.h"
 #include "base/check.h"
+#include "base/coding.h"
 #include "base/extent_pool.h"
 #include "base/hash.h"
+#include "table/block.h"
 #include "table/block_builder.h"
 #include "table/block_index.h"
 #include "table/bloom_filter.h"
@@ -30,6 +32,10 @@ constexpr size_t kGatheredBytes = 512 << 10;
 constexpr size_t kDictionaryBytes = 16 << 10;
 // Of a part of the index, on the mean: what is read and cached at a time.
 constexpr size_t kIndexPartBytesTarget = 8 << 10;
+// A longer key is replaced by a separator in the index.
+constexpr size_t kIndexKeyBytesMax = 64;
+// Of a filter and a point index, for each key.
+constexpr size_t kLookupBytesOfKey = 5;
 
 bool IsWellFormed(RecordKind kind, uint64_t time_ms, std::string_view value) noexcept {
   switch (kind) {
@@ -61,6 +67,8 @@ struct TableBuilder::State {
   void WriteHeader();
   /// `next_key`: of the record that begins the next block; nothing behind the last one.
   void CutBlock(std::optional<std::string_view> next_key);
+  void AddToIndex(std::optional<std::string_view> next_key);
+  size_t BlocksOfPart() const;
   void EndGathering();
   void Store(std::string_view raw);
   /// Gives the raw form, which lies in raw_block.
@@ -82,14 +90,19 @@ struct TableBuilder::State {
   BlockBuilder block;
   std::string raw_block;
   uint32_t blocks_cut = 0;
-  // What the index will say of a block.
+  // What the index will say of a block. Long keys are kept without what they share with the key of
+  // the entry before.
   struct CutEntry {
-    std::string last_key;
-    base::Tag last_tag;
-    std::string separator{};  // a key between this block and the next; empty: they share a key
+    size_t shared;
+    std::string key;
+    base::Tag tag;
+    std::string separator{};  // a key between this block and the next; empty: `key` is one
     BlockHandle handle{};     // once it is stored
   };
   std::vector<CutEntry> index;
+  std::string index_key;       // of the last entry
+  size_t index_key_bytes = 0;  // of all entries
+  size_t index_bytes = 0;      // roughly, in the file
   size_t blocks_stored = 0;
   // Of distinct keys, and where the newest version of each lies.
   std::vector<uint64_t, base::ExtentAllocator<uint64_t>> hashes;
@@ -148,8 +161,10 @@ Status TableBuilder::Finish() {
 }
 
 uint64_t TableBuilder::file_bytes() const {
+  if (state_->finished) return state_->out.offset();
   return state_->out.offset() + state_->gathered_bytes +
-         (state_->block.empty() ? 0 : state_->block.raw_bytes());
+         (state_->block.empty() ? 0 : state_->block.raw_bytes()) + state_->index_bytes +
+         state_->hashes.size() * kLookupBytesOfKey;
 }
 
 const TableProperties& TableBuilder::properties() const { return state_->properties; }
@@ -188,12 +203,28 @@ void TableBuilder::State::CutBlock(std::optional<std::string_view> next_key) {
   const std::string_view raw = WriteRaw(block);
   block.Clear();
   ++blocks_cut;
-  CutEntry& entry = index.emplace_back(CutEntry{.last_key = last_key, .last_tag = last_tag});
-  if (next_key && *next_key != last_key) entry.separator = ShortestBetween(last_key, *next_key);
+  AddToIndex(next_key);
   if (!is_gathering) return Store(raw);
   gathered.emplace_back(raw);
   gathered_bytes += raw.size();
   if (gathered_bytes >= kGatheredBytes) EndGathering();
+}
+
+// A long key is replaced by a separator, which mostly is short. Short ones stay, since what the
+// index says then is held against the block.
+void TableBuilder::State::AddToIndex(std::optional<std::string_view> next_key) {
+  std::string_view separator;
+  if (next_key && *next_key != last_key) separator = ShortestBetween(last_key, *next_key);
+  const bool is_replaced = !separator.empty() && last_key.size() > kIndexKeyBytesMax;
+  const std::string_view key = is_replaced ? separator : std::string_view(last_key);
+  const size_t shared = key.size() > kIndexKeyBytesMax ? base::SharedBytes(index_key, key) : 0;
+  CutEntry& entry = index.emplace_back(CutEntry{.shared = shared,
+                                                .key = std::string(key.substr(shared)),
+                                                .tag = is_replaced ? base::kNewestTag : last_tag});
+  if (!is_replaced) entry.separator = separator;
+  index_key_bytes += key.size();
+  index_bytes += entry.key.size() + Block::RecordBytes(false, false) + sizeof(BlockHandle);
+  index_key = key;
 }
 
 void TableBuilder::State::EndGathering() {
@@ -217,21 +248,31 @@ void TableBuilder::State::Store(std::string_view raw) {
   out.Commit(handle.payload_bytes + kBlockTrailerBytes);
 }
 
+// How many blocks a part lists, so that it takes some kIndexPartBytesTarget beside what all keys
+// share, or twice that if it is more.
+size_t TableBuilder::State::BlocksOfPart() const {
+  const size_t n = index.size();
+  const size_t prefix = base::SharedBytes(index.front().key, index_key);
+  const size_t shared = prefix < BlockBuilder::kLongPrefixBytes ? 0 : prefix;
+  const size_t entry_bytes =
+      index_key_bytes / n - shared + Block::RecordBytes(false, false) + sizeof(BlockHandle);
+  return std::max<size_t>(1, std::max(kIndexPartBytesTarget, shared) / entry_bytes);
+}
+
 // All parts but the last list equally many blocks.
 void TableBuilder::State::WriteIndex() {
-  size_t key_bytes = 0;
-  for (const CutEntry& entry : index) key_bytes += entry.last_key.size();
-  const size_t entry_bytes =
-      key_bytes / index.size() + Block::RecordBytes(false, false) + sizeof(BlockHandle);
-  const size_t blocks_of_part = std::max<size_t>(1, kIndexPartBytesTarget / entry_bytes);
+  const size_t blocks_of_part = BlocksOfPart();
   std::string parts;
+  std::string key;
   BlockBuilder root;
   BlockBuilder part;
   for (size_t begin = 0; begin < index.size(); begin += blocks_of_part) {
     const size_t end = std::min(index.size(), begin + blocks_of_part);
     part.Clear();
     for (size_t i = begin; i < end; ++i) {
-      part.Add(index[i].last_key, index[i].last_tag, 0, BytesOf(index[i].handle));
+      key.resize(index[i].shared);
+      key += index[i].key;
+      part.Add(key, index[i].tag, 0, BytesOf(index[i].handle));
     }
     const std::string_view raw = WriteRaw(part);
     const size_t at = parts.size();
@@ -242,7 +283,7 @@ void TableBuilder::State::WriteIndex() {
     StoreBlock(raw, {}, file_id(), handle.offset, parts.data() + at);
     const CutEntry& last = index[end - 1];
     if (last.separator.empty()) {
-      root.Add(last.last_key, last.last_tag, 0, BytesOf(handle));
+      root.Add(key, last.tag, 0, BytesOf(handle));
     } else {
       root.Add(last.separator, base::kNewestTag, 0, BytesOf(handle));
     }

@@ -32,6 +32,12 @@ struct TableProperties {
   std::string largest_key;
 };
 
+/// So much of its smallest and its largest key an open table keeps (Table::properties).
+inline constexpr size_t kKeptKeyBytes = 256;
+inline std::string_view CutKey(std::string_view key) noexcept {
+  return key.substr(0, kKeptKeyBytes);
+}
+
 /// A record that would carry a block beyond so many bytes begins the next one. A read of a cached
 /// block costs about the same whatever its size, so that fewer are better; one that has to load a
 /// block pays for all of its bytes.
@@ -51,9 +57,9 @@ struct TableBuilderOptions {
 ///
 /// Records gather in a BlockBuilder until a block is full; the block is then compressed into a
 /// write buffer that goes out in pieces of some 256 KiB. Per key it keeps 16 bytes (its hash and
-/// the place of its newest version, for filter and point index), per block the last key. Nothing is
-/// allocated per record. For Zstandard the first 512 KiB of blocks wait until a dictionary has been
-/// made of them.
+/// the place of its newest version, for filter and point index), per block the last key, or a short
+/// separator where that is long. Nothing is allocated per record. For Zstandard the first 512 KiB
+/// of blocks wait until a dictionary has been made of them.
 class TableBuilder {
  public:
   /// `file` must outlive the builder.
@@ -73,7 +79,8 @@ class TableBuilder {
   /// table without records.
   Status Finish();
 
-  /// Bytes of the file so far: written, waiting to be written, and an estimate of the open block.
+  /// Bytes of the file so far: written, waiting to be written, and estimates of the open block, the
+  /// index, the filter and the point index.
   uint64_t file_bytes() const;
   /// Complete after Finish; before that, of the records so far (without `file_bytes`).
   const TableProperties& properties() const;

@@ -570,7 +570,7 @@ TEST_F(TableCorruption, ANewerVersionOrAnUnknownFeatureIsUnsupportedAndNamed) {
   EXPECT_NE(status.message().find("version 3"), std::string_view::npos) << status.ToString();
 
   ASSERT_NO_FATAL_FAILURE(Replace(Resealed([](FileHeader* header, FileTrailer* trailer) {
-    header->required_features = trailer->required_features = 4;
+    header->required_features = trailer->required_features = 16;
   })));
   status = OpenTable(spot_).status();
   EXPECT_EQ(status.code(), StatusCode::kUnsupported);

@@ -29,7 +29,10 @@ inline constexpr uint32_t kTableFormatVersion = 1;
 inline constexpr uint32_t kFeatureTimes = 1;
 /// Set in every table that is written now: blocks may be stored in packed form.
 inline constexpr uint32_t kFeaturePackedBlocks = 2;
-inline constexpr uint32_t kWrittenFeatures = kFeatureTimes | kFeaturePackedBlocks;
+/// Set in every table that is written now: entries of the index may be separators.
+inline constexpr uint32_t kFeatureSeparators = 8;
+inline constexpr uint32_t kWrittenFeatures =
+    kFeatureTimes | kFeaturePackedBlocks | kFeatureSeparators;
 /// Set in tables of several keyspaces, and only there: each key begins with its keyspace.
 inline constexpr uint32_t kFeatureSharedKeyspaces = 4;
 /// Bits that this version understands; a table with another one set is Unsupported.

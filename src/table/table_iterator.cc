@@ -59,9 +59,21 @@ void TableIterator::SeekStep(int step, std::string_view key, base::Tag tag) {
         return;
       }
       sought_record_ = block_->LowerBound(key, tag);
+      if (sought_record_ == block_->count()) return SeekNextBlock();
       return block_->PrefetchRecord(sought_record_);
     default:
       MoveTo(sought_record_);
+  }
+}
+
+// The target lies between a block's last record and its separator.
+void TableIterator::SeekNextBlock() {
+  sought_record_ = 0;
+  if (++sought_index_ == table_->block_count()) {
+    sought_status_ = Status();
+  } else if (!OpenBlock(sought_index_)) {
+    sought_status_ = status_;
+    sought_index_ = table_->block_count();
   }
 }
 
@@ -75,7 +87,7 @@ void TableIterator::SeekForPrev(std::string_view key, base::Tag tag) {
   if (*index == table_->block_count()) return SeekToLast();
   if (!OpenBlock(*index)) return;
   const uint32_t record = block_->LowerBound(key, tag);
-  if (block_->tag(record) == tag && block_->KeyEquals(record, key)) {
+  if (record < block_->count() && block_->tag(record) == tag && block_->KeyEquals(record, key)) {
     MoveTo(record);
   } else if (record > 0) {
     MoveTo(record - 1);

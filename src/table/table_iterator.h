@@ -35,6 +35,8 @@ class TableIterator final : public base::RecordIterator {
  private:
   /// Makes block `index` the present one; false: an error ended the iteration.
   bool OpenBlock(size_t index);
+  /// Of a seek in steps: it goes to the first record of the next block.
+  void SeekNextBlock();
   /// To the last record of the block before the present one.
   void EnterPreviousBlock();
   /// To record `index` of the present block. Only here does the cursor leave its old block: a

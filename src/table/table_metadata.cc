@@ -156,7 +156,10 @@ Result<std::unique_ptr<TableMetadata>> MetadataReader::ReadSections() {
     }
   }
   BASALT_RETURN_IF_ERROR(CheckWhole());
-  const TableProperties& properties = metadata_->properties;
+  TableProperties& properties = metadata_->properties;
+  for (std::string* const key : {&properties.smallest_key, &properties.largest_key}) {
+    if (key->size() > kKeptKeyBytes) *key = std::string(CutKey(*key));
+  }
   metadata_->charge.Add(sizeof(TableMetadata) + metadata_->dictionary.memory_bytes() +
                         properties.smallest_key.size() + properties.largest_key.size());
   return std::move(metadata_);

@@ -22,7 +22,7 @@ namespace basalt::table {
 namespace {
 
 /// A table whose index has many parts and whose filter has several pages: 12,000 keys in blocks of
-/// some 100, and an index entry of 900 bytes for each.
+/// some 40, and an index entry of some 250 bytes for each block.
 class TableInParts : public testing::Test {
  protected:
   void SetUp() override {
@@ -43,7 +43,7 @@ class TableInParts : public testing::Test {
 
   // Odd numbers are of no record.
   static std::string Key(uint64_t number) {
-    return std::to_string(1'000'000 + number) + std::string(900, 'k');
+    return std::string(240, 'k') + std::to_string(1'000'000 + number);
   }
   static std::string Value(uint64_t i) { return std::string(i % 300, static_cast<char>(i)); }
 

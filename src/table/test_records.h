@@ -221,17 +221,24 @@ inline Result<std::shared_ptr<Table>> OpenTable(const TableSpot& spot,
 class OpenTables final : public SortedTables {
  public:
   explicit OpenTables(std::vector<std::shared_ptr<const Table>> tables)
-      : tables_(std::move(tables)) {}
+      : tables_(std::move(tables)) {
+    // An open table keeps but a part of long keys.
+    for (const auto& table : tables_) {
+      const auto iterator = table->NewIterator(/*fill_cache=*/false);
+      iterator->SeekToFirst();
+      smallest_.emplace_back(iterator->Valid() ? iterator->key() : std::string_view());
+      iterator->SeekToLast();
+      largest_.emplace_back(iterator->Valid() ? iterator->key() : std::string_view());
+    }
+  }
 
   size_t size() const noexcept override { return tables_.size(); }
   size_t FirstNotBelow(std::string_view key) const noexcept override {
-    const auto first = std::ranges::find_if(
-        tables_, [&](const auto& table) { return table->properties().largest_key >= key; });
-    return static_cast<size_t>(first - tables_.begin());
+    const auto first =
+        std::ranges::find_if(largest_, [&](const std::string& largest) { return largest >= key; });
+    return static_cast<size_t>(first - largest_.begin());
   }
-  std::string_view SmallestKey(size_t i) const noexcept override {
-    return tables_[i]->properties().smallest_key;
-  }
+  std::string_view SmallestKey(size_t i) const noexcept override { return smallest_[i]; }
   Result<std::unique_ptr<base::RecordIterator>> NewIterator(size_t i,
                                                             bool fill_cache) const override {
     return tables_[i]->NewIterator(fill_cache);
@@ -239,6 +246,8 @@ class OpenTables final : public SortedTables {
 
  private:
   const std::vector<std::shared_ptr<const Table>> tables_;
+  std::vector<std::string> smallest_;
+  std::vector<std::string> largest_;
 };
 
 }  // namespace basalt::table
