@@ -24,7 +24,7 @@ namespace basalt {
 namespace {
 
 constexpr uint64_t kBudget = uint64_t{1} << 20;
-constexpr uint64_t kKeys = 250'000;
+constexpr uint64_t kKeys = 500'000;
 
 // Odd numbers are of no record.
 std::string Key(uint64_t number) { return std::to_string(1'000'000 + number); }
