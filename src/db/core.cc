@@ -75,6 +75,7 @@ Core::~Core() {
     std::this_thread::yield();
     retired_.Collect();
   }
+  if (obsolete_ != nullptr) obsolete_->End();
   base::ChunkPool::Process()->KeepMore(-static_cast<int64_t>(2 * memtable_bytes_));
 }
 
@@ -163,6 +164,7 @@ Status Core::CloseOnce() {
   if (log_ != nullptr) TrimReserve();
   ++reserve_uses_;  // the closing record is written in any case
   Status closed = log_ != nullptr ? log_->Close() : Status();
+  if (obsolete_ != nullptr) obsolete_->End();
   lock_.reset();
   return kept.ok() ? closed : kept;
 }

@@ -29,6 +29,7 @@
 #include "db/keyspaces.h"
 #include "db/log_record.h"
 #include "db/manifest.h"
+#include "db/obsolete_files.h"
 #include "db/pacer.h"
 #include "db/reserve_file.h"
 #include "db/surviving_records.h"
@@ -249,7 +250,9 @@ class Core : public std::enable_shared_from_this<Core> {
   Status LoadManifest();
   Status TakeManifest();
   Status LoadForReading();
-  Status LoadFiles();
+  /// Gives the manifest's bytes once it has read them.
+  Status TryLoadForReading(std::string* manifest);
+  Status PinTables() const;
   Status ListTables();
   Status RemoveUnnamed(base::SequenceNumber last_sequence);
   Status FlushReplayed(base::SequenceNumber last_sequence);
@@ -436,7 +439,8 @@ class Core : public std::enable_shared_from_this<Core> {
             .descriptors = environment_.descriptors,
             // Another process may remove the files of what this one only reads.
             .closing = mode_ == Mode::kReadOnly ? io::DescriptorPool::Closing::kLast
-                                                : io::DescriptorPool::Closing::kAsOthers};
+                                                : io::DescriptorPool::Closing::kAsOthers,
+            .obsolete = obsolete_};
   }
   /// Writes what of `records` is to be kept into new tables.
   Status WriteTables(base::RecordIterator* source, SurvivingRecords::Rules rules,
@@ -509,6 +513,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::atomic<bool> disk_is_full_{false};
   std::unique_ptr<wal::Log> log_;
   std::unique_ptr<CommitQueue> queue_;
+  std::shared_ptr<ObsoleteFiles> obsolete_;  // null: opened read-only
   std::atomic<bool> closed_{false};
   std::atomic<bool> handle_gone_{false};
   mutable ExpiryClock time_{environment_.clock};

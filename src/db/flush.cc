@@ -105,6 +105,7 @@ void Core::FlushSealed() {
   lock.unlock();
 
   const Status flushed = FlushGeneration(generation);
+  obsolete_->RemoveWaiting();
   if (FillReserve(LogAhead()) && flushed.ok()) {
     disk_is_full_.store(false, std::memory_order_relaxed);
   }

@@ -120,6 +120,8 @@ Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& opti
     if (environment.descriptors != nullptr) core->spare_descriptors_.emplace();
     BASALT_ASSIGN_OR_RETURN(core->lock_,
                             LockToOpen(environment.fs, &core->path_, options.create_if_missing));
+    core->obsolete_ =
+        std::make_shared<ObsoleteFiles>(environment.fs, core->path_, environment.clock);
   }
   core->reserve_ =
       std::make_unique<ReserveFile>(environment.fs, io::JoinPath(core->path_, kReserveName),
@@ -194,44 +196,66 @@ Status Core::TakeManifest() {
   return {};
 }
 
-// Whoever has the database open may replace the manifest, and remove what the old one named, while
-// this looks at it: then it looks again.
+// Whoever has the database open may go on writing, replace the manifest and remove what the old one
+// named. The mark makes it keep files while they are opened here: first those that the manifest
+// names, then those of the log, in which at that time all is that no table of the manifest holds.
+// From then on they are there, whatever becomes of their names, and it does not matter how long it
+// takes to read them.
+//
+// Where a directory cannot be marked, or the mark came to be too old, the manifest must not have
+// been replaced meanwhile. Then, and where a file has vanished for another reason, as when the
+// database was destroyed and made again, all is done again.
 Status Core::LoadForReading() {
-  constexpr int kAttempts = 10;
-  io::FileSystem* const fs = environment_.fs;
+  constexpr int kAttempts = 100;
   for (int attempt = 1;; ++attempt) {
-    const auto bytes = ReadManifestBytes(fs, path_);
-    if (!bytes) {
-      if (bytes.error().code() != StatusCode::kNotFound) return bytes.error();
-      return Status(StatusCode::kNotFound, "there is no database at " + path_ +
-                                               ": check the path; opening read-only makes none");
-    }
-    BASALT_ASSIGN_OR_RETURN(manifest_, DecodeManifest(*bytes, io::JoinPath(path_, kManifestName)));
-    commit_.last_sequence = 0;
-    Status loaded = LoadFiles();
-    if (loaded.ok()) return {};
-    const auto after = ReadManifestBytes(fs, path_);
-    if (attempt == kAttempts || !after || *after == *bytes) return loaded;
+    std::string manifest;
+    Status loaded = TryLoadForReading(&manifest);
+    if (loaded.ok() || manifest.empty() || attempt == kAttempts) return loaded;
+    const auto present = ReadManifestBytes(environment_.fs, path_);
+    if (present && *present == manifest && loaded.code() != StatusCode::kNotFound) return loaded;
   }
 }
 
-Status Core::LoadFiles() {
+Status Core::TryLoadForReading(std::string* manifest) {
+  io::FileSystem* const fs = environment_.fs;
+  constexpr uint64_t kTrustedUs = ObsoleteFiles::kPatienceMs * 1000 / 2;
+  const uint64_t start_us = environment_.clock->MonotonicMicros();
+  auto mark = fs->MarkDirectory(path_);
+  auto read = ReadManifestBytes(fs, path_);
+  if (!read) {
+    if (read.error().code() != StatusCode::kNotFound) return read.error();
+    return Status(StatusCode::kNotFound, "there is no database at " + path_ +
+                                             ": check the path; opening read-only makes none");
+  }
+  *manifest = std::move(*read);
+  BASALT_ASSIGN_OR_RETURN(manifest_, DecodeManifest(*manifest, io::JoinPath(path_, kManifestName)));
+  commit_.last_sequence = 0;
   BASALT_RETURN_IF_ERROR(TakeManifest());
-  // A table that is open stays readable when its file is removed.
+  BASALT_RETURN_IF_ERROR(PinTables());
+  BASALT_ASSIGN_OR_RETURN(const wal::PinnedLog log, wal::PinLog(fs, path_));
+  if (!mark || environment_.clock->MonotonicMicros() - start_us > kTrustedUs) {
+    BASALT_ASSIGN_OR_RETURN(const std::string present, ReadManifestBytes(fs, path_));
+    if (present != *manifest) {
+      return Status(StatusCode::kAborted,
+                    "the database " + path_ + " was changed while it was being opened");
+    }
+  }
+  if (mark) mark->reset();
+  const auto replay = [this](const wal::RecordView& record) { return ReplayRecord(record); };
+  BASALT_ASSIGN_OR_RETURN(const wal::RecoveryResult recovered,
+                          wal::RecoverPinned(log, path_, manifest_.ClaimsOfLog(), replay));
+  counters_.recovered_records = recovered.records;
+  queue_ = std::make_unique<CommitQueue>(commit_.last_sequence);
+  return {};
+}
+
+Status Core::PinTables() const {
   const std::shared_ptr<const Version> version = State()->version;
   for (const auto& tree : version->trees()) {
     for (const TableFiles& level : tree->levels) {
-      for (const std::shared_ptr<TableFile>& file : level) {
-        BASALT_RETURN_IF_ERROR(file->Open().status());
-      }
+      for (const std::shared_ptr<TableFile>& file : level) BASALT_RETURN_IF_ERROR(file->Pin());
     }
   }
-  const auto replay = [this](const wal::RecordView& record) { return ReplayRecord(record); };
-  BASALT_ASSIGN_OR_RETURN(const wal::RecoveryResult recovered,
-                          wal::Recover(environment_.fs, path_, manifest_.ClaimsOfLog(),
-                                       wal::RecoveryMode::kCheck, replay));
-  counters_.recovered_records = recovered.records;
-  queue_ = std::make_unique<CommitQueue>(commit_.last_sequence);
   return {};
 }
 
@@ -333,6 +357,7 @@ Status Core::StartLog(const wal::RecoveryResult& recovered) {
   // The log dies with this object and calls back only from its own functions.
   log_options.flush_through = [this](wal::Lsn lsn) { return FlushThrough(lsn); };
   log_options.before_growth = [this](uint64_t bytes) { return BeforeLogGrows(bytes); };
+  log_options.remove_file = [this](const std::string& path) { return obsolete_->Remove(path); };
   BASALT_ASSIGN_OR_RETURN(
       log_, wal::Log::Start(environment_.fs, path_, recovered.start, std::move(log_options)));
   // Not before: while there is none the log is being replayed, which Load may do once more.

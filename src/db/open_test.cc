@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -162,6 +165,147 @@ TEST_F(Opening, RefusesNothingThatAPowerCutLeavesOfANewLog) {
     EXPECT_TRUE((*opened)->Get("first").value()) << seed;
   }
   EXPECT_GT(without_header, 5U) << "so the model covers that";
+}
+
+/// A database whose key "n" counts writes, and that is opened read-only beside its writer.
+class OpeningBesideAWriter : public Opening {
+ protected:
+  void SetUp() override { writer_ = Open(&disk_).value(); }
+
+  void Write() {
+    const std::string value = std::to_string(++written_) + " " + std::string(100, 'x');
+    ASSERT_TRUE(writer_->Put("n", value, {.durability = durability_}).ok());
+    ASSERT_TRUE(writer_->Put("key" + std::to_string(written_ % 50), value).ok());
+  }
+  void WriteAndFlush() {
+    Write();
+    ASSERT_TRUE(writer_->Flush().ok());
+    executor_.RunAll();
+  }
+  void WriteAndCompact() {
+    WriteAndFlush();
+    ASSERT_TRUE(writer_->CompactRange().ok());
+  }
+
+  /// Opens the database, and calls `act` before each call that this makes, from the number `first`
+  /// on and then at every `step`-th one. False: it makes fewer than `first` calls.
+  bool OpenWhile(const std::function<void()>& act, uint64_t first, uint64_t step) {
+    bool is_acting = false;
+    uint64_t calls = 0;
+    uint64_t manifests_read = 0;
+    disk_.SetObserver([&](uint64_t, std::string_view operation, std::string_view path) {
+      if (is_acting) return;
+      ++calls;
+      manifests_read += operation == "open" && path == "/db/MANIFEST" ? 1 : 0;
+      if (calls < first || (calls - first) % step != 0) return;
+      is_acting = true;
+      act();
+      is_acting = false;
+    });
+    const uint64_t acknowledged = written_;
+    const auto reader = OpenDatabaseReadOnly(kOpenedPath, {.memory_budget = uint64_t{1} << 20},
+                                             EnvironmentOn(&disk_));
+    disk_.SetObserver({});
+    const std::string where =
+        "from call " + std::to_string(first) + ", each " + std::to_string(step) + ": ";
+    EXPECT_TRUE(reader) << where << reader.status().ToString();
+    if (!reader) return false;
+    EXPECT_EQ(manifests_read, 1U) << where << "one look is enough";
+    const auto value = (*reader)->Get("n");
+    EXPECT_TRUE(value && *value) << where << value.status().ToString();
+    if (!value || !*value) return false;
+    const uint64_t seen = std::stoull((*value)->ToString());
+    EXPECT_GE(seen, std::max(acknowledged, seen_before_)) << where;
+    seen_before_ = seen;
+    return calls >= first;
+  }
+
+  std::unique_ptr<DB> writer_;
+  Durability durability_ = Durability::kProcess;
+  uint64_t written_ = 0;
+  uint64_t seen_before_ = 0;
+};
+
+TEST_F(OpeningBesideAWriter, ShowsAllThatWasAcknowledgedWhateverItsWriterDoesMeanwhile) {
+  const std::function<void()> acts[] = {[this] { Write(); }, [this] { WriteAndFlush(); },
+                                        [this] { WriteAndCompact(); }};
+  for (const Durability durability : {Durability::kProcess, Durability::kPower}) {
+    durability_ = durability;
+    for (const auto& act : acts) {
+      // At one call alone, at each from one on, and at some of them.
+      for (const uint64_t step : {uint64_t{1} << 20, uint64_t{1}, uint64_t{5}}) {
+        for (uint64_t first = 1;; ++first) {
+          ASSERT_NO_FATAL_FAILURE(WriteAndFlush());
+          ASSERT_NO_FATAL_FAILURE(Write());
+          if (!OpenWhile(act, first, step)) break;
+        }
+      }
+    }
+  }
+  EXPECT_FALSE(HasFailure());
+}
+
+TEST_F(OpeningBesideAWriter, LeavesNoFileBehindThatItsWriterWantedToRemove) {
+  ASSERT_NO_FATAL_FAILURE(WriteAndFlush());
+  ASSERT_TRUE(OpenWhile([this] { WriteAndCompact(); }, 1, 1));
+  ASSERT_NO_FATAL_FAILURE(WriteAndFlush());
+  const std::vector<std::string> names = disk_.List(kOpenedPath).value();
+  const auto tables =
+      std::ranges::count_if(names, [](auto& name) { return name.ends_with(".tbl"); });
+  uint64_t named = 0;
+  for (const LevelStats& level : writer_->GetStats().levels) named += level.tables;
+  EXPECT_EQ(static_cast<uint64_t>(tables), named);
+}
+
+TEST_F(OpeningBesideAWriter, LooksAgainWhereTheDirectoryCannotBeMarked) {
+  disk_.SetFault({.at_call = 1,
+                  .error = ENOLCK,
+                  .sticky = true,
+                  .matches = [](std::string_view operation, std::string_view) {
+                    return operation == "mark";
+                  }});
+  for (uint64_t at = 1;; ++at) {
+    ASSERT_NO_FATAL_FAILURE(WriteAndFlush());
+    ASSERT_NO_FATAL_FAILURE(Write());
+    const uint64_t acknowledged = written_;
+    uint64_t calls = 0;
+    bool is_acting = false;
+    disk_.SetObserver([&](uint64_t, std::string_view, std::string_view) {
+      if (is_acting || ++calls != at) return;
+      is_acting = true;
+      WriteAndCompact();
+      is_acting = false;
+    });
+    const auto reader = OpenDatabaseReadOnly(kOpenedPath, {}, EnvironmentOn(&disk_));
+    disk_.SetObserver({});
+    ASSERT_TRUE(reader) << at << ": " << reader.status().ToString();
+    EXPECT_GE(std::stoull((*reader)->Get("n").value()->ToString()), acknowledged) << at;
+    if (calls < at) break;
+  }
+  disk_.ClearFault();
+}
+
+TEST_F(OpeningBesideAWriter, FindsNoDatabaseWhereItWasDestroyedMeanwhile) {
+  ASSERT_NO_FATAL_FAILURE(WriteAndFlush());
+  ASSERT_TRUE(writer_->Close().ok());
+  writer_.reset();
+  executor_.RunAll();
+  const std::unique_ptr<io::SimFileSystem> whole = disk_.Clone();
+  for (uint64_t at = 1;; ++at) {
+    const std::unique_ptr<io::SimFileSystem> disk = whole->Clone();
+    uint64_t calls = 0;
+    disk->SetObserver([&](uint64_t, std::string_view, std::string_view) {
+      if (++calls != at) return;
+      EXPECT_TRUE(DestroyDatabase(kOpenedPath, EnvironmentOn(disk.get())).ok());
+    });
+    const auto reader = OpenDatabaseReadOnly(kOpenedPath, {}, EnvironmentOn(disk.get()));
+    disk->SetObserver({});
+    if (calls < at) break;
+    if (!reader) {
+      EXPECT_EQ(reader.error().code(), StatusCode::kNotFound)
+          << at << ": " << reader.error().ToString();
+    }
+  }
 }
 
 }  // namespace

@@ -73,23 +73,38 @@ TableFile::~TableFile() {
   if (!obsolete_.load(std::memory_order_relaxed)) return;
   if (fork_generation_ != base::ForkGeneration()) return;
   // A file that stays is found and removed by the next Open.
-  static_cast<void>(base::OrOutOfMemory([&] { return fs_->RemoveFile(path_); }));
+  static_cast<void>(base::OrOutOfMemory([&] {
+    return resources_.obsolete == nullptr ? fs_->RemoveFile(path_)
+                                          : resources_.obsolete->Remove(path_);
+  }));
+}
+
+Result<std::unique_ptr<io::File>> TableFile::OpenFile() const {
+  io::DescriptorPool* const descriptors = resources_.descriptors;
+  auto file = descriptors == nullptr ? fs_->Open(path_, io::OpenMode::kRead)
+                                     : descriptors->Open(fs_, path_, resources_.closing);
+  if (!file && file.error().code() == StatusCode::kNotFound) return NotThere();
+  return file;
+}
+
+Status TableFile::Pin() const {
+  const std::scoped_lock lock(mutex_);
+  if (table_ != nullptr || pinned_ != nullptr) return {};
+  BASALT_ASSIGN_OR_RETURN(pinned_, OpenFile());
+  return {};
 }
 
 Result<const table::Table*> TableFile::Open() const {
   if (const table::Table* table = OpenedTable(); table != nullptr) return table;
   const std::scoped_lock lock(mutex_);
   if (table_ == nullptr) {
-    io::DescriptorPool* const descriptors = resources_.descriptors;
-    auto file = descriptors == nullptr ? fs_->Open(path_, io::OpenMode::kRead)
-                                       : descriptors->Open(fs_, path_, resources_.closing);
-    if (!file) {
-      if (file.error().code() != StatusCode::kNotFound) return file.error();
-      return NotThere();
+    std::unique_ptr<io::File> file = std::move(pinned_);
+    if (file == nullptr) {
+      BASALT_ASSIGN_OR_RETURN(file, OpenFile());
     }
     BASALT_ASSIGN_OR_RETURN(
         std::shared_ptr<table::Table> table,
-        table::Table::Open(std::move(*file), properties_.file_id, properties_.keyspace,
+        table::Table::Open(std::move(file), properties_.file_id, properties_.keyspace,
                            properties_.file_bytes, resources_.cache, resources_.metadata));
     if (resources_.cache != nullptr) {
       // Where pinned blocks leave no room, the metadata stay uncharged rather than the table shut.

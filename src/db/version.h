@@ -15,6 +15,7 @@
 #include "basalt/cache.h"
 #include "basalt/status.h"
 #include "base/range_cover.h"
+#include "db/obsolete_files.h"
 #include "db/retained_versions.h"
 #include "io/descriptor_pool.h"
 #include "io/file_system.h"
@@ -37,12 +38,14 @@ class TableFile {
     uint64_t half_expired_ms = 0;
     uint64_t retained_bytes = 0;  ///< Of versions that are there for snapshots alone.
   };
-  /// What tables share. Each may be null: no blocks are kept; no limit; files stay open.
+  /// What tables share. Each may be null: no blocks are kept; no limit; files stay open; they are
+  /// removed at once.
   struct Resources {
     std::shared_ptr<Cache> cache{};
     std::shared_ptr<table::MetadataBudget> metadata{};
     io::DescriptorPool* descriptors = nullptr;
     io::DescriptorPool::Closing closing = io::DescriptorPool::Closing::kAsOthers;
+    std::shared_ptr<ObsoleteFiles> obsolete{};
   };
   /// `properties`: with keys as the table itself has them.
   TableFile(io::FileSystem* fs, std::string path, const Place& place,
@@ -63,6 +66,8 @@ class TableFile {
   /// The open table, which lives as long as this object. A failure to open is tried again by the
   /// next call.
   Result<const table::Table*> Open() const;
+  /// Opens the file, so that the table can be opened when the file has no name any more.
+  Status Pin() const;
   /// The Corruption of a file that is missing.
   Status NotThere() const;
   /// The open table when some read has opened it already, else null.
@@ -105,6 +110,8 @@ class TableFile {
   void Keep() noexcept { obsolete_.store(false, std::memory_order_relaxed); }
 
  private:
+  Result<std::unique_ptr<io::File>> OpenFile() const;
+
   io::FileSystem* const fs_;
   const std::string path_;
   const Place place_;
@@ -114,6 +121,7 @@ class TableFile {
   const RetainedVersions retained_;  ///< Not known of a table of an earlier opening.
   std::atomic<bool> obsolete_{false};
   mutable std::mutex mutex_;
+  mutable std::unique_ptr<io::File> pinned_;  // until the table is open
   mutable std::shared_ptr<table::Table> table_;
   mutable CacheReservation reservation_;  // what the table's metadata take of the cache's bytes
   mutable std::atomic<const table::Table*> opened_{nullptr};

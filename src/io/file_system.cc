@@ -360,6 +360,22 @@ Result<std::unique_ptr<FileLock>> FileSystem::Lock(std::string_view path) {
   return lock;
 }
 
+Result<std::unique_ptr<FileLock>> FileSystem::MarkDirectory(std::string_view path) {
+  std::unique_ptr<FileLock> mark;
+  BASALT_RETURN_IF_ERROR(CallOnPath("mark the directory", path, [&](const std::string& owned) {
+    return DoMarkDirectory(owned, &mark);
+  }));
+  return mark;
+}
+
+Result<bool> FileSystem::IsMarked(std::string_view path) {
+  bool is_marked = false;
+  BASALT_RETURN_IF_ERROR(
+      CallOnPath("ask for marks of the directory", path,
+                 [&](const std::string& owned) { return DoIsMarked(owned, &is_marked); }));
+  return is_marked;
+}
+
 std::string ParentDirectory(std::string_view path) {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
   const size_t slash = path.rfind('/');

@@ -133,7 +133,7 @@ enum class OpenMode : uint8_t {
   kCreate,     ///< Must not exist; read and write.
 };
 
-/// Held until destroyed. See FileSystem::Lock.
+/// Held until destroyed. See FileSystem::Lock and MarkDirectory.
 class FileLock {
  public:
   virtual ~FileLock() = default;
@@ -174,6 +174,13 @@ class FileSystem {
   /// file.
   Result<std::unique_ptr<FileLock>> Lock(std::string_view path);
 
+  /// Marks a directory until the mark is destroyed, for IsMarked, also of other processes. Any
+  /// number of marks may be there at once. Needs only the right to read the directory, and writes
+  /// nothing. A forked child lets go of the mark.
+  Result<std::unique_ptr<FileLock>> MarkDirectory(std::string_view path);
+  /// Whether anybody has marked the directory.
+  Result<bool> IsMarked(std::string_view path);
+
   /// The machine's file system. What it opens has descriptors from 3 on, also where the program has
   /// closed its standard streams.
   static FileSystem* Posix();
@@ -201,6 +208,8 @@ class FileSystem {
   /// Answers EWOULDBLOCK with `holder` filled in when another has it.
   virtual int DoLock(const std::string& path, std::unique_ptr<FileLock>* lock,
                      std::string* holder) = 0;
+  virtual int DoMarkDirectory(const std::string& path, std::unique_ptr<FileLock>* mark) = 0;
+  virtual int DoIsMarked(const std::string& path, bool* is_marked) = 0;
 };
 
 /// The directory part of a path ("." when it has none), and `directory`/`name`.

@@ -483,6 +483,20 @@ TEST_P(FileSystemContract, ReadWholeFileIsBounded) {
   EXPECT_EQ(ReadWholeFile(fs_, Path("b"), 5).status().code(), StatusCode::kNotFound);
 }
 
+TEST_P(FileSystemContract, ADirectoryIsMarkedUntilItsLastMarkIsGone) {
+  EXPECT_FALSE(fs_->IsMarked(root_).value());
+  auto first = fs_->MarkDirectory(root_).value();
+  auto second = fs_->MarkDirectory(root_).value();
+  EXPECT_TRUE(fs_->IsMarked(root_).value());
+  first.reset();
+  EXPECT_TRUE(fs_->IsMarked(root_).value());
+  EXPECT_TRUE(fs_->List(root_).value().empty()) << "a mark is no file";
+  second.reset();
+  EXPECT_FALSE(fs_->IsMarked(root_).value());
+  EXPECT_EQ(fs_->MarkDirectory(Path("absent")).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(fs_->IsMarked(Path("absent")).status().code(), StatusCode::kNotFound);
+}
+
 TEST_P(FileSystemContract, ASecondLockIsRefusedUntilTheFirstIsGone) {
   auto first = fs_->Lock(Path("LOCK"));
   ASSERT_TRUE(first.has_value()) << first.status().ToString();

@@ -45,6 +45,9 @@
 //
 // That text only serves the message of a refused opener. When it cannot be written (a full disk),
 // the lock holds all the same, and the message names "another process".
+//
+// A mark is an OFD read lock on a directory, which many may hold, and whose descriptor the registry
+// knows like that of a lock.
 
 namespace basalt::io {
 namespace {
@@ -59,14 +62,26 @@ struct Held {
   dev_t device;
   ino_t inode;
   int descriptor;
+  bool is_mark;
 };
+
+struct flock WholeFile(int type) {
+  struct flock range{};
+  range.l_type = static_cast<decltype(range.l_type)>(type);
+  range.l_whence = SEEK_SET;
+  return range;
+}
+
+int OpenDirectory(const std::string& path) {
+  return OpenDescriptor(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
 
 /// Closed when it goes, unless somebody has taken it.
 class OwnDescriptor {
  public:
   explicit OwnDescriptor(int number) noexcept : number_(number) {}
   ~OwnDescriptor() {
-    if (number_ >= 0) close(number_);
+    if (number_ >= 0) CloseDescriptor(number_);
   }
   OwnDescriptor(const OwnDescriptor&) = delete;
   OwnDescriptor& operator=(const OwnDescriptor&) = delete;
@@ -94,6 +109,7 @@ class LockRegistry {
   }
 
   int Acquire(const std::string& path, PosixFileLock* lock, std::string* holder);
+  int Mark(const std::string& path, PosixFileLock* mark);
   void Release(int descriptor);
 
  private:
@@ -194,9 +210,7 @@ int LockRegistry::AcquireOpened(const std::string& path, int descriptor, std::st
       return EWOULDBLOCK;
     }
   }
-  struct flock whole{};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
+  struct flock whole = WholeFile(F_WRLCK);
   if (fcntl(descriptor, F_OFD_SETLK, &whole) != 0) {
     if (errno != EAGAIN && errno != EACCES) return errno;
     *holder = ReadHolder(descriptor);
@@ -208,7 +222,7 @@ int LockRegistry::AcquireOpened(const std::string& path, int descriptor, std::st
     return kReplaced;
   }
   if (const int error = WriteHolder(descriptor); error != 0) return error;
-  held_.push_back({attributes.st_dev, attributes.st_ino, descriptor});
+  held_.push_back({attributes.st_dev, attributes.st_ino, descriptor, /*is_mark=*/false});
   return 0;
 }
 
@@ -225,15 +239,26 @@ int LockRegistry::Acquire(const std::string& path, PosixFileLock* lock, std::str
   }
 }
 
+int LockRegistry::Mark(const std::string& path, PosixFileLock* mark) {
+  const std::lock_guard guard(mutex_);
+  OwnDescriptor opened(OpenDirectory(path));
+  if (opened.number() < 0) return errno;
+  struct flock whole = WholeFile(F_RDLCK);
+  if (fcntl(opened.number(), F_OFD_SETLK, &whole) != 0) return errno;
+  held_.push_back({.device = 0, .inode = 0, .descriptor = opened.number(), .is_mark = true});
+  mark->Hold(opened.Take());
+  return 0;
+}
+
 void LockRegistry::Release(int descriptor) {
   const std::lock_guard guard(mutex_);
   // In a forked child the registry is empty, and the number may belong to another file by now.
-  const size_t removed =
-      std::erase_if(held_, [&](const Held& held) { return held.descriptor == descriptor; });
-  if (removed == 0) return;
+  const auto held = std::ranges::find(held_, descriptor, &Held::descriptor);
+  if (held == held_.end()) return;
   // Nobody has it any more: a text that says otherwise would only mislead a person who looks.
-  static_cast<void>(ftruncate(descriptor, 0));
-  close(descriptor);
+  if (!held->is_mark) static_cast<void>(ftruncate(descriptor, 0));
+  held_.erase(held);
+  CloseDescriptor(descriptor);
 }
 
 }  // namespace
@@ -243,6 +268,22 @@ int LockPosixFile(const std::string& path, std::unique_ptr<FileLock>* lock, std:
   const int error = LockRegistry::Get().Acquire(path, made.get(), holder);
   if (error == 0) *lock = std::move(made);
   return error;
+}
+
+int MarkPosixDirectory(const std::string& path, std::unique_ptr<FileLock>* mark) {
+  auto made = std::make_unique<PosixFileLock>();
+  const int error = LockRegistry::Get().Mark(path, made.get());
+  if (error == 0) *mark = std::move(made);
+  return error;
+}
+
+int IsPosixDirectoryMarked(const std::string& path, bool* is_marked) {
+  const OwnDescriptor opened(OpenDirectory(path));
+  if (opened.number() < 0) return errno;
+  struct flock whole = WholeFile(F_WRLCK);
+  if (fcntl(opened.number(), F_OFD_GETLK, &whole) != 0) return errno;
+  *is_marked = whole.l_type != F_UNLCK;
+  return 0;
 }
 
 }  // namespace basalt::io

@@ -233,5 +233,26 @@ TEST_F(PosixFileLock, AReadOnlyDirectoryIsAClearError) {
                 "the owner give the right to write to it and its files");
 }
 
+TEST_F(PosixFileLock, AMarkIsSeenByOtherProcessesAndGoesWithItsOwn) {
+  FileSystem* const fs = FileSystem::Posix();
+  Child marking([&] {
+    static std::unique_ptr<FileLock> mark;
+    mark = fs->MarkDirectory(directory_).value();
+    return std::string("marked");
+  });
+  EXPECT_TRUE(fs->IsMarked(directory_).value());
+  marking.Kill();
+  EXPECT_FALSE(fs->IsMarked(directory_).value());
+}
+
+TEST_F(PosixFileLock, AForkedChildKeepsNoMarkOfItsParent) {
+  FileSystem* const fs = FileSystem::Posix();
+  auto mark = fs->MarkDirectory(directory_).value();
+  const Child child([] { return std::string("alive"); });
+  EXPECT_TRUE(fs->IsMarked(directory_).value());
+  mark.reset();
+  EXPECT_FALSE(fs->IsMarked(directory_).value());
+}
+
 }  // namespace
 }  // namespace basalt::io

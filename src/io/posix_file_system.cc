@@ -418,6 +418,14 @@ class PosixFileSystem final : public FileSystem {
              std::string* holder) override {
     return LockPosixFile(path, lock, holder);
   }
+
+  int DoMarkDirectory(const std::string& path, std::unique_ptr<FileLock>* mark) override {
+    return MarkPosixDirectory(path, mark);
+  }
+
+  int DoIsMarked(const std::string& path, bool* is_marked) override {
+    return IsPosixDirectoryMarked(path, is_marked);
+  }
 };
 
 }  // namespace

@@ -28,10 +28,17 @@ struct SimFileSystem::State {
     return used >= capacity ? 0 : std::min(wanted, capacity - used);
   }
 
+  /// Whether there is a directory: 0, ENOENT or ENOTDIR.
+  int FindDirectory(const std::string& path) const {
+    std::vector<std::string> names;
+    return tree->List(path, &names);
+  }
+
   mutable std::mutex mutex;  // Covers everything below, and all inodes.
   std::unique_ptr<SimDirectoryTree> tree;
   uint64_t generation = 0;  // Counts power cuts: files and locks of another one are dead.
   std::set<std::shared_ptr<SimInode>> locked;
+  std::multiset<std::string> marked;  // Paths of directories.
   std::set<std::pair<const SimInode*, const File*>> in_use;
   uint64_t capacity = 0;
   bool can_allocate = true;
@@ -307,6 +314,32 @@ class SimFileSystem::HeldLock final : public FileLock {
   uint64_t generation_ = 0;
 };
 
+class SimFileSystem::HeldMark final : public FileLock {
+ public:
+  HeldMark(std::shared_ptr<State> state, std::string path)
+      : state_(std::move(state)), path_(std::move(path)) {}
+  HeldMark(const HeldMark&) = delete;
+  HeldMark& operator=(const HeldMark&) = delete;
+  ~HeldMark() override {
+    const std::lock_guard guard(state_->mutex);
+    if (!is_held_ || generation_ != state_->generation) return;
+    state_->marked.erase(state_->marked.find(path_));
+  }
+
+  /// Inside a call.
+  void Hold() {
+    state_->marked.insert(path_);
+    generation_ = state_->generation;
+    is_held_ = true;
+  }
+
+ private:
+  const std::shared_ptr<State> state_;
+  const std::string path_;
+  bool is_held_ = false;
+  uint64_t generation_ = 0;
+};
+
 SimFileSystem::SimFileSystem(Durability durability)
     : state_(std::make_shared<State>(durability == Durability::kTracked)) {}
 SimFileSystem::~SimFileSystem() = default;
@@ -315,6 +348,7 @@ void SimFileSystem::Crash(uint64_t seed, CrashMode mode) {
   const std::lock_guard guard(state_->mutex);
   ++state_->generation;
   state_->locked.clear();
+  state_->marked.clear();
   state_->in_use.clear();
   base::Random random(seed);
   state_->tree->Crash(mode, &random);
@@ -465,6 +499,24 @@ int SimFileSystem::DoLock(const std::string& path, std::unique_ptr<FileLock>* lo
   }
   made->Hold(std::move(inode));
   *lock = std::move(made);
+  return 0;
+}
+
+int SimFileSystem::DoMarkDirectory(const std::string& path, std::unique_ptr<FileLock>* mark) {
+  auto made = std::make_unique<HeldMark>(state_, path);
+  const Call call(state_.get(), "mark", path);
+  if (call.error() != 0) return call.error();
+  if (const int error = state_->FindDirectory(path); error != 0) return error;
+  made->Hold();
+  *mark = std::move(made);
+  return 0;
+}
+
+int SimFileSystem::DoIsMarked(const std::string& path, bool* is_marked) {
+  const Call call(state_.get(), "mark", path);
+  if (call.error() != 0) return call.error();
+  if (const int error = state_->FindDirectory(path); error != 0) return error;
+  *is_marked = state_->marked.contains(path);
   return 0;
 }
 

@@ -54,9 +54,9 @@
 //     takes what there is, and answers ENOSPC.
 //
 // Names of calls, for faults and observers: "open" "read" "write" "sync" "truncate" "allocate"
-// "size" "map" "mkdir" "list" "rename" "remove" "rmdir" "syncdir" "stat" "statfs" "lock". A public
-// function may make several: a retry after EINTR or a short write is a call of its own, and
-// File::Map asks for the size first. Closing is not a call.
+// "size" "map" "mkdir" "list" "rename" "remove" "rmdir" "syncdir" "stat" "statfs" "lock" "mark"
+// (MarkDirectory and IsMarked). A public function may make several: a retry after EINTR or a short
+// write is a call of its own, and File::Map asks for the size first. Closing is not a call.
 
 namespace basalt::io {
 
@@ -129,6 +129,7 @@ class SimFileSystem final : public FileSystem {
   class Call;
   class OpenFile;
   class HeldLock;
+  class HeldMark;
   class HeldMapping;
   class HeldWritableMapping;
 
@@ -143,6 +144,8 @@ class SimFileSystem final : public FileSystem {
   int DoFreeBytes(const std::string& path, std::optional<uint64_t>* bytes) override;
   int DoLock(const std::string& path, std::unique_ptr<FileLock>* lock,
              std::string* holder) override;
+  int DoMarkDirectory(const std::string& path, std::unique_ptr<FileLock>* mark) override;
+  int DoIsMarked(const std::string& path, bool* is_marked) override;
 
   const std::shared_ptr<State> state_;
 };

@@ -84,6 +84,9 @@ struct LogOptions {
   /// the records; an error refuses these. Called without locks held, by one thread at a time. Null:
   /// they may grow.
   std::function<Status(uint64_t bytes)> before_growth{};
+  /// Removes a file that holds nothing but what was flushed, now or later. Null: the file system
+  /// does, now.
+  std::function<Status(const std::string& path)> remove_file{};
 };
 
 /// Thread-safe, but for destruction. Destruction without Close leaves the log as a killed process

@@ -193,7 +193,9 @@ Status Log::RemoveObsolete(Lsn lsn) {
   ended.reset();
   Status status;
   std::erase_if(obsolete, [&](const std::shared_ptr<LogFile>& file) {
-    Status removed = base::OrOutOfMemory([&] { return fs_->RemoveFile(file->path); });
+    Status removed = base::OrOutOfMemory([&] {
+      return options_.remove_file ? options_.remove_file(file->path) : fs_->RemoveFile(file->path);
+    });
     if (removed.ok() || removed.code() == StatusCode::kNotFound) return true;
     if (status.ok()) status = std::move(removed);
     return false;

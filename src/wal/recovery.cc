@@ -22,6 +22,7 @@ struct KnownFile {
   uint64_t number = 0;
   std::string name;
   std::string path;
+  const io::File* pinned = nullptr;  ///< Null: it is opened for each reading.
   std::optional<FileHeader> header;  ///< Nothing: neither copy is whole, or it is a stranger's.
   bool is_stranger = false;          ///< It names another database.
   bool lost_header = false;          ///< It has none, and not for a crash.
@@ -51,8 +52,9 @@ struct Segment {
 class Recovery {
  public:
   Recovery(io::FileSystem* fs, const std::string& directory, const ManifestClaims& claims,
-           RecoveryMode mode)
+           RecoveryMode mode, const PinnedLog* pinned)
       : fs_(fs),
+        pinned_(pinned),
         directory_(directory),
         database_id_(claims.database_id),
         flushed_(claims.flushed_lsn),
@@ -62,7 +64,7 @@ class Recovery {
   }
 
   Result<RecoveryResult> Run(const std::function<Status(const RecordView&)>& replay) {
-    BASALT_RETURN_IF_ERROR(ListFiles());
+    BASALT_RETURN_IF_ERROR(FindFiles());
     BuildChain();
     BASALT_RETURN_IF_ERROR(ScanChain());
     FindEnd();
@@ -74,10 +76,14 @@ class Recovery {
   }
 
  private:
+  Status FindFiles();
   Status ListFiles();
+  void TakePinned();
   Status ReadHeader(KnownFile* file);
+  Result<const io::File*> Open(const KnownFile& file, std::unique_ptr<io::File>* opened) const;
   void BuildChain();
   Status ScanChain();
+  Status ScanAgain(size_t i);
   void FindEnd();
   bool FollowsFrom(const KnownFile& file, const FileHeader& next) const;
   Status JudgeEnd();
@@ -94,6 +100,7 @@ class Recovery {
   Status Load(size_t file);
 
   io::FileSystem* const fs_;
+  const PinnedLog* const pinned_;  // Null: the directory's files.
   const std::string directory_;
   const uint64_t database_id_;
   const Lsn flushed_;
@@ -111,6 +118,26 @@ class Recovery {
   size_t loaded_ = kNone;
   RecoveryResult result_;
 };
+
+Status Recovery::FindFiles() {
+  if (pinned_ != nullptr) {
+    TakePinned();
+  } else {
+    BASALT_RETURN_IF_ERROR(ListFiles());
+  }
+  for (KnownFile& file : files_) BASALT_RETURN_IF_ERROR(ReadHeader(&file));
+  return {};
+}
+
+void Recovery::TakePinned() {
+  for (const PinnedLog::PinnedFile& pinned : pinned_->files) {
+    KnownFile& file = files_.emplace_back();
+    file.number = pinned.number;
+    file.name = LogFileName(pinned.number);
+    file.path = pinned.file->path();
+    file.pinned = pinned.file.get();
+  }
+}
 
 Status Recovery::ListFiles() {
   BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs_->List(directory_));
@@ -130,23 +157,32 @@ Status Recovery::ListFiles() {
   }
   std::sort(files_.begin(), files_.end(),
             [](const KnownFile& a, const KnownFile& b) { return a.number < b.number; });
-  for (KnownFile& file : files_) BASALT_RETURN_IF_ERROR(ReadHeader(&file));
   BASALT_ASSIGN_OR_RETURN(const uint64_t lost_number, lost_.GreatestNumber());
   const uint64_t greatest = files_.empty() ? 0 : files_.back().number;
   result_.start.next_file_number = std::max(greatest, lost_number) + 1;
   return {};
 }
 
+Result<const io::File*> Recovery::Open(const KnownFile& file,
+                                       std::unique_ptr<io::File>* opened) const {
+  if (file.pinned != nullptr) return file.pinned;
+  BASALT_ASSIGN_OR_RETURN(*opened, fs_->Open(file.path, io::OpenMode::kRead));
+  return static_cast<const io::File*>(opened->get());
+}
+
 Status Recovery::ReadHeader(KnownFile* file) {
-  BASALT_ASSIGN_OR_RETURN(const std::unique_ptr<io::File> handle,
-                          fs_->Open(file->path, io::OpenMode::kRead));
+  std::unique_ptr<io::File> opened;
+  BASALT_ASSIGN_OR_RETURN(const io::File* const handle, Open(*file, &opened));
   char first_bytes[kRecordsOffset];
-  BASALT_ASSIGN_OR_RETURN(const size_t read, handle->ReadAt(0, first_bytes));
-  BASALT_ASSIGN_OR_RETURN(file->header, DecodeFileHeader({first_bytes, read}, file->path));
-  if (!file->header) {
-    file->lost_header = !MayBeUnfinishedHeader({first_bytes, read});
-    return {};
+  // A header that is being written at this moment may be read in pieces of before and after. What
+  // was written before the last of them is there at the second reading.
+  for (int readings = file->pinned == nullptr ? 1 : 2; readings > 0; --readings) {
+    BASALT_ASSIGN_OR_RETURN(const size_t read, handle->ReadAt(0, first_bytes));
+    BASALT_ASSIGN_OR_RETURN(file->header, DecodeFileHeader({first_bytes, read}, file->path));
+    file->lost_header = !file->header && !MayBeUnfinishedHeader({first_bytes, read});
+    if (!file->lost_header) break;
   }
+  if (!file->header) return {};
   const uint64_t named_id = file->header->database_id;
   file->is_stranger = named_id != 0 && database_id_ != 0 && named_id != database_id_;
   if (!file->is_stranger) {
@@ -199,8 +235,22 @@ Status Recovery::ScanChain() {
     BASALT_RETURN_IF_ERROR(Load(i));
     BASALT_ASSIGN_OR_RETURN(file.scan,
                             ScanFile(bytes_.substr(0, file.limit), *file.header, file.path));
+    const bool is_damaged = file.scan.runs.size() > 1 || file.scan.search_given_up_at != 0;
+    if (is_damaged && file.pinned != nullptr) BASALT_RETURN_IF_ERROR(ScanAgain(i));
     result_.greatest_durable_lsn = std::max(result_.greatest_durable_lsn, file.scan.durable_lsn);
   }
+  return {};
+}
+
+// Records that are being written at this moment may be missing where one behind them was read. They
+// were written before that one, so that the second reading has all up to where the first one ended.
+Status Recovery::ScanAgain(size_t i) {
+  KnownFile& file = files_[i];
+  file.limit = std::min(file.limit, NonZeroEnd(bytes_.substr(0, file.limit)));
+  loaded_ = kNone;
+  BASALT_RETURN_IF_ERROR(Load(i));
+  BASALT_ASSIGN_OR_RETURN(file.scan,
+                          ScanFile(bytes_.substr(0, file.limit), *file.header, file.path));
   return {};
 }
 
@@ -447,8 +497,8 @@ Status Recovery::Load(size_t i) {
   if (loaded_ == i) return {};
   loaded_ = kNone;
   const std::string& path = files_[i].path;
-  BASALT_ASSIGN_OR_RETURN(const std::unique_ptr<io::File> handle,
-                          fs_->Open(path, io::OpenMode::kRead));
+  std::unique_ptr<io::File> opened;
+  BASALT_ASSIGN_OR_RETURN(const io::File* const handle, Open(files_[i], &opened));
   BASALT_ASSIGN_OR_RETURN(const uint64_t size, handle->Size());
   if (size > buffer_capacity_) {
     buffer_capacity_ = 0;
@@ -471,7 +521,37 @@ Status Recovery::Load(size_t i) {
 Result<RecoveryResult> Recover(io::FileSystem* fs, const std::string& directory,
                                const ManifestClaims& claims, RecoveryMode mode,
                                const std::function<Status(const RecordView&)>& replay) {
-  return Recovery(fs, directory, claims, mode).Run(replay);
+  return Recovery(fs, directory, claims, mode, nullptr).Run(replay);
+}
+
+// A directory is not read at one moment: of two files that are made meanwhile it may show the later
+// one alone. All that were made before a file that was seen once are there when it is read again.
+Result<PinnedLog> PinLog(io::FileSystem* fs, const std::string& directory) {
+  uint64_t greatest = 0;
+  std::vector<uint64_t> numbers;
+  for (const bool is_first : {true, false}) {
+    BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs->List(directory));
+    for (const std::string& name : names) {
+      const std::optional<uint64_t> number = ParseLogFileName(name);
+      if (!number) continue;
+      if (is_first) greatest = std::max(greatest, *number);
+      if (!is_first && *number <= greatest) numbers.push_back(*number);
+    }
+  }
+  std::ranges::sort(numbers);
+  PinnedLog log;
+  for (const uint64_t number : numbers) {
+    BASALT_ASSIGN_OR_RETURN(
+        auto file, fs->Open(io::JoinPath(directory, LogFileName(number)), io::OpenMode::kRead));
+    log.files.push_back({.number = number, .file = std::move(file)});
+  }
+  return log;
+}
+
+Result<RecoveryResult> RecoverPinned(const PinnedLog& log, const std::string& directory,
+                                     const ManifestClaims& claims,
+                                     const std::function<Status(const RecordView&)>& replay) {
+  return Recovery(nullptr, directory, claims, RecoveryMode::kCheck, &log).Run(replay);
 }
 
 }  // namespace basalt::wal

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,6 +68,20 @@ struct RecoveryResult {
   std::vector<std::string> moved_to_lost;  ///< Paths of what now lies there.
 };
 
+/// A log whose files are open, so that they can be read when they are removed.
+struct PinnedLog {
+  struct PinnedFile {
+    uint64_t number;
+    std::unique_ptr<io::File> file;
+  };
+  std::vector<PinnedFile> files;  ///< By number.
+};
+
+/// Opens the files of a log that another process may be writing: all that are there when it is
+/// called, and some of those that are made meanwhile, but none with a greater number than one that
+/// is left out. NotFound: one was removed meanwhile.
+Result<PinnedLog> PinLog(io::FileSystem* fs, const std::string& directory);
+
 /// Calls `replay` for each record with LSN > claims.flushed_lsn, in LSN order; an error of `replay`
 /// is returned, and nothing is cut then.
 ///
@@ -82,5 +97,11 @@ struct RecoveryResult {
 Result<RecoveryResult> Recover(io::FileSystem* fs, const std::string& directory,
                                const ManifestClaims& claims, RecoveryMode mode,
                                const std::function<Status(const RecordView&)>& replay);
+
+/// The same as kCheck of a log that another process may go on writing. All records are replayed
+/// that were written before it was called.
+Result<RecoveryResult> RecoverPinned(const PinnedLog& log, const std::string& directory,
+                                     const ManifestClaims& claims,
+                                     const std::function<Status(const RecordView&)>& replay);
 
 }  // namespace basalt::wal

@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "wal/log_scan.h"
@@ -588,6 +592,102 @@ TEST(Recovery, OverwrittenHeaderOfAFileThatIsFlushedDoesNotMatter) {
   const Recovered recovered = RecoverAll(fs.get(), 5);
   ASSERT_TRUE(recovered.status.ok()) << recovered.status.ToString();
   EXPECT_EQ(recovered.payloads, TestPayloads(6, 12));
+}
+
+/// A file that is read while it is written: the first readings show zeros in some parts of it.
+class FileInFlux final : public io::File {
+ public:
+  struct Range {
+    uint64_t begin;
+    uint64_t end;
+  };
+  FileInFlux(std::string path, std::string bytes, std::vector<Range> missing, int readings)
+      : File(std::move(path)),
+        bytes_(std::move(bytes)),
+        missing_(std::move(missing)),
+        readings_(readings) {}
+
+ private:
+  int DoRead(uint64_t offset, std::span<char> out, size_t* done) const override {
+    if (offset >= bytes_.size()) return 0;
+    *done = std::min<size_t>(out.size(), bytes_.size() - offset);
+    std::memcpy(out.data(), bytes_.data() + offset, *done);
+    if (readings_-- <= 0) return 0;
+    for (const auto& [begin, end] : missing_) {
+      for (uint64_t at = std::max(begin, offset); at < std::min(end, offset + *done); ++at) {
+        out[at - offset] = '\0';
+      }
+    }
+    return 0;
+  }
+  int DoSize(uint64_t* size) const override {
+    *size = bytes_.size();
+    return 0;
+  }
+  int DoWrite(uint64_t, std::span<const std::string_view>, size_t*) override { return EROFS; }
+  int DoSync() override { return EROFS; }
+  int DoTruncate(uint64_t) override { return EROFS; }
+  int DoAllocate(uint64_t) override { return EROFS; }
+  int DoMap(uint64_t, std::unique_ptr<io::Mapping>*) const override { return EROFS; }
+  int DoMapForWriting(uint64_t, std::unique_ptr<io::WritableMapping>*) override { return EROFS; }
+  int DoMarkInUse() override { return EROFS; }
+  int DoIsInUse(bool*) const override { return EROFS; }
+
+  const std::string bytes_;
+  const std::vector<Range> missing_;
+  mutable int readings_;
+};
+
+TEST(PinnedLog, WhatIsWrittenWhileItIsReadIsNoDamage) {
+  const auto fs = ThreeFiles();
+  const Layout layout = ReadLayout(fs.get());
+  const std::string path = "/db/000003.log";
+  const std::string bytes = io::ReadWholeFile(fs.get(), path, 1 << 20).value();
+  const auto recover = [&](const std::vector<FileInFlux::Range>& missing, int readings) {
+    PinnedLog log = PinLog(fs.get(), kTestDirectory).value();
+    log.files.back().file = std::make_unique<FileInFlux>(path, bytes, missing, readings);
+    size_t records = 0;
+    const auto result = RecoverPinned(log, kTestDirectory, {}, [&](const RecordView& record) {
+      EXPECT_EQ(record.payload, TestPayload(++records));
+      return Status();
+    });
+    EXPECT_TRUE(result) << missing.front().begin << ": " << result.status().ToString();
+    return records;
+  };
+  // Both copies of the header, to their last bytes or not.
+  constexpr uint64_t kHeaderBytes = sizeof(FileHeader);
+  for (uint64_t begin = 0; begin < kHeaderBytes - 1; ++begin) {
+    const auto copies_without = [&](uint64_t end) {
+      return std::vector<FileInFlux::Range>{
+          {begin, end}, {kSecondHeaderOffset + begin, kSecondHeaderOffset + end}};
+    };
+    const bool has_magic = begin >= sizeof kLogMagic;
+    EXPECT_EQ(recover(copies_without(kHeaderBytes - 1), 1), has_magic ? 12U : 8U) << begin;
+    EXPECT_EQ(recover(copies_without(kHeaderBytes), 1), 8U) << "it is not there yet: " << begin;
+  }
+  // Each record, though the last ones name 10 as durable; the header is read before them.
+  for (size_t i = 8; i < 12; ++i) {
+    const auto& record = layout.records[i];
+    EXPECT_EQ(recover({{record.begin, record.end}}, 2), i < 11 ? 12U : 11U)
+        << "nothing lies behind the last one";
+  }
+}
+
+TEST(PinnedLog, HasAllFilesThatWereThereWhateverIsMadeMeanwhile) {
+  for (uint64_t at = 1; at <= 8; ++at) {
+    const auto fs = ThreeFiles();
+    uint64_t calls = 0;
+    fs->SetObserver([&](uint64_t, std::string_view, std::string_view) {
+      if (++calls != at) return;
+      for (const char* path : {"/db/000004.log", "/db/000005.log"}) {
+        EXPECT_TRUE(fs->Open(path, io::OpenMode::kCreate));
+      }
+    });
+    const PinnedLog log = PinLog(fs.get(), kTestDirectory).value();
+    fs->SetObserver({});
+    for (size_t i = 0; i < log.files.size(); ++i) EXPECT_EQ(log.files[i].number, i + 1);
+    EXPECT_GE(log.files.size(), 3U);
+  }
 }
 
 TEST(Recovery, UnknownRecordTypeIsUnsupportedInEveryMode) {
