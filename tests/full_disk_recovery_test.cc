@@ -62,6 +62,9 @@ class Machine {
   }
   void CloseAndForget() {
     ASSERT_TRUE(db_->Close().ok());
+    Forget();
+  }
+  void Forget() {
     db_.reset();
     RunJobs();
   }
@@ -366,6 +369,60 @@ TEST(FullDiskRecovery, WhatIsKeptBackFollowsTheLogUpAndDown) {
   EXPECT_GT(kept(), least);
   machine.CloseAndForget();
   EXPECT_LE(kept(), least);
+}
+
+TEST(FullDiskRecovery, WhatIsKeptBackIsBoundedHoweverMuchTheLogHas) {
+  constexpr uint64_t kMemtableBytes = 16 << 20;
+  constexpr uint64_t kOpenMax = 8 << 20;
+  constexpr uint64_t kClosedMax = 1 << 20;
+  Machine machine(NewDisk(0));
+  base::Random random(1);
+  const auto kept = [&] {
+    return machine.fs().Exists("/db/RESERVE").value() ? machine.fs().FileSize("/db/RESERVE").value()
+                                                      : 0;
+  };
+  enum class End : uint8_t { kClosed, kFlushedAndClosed, kDestroyed };
+  for (const End end : {End::kClosed, End::kFlushedAndClosed, End::kDestroyed}) {
+    ASSERT_TRUE(machine.Open(kMemtableBytes).ok());
+    for (int i = 0; i < 40; ++i) {
+      ASSERT_TRUE(machine.db().Put(KeyOf(i), table::RandomBytes(&random, 900 << 10, 256)).ok());
+      EXPECT_LE(kept(), kOpenMax);
+      if (i % 8 == 0) machine.RunJobs();
+    }
+    EXPECT_GT(kept(), kOpenMax / 2);
+    if (end == End::kFlushedAndClosed) {
+      ASSERT_TRUE(machine.db().Flush().ok());
+    }
+    if (end == End::kDestroyed) {
+      machine.Forget();
+    } else {
+      machine.CloseAndForget();
+    }
+    EXPECT_LE(kept(), kClosedMax) << static_cast<int>(end);
+  }
+}
+
+TEST(FullDiskRecovery, PutsAreRefusedWhereTheLogCouldNotBeFlushedThoughLittleIsKeptBack) {
+  constexpr uint64_t kMemtableBytes = 16 << 20;
+  constexpr uint64_t kCapacity = 40 << 20;
+  Machine machine(NewDisk(kCapacity));
+  base::Random random(1);
+  ASSERT_TRUE(machine.Open(kMemtableBytes).ok());
+  Status put;
+  int written = 0;
+  for (; put.ok() && written < 1000; ++written) {
+    put = machine.db().Put(KeyOf(written), table::RandomBytes(&random, 900 << 10, 256));
+  }
+  EXPECT_EQ(put.code(), StatusCode::kResourceExhausted) << put.ToString();
+  EXPECT_GT(written, 8);
+  // Killed and opened again, it has room for all that the log has.
+  machine.Kill();
+  ASSERT_TRUE(machine.Open(kMemtableBytes).ok());
+  EXPECT_TRUE(machine.db().Flush().ok());
+  ASSERT_TRUE(machine.db().DeleteRange("key", "kez").ok());
+  ASSERT_TRUE(machine.db().Flush().ok());
+  machine.RunJobs();
+  EXPECT_TRUE(machine.db().Put("after", "1").ok());
 }
 
 TEST(FullDiskRecovery, WhatIsKeptBackIsEnoughForTwoManifestsFromTheOpeningOn) {

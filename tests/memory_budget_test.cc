@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -106,6 +107,54 @@ uint64_t ResidentBytes() {
     if (line.starts_with("RssAnon:")) kib = std::stoull(line.substr(sizeof "RssAnon:"));
   }
   return kib << 10;
+}
+
+/// The most that the process has had of such pages and others since this was called last.
+uint64_t PeakBytes() {
+  std::ifstream status("/proc/self/status");
+  uint64_t kib = 0;
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) kib = std::stoull(line.substr(sizeof "VmHWM:"));
+  }
+  std::ofstream("/proc/self/clear_refs") << "5";
+  return kib << 10;
+}
+
+// In memory are the value itself, its batch and the memtable's copy, then that and a block of its
+// table, which compression may take once more.
+TEST(MemoryBudget, ALargeValueIsCopiedAFewTimesAndNoCopyIsKept) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer keeps what is freed";
+#endif
+  constexpr uint64_t kValueBytes = uint64_t{48} << 20;
+  constexpr uint64_t kSlack = uint64_t{16} << 20;
+  std::string path = testing::TempDir() + "/memory_budget_XXXXXX";
+  ASSERT_NE(mkdtemp(path.data()), nullptr);
+  {
+    auto db = DB::Open(path, {.memory_budget = uint64_t{1} << 30}).value();
+    const uint64_t before = ResidentBytes();
+    static_cast<void>(PeakBytes());
+    std::string value(kValueBytes, '\0');
+    uint64_t state = 1;
+    for (char& byte : value) {
+      state = state * 6'364'136'223'846'793'005 + 1;
+      byte = static_cast<char>(state >> 56);
+    }
+    ASSERT_TRUE(db->Put("key", value).ok());
+    EXPECT_LE(PeakBytes(), before + 3 * kValueBytes + 2 * kSlack);
+    EXPECT_LE(ResidentBytes(), before + 2 * kValueBytes + kSlack) << "the value and the memtable";
+    ASSERT_TRUE(db->Flush().ok());
+    EXPECT_LE(PeakBytes(), before + 3 * kValueBytes + 2 * kSlack);
+    // The thread that flushed lets go of the memtable some time later.
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (ResidentBytes() > before + kValueBytes + kSlack) {
+      ASSERT_LT(std::chrono::steady_clock::now(), patience);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_TRUE(db->Get("key").value()->view() == value);
+    ASSERT_TRUE(db->Close().ok());
+  }
+  std::filesystem::remove_all(path);
 }
 
 // Small records, so that tables keep as much as they may, merged until all tables have been written

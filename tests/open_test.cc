@@ -195,8 +195,21 @@ TEST_F(OpenTest, OversizedAndUnsupportedWritesAreRefusedWhole) {
   ASSERT_TRUE(db->Put("kept", "value").ok());
   ExpectError(db->Put(std::string(65'536, 'k'), "v"), StatusCode::kInvalidArgument, "65536");
   EXPECT_TRUE(db->Put(std::string(65'535, 'k'), "v").ok());
-  ExpectError(db->Put("big", std::string(200'000, 'v')), StatusCode::kResourceExhausted,
-              "memory_budget");
+  const std::string big(200'000, 'v');
+  const auto expect_too_large = [&](const Status& status, const char* size) {
+    ExpectError(status, StatusCode::kInvalidArgument, size);
+    ExpectError(status, StatusCode::kInvalidArgument, "the limit is 131072 bytes");
+    ExpectError(status, StatusCode::kInvalidArgument, "memory_budget");
+  };
+  expect_too_large(db->Put("big", big), "a record of 200011 bytes");
+  expect_too_large(db->PutIfAbsent("big", big).status(), "a record of 200011 bytes");
+  expect_too_large(db->Update("big", [&](auto) { return std::optional<std::string>(big); }),
+                   "a record of 200011 bytes");
+  EXPECT_TRUE(db->Put("large", std::string(131'072 - 13, 'v')).ok());
+  WriteBatch many;
+  for (int i = 0; i < 10; ++i) many.Put("many" + std::to_string(i), std::string(20'000, 'v'));
+  expect_too_large(db->Write(many), "a batch of 200130 bytes");
+  ExpectError(db->Write(many), StatusCode::kInvalidArgument, "split it");
   WriteBatch batch;
   batch.Put("good", "value");
   batch.Put(std::string(70'000, 'k'), "v");

@@ -78,10 +78,17 @@ using ProgressFunction = std::function<bool(uint64_t done_bytes, uint64_t total_
 /// even these are gone, what needs one is ResourceExhausted and says so; nothing is lost, and
 /// everything goes on by itself when there are descriptors again.
 ///
-/// On a full disk puts are ResourceExhausted before the last byte is taken: what the log needs to
-/// be flushed, and deletes to be written, is kept back in the directory, up to 7/8 of memory_budget
-/// and 92 MiB at the most. Thus such a database can be opened, DeleteRange and Flush make room, and
-/// puts go on. docs/database.md says where that ends.
+/// A batch has at most an eighth of DBOptions::memory_budget: 8 MiB if that is 64 MiB. This bounds
+/// each record, with its key, too. A larger batch is InvalidArgument, and the message has both
+/// numbers. While a large value is written, up to three copies of it are in memory, beside the
+/// caller's own. A database may be opened with a smaller budget than it was written with: its large
+/// values can then be read, and cannot be put.
+///
+/// On a full disk puts are ResourceExhausted before the last byte is taken. The directory keeps up
+/// to 8 MiB back while the database is open, and 1 MiB while it is closed. Beyond that the log
+/// grows only while the file system reports enough free space to flush it. So, as long as nobody
+/// else fills the disk, such a database can be opened, DeleteRange and Flush make room, and puts go
+/// on. docs/database.md lists the limits of this.
 class DB : public Store {
  public:
   /// Opens the database in directory `path`, or makes one; recovers what the log holds. ":memory:"

@@ -111,7 +111,8 @@ struct Event {
 struct DBOptions {
   bool create_if_missing = true;
   /// Bytes for memtables and cached blocks together; at least 1 MiB. 0: a quarter of what the
-  /// process may use (physical memory or its cgroup's limit, whichever is less).
+  /// process may use (physical memory or its cgroup's limit, whichever is less). A batch may have
+  /// at most an eighth of it.
   uint64_t memory_budget = 0;
   /// The level of writes that name none. kMemory: the database has no log.
   Durability durability = Durability::kProcess;

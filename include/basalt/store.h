@@ -28,7 +28,8 @@ using UpdateFunction =
     std::function<Result<std::optional<std::string>>(std::optional<std::string_view>)>;
 
 /// An ordered map from bytes to bytes: the one interface that everything above a store sees. Keys
-/// up to 65,535 bytes, values up to 4 GiB - 1, both may be empty and hold any bytes; order is
+/// have up to 65,535 bytes. The largest value depends on the store's memory budget (see DB,
+/// MemTable) and has at most 4 GiB - 1 bytes. Both may be empty and hold any bytes; order is
 /// bytewise.
 ///
 /// All functions may be called from any thread. No exception of ours leaves them: running out of

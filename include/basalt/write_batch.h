@@ -37,8 +37,10 @@ enum class MergeOperator : uint8_t { kAdd = 1, kMin = 2, kMax = 3, kAppend = 4 }
 
 /// Writes that a store applies together: all of them become visible and durable at once, or none.
 /// Later records win over earlier ones on the same key. Copyable; one thread at a time. A record
-/// that is too large, or that memory has no room for, is remembered instead of added, and Write
-/// then refuses the whole batch. What a record is made of may be views into the same batch.
+/// that no store takes (a key above 65,535 bytes, a value above 4 GiB - 1), or that memory has no
+/// room for, is remembered instead of added, and Write then refuses the whole batch. A store's own
+/// limit is lower and depends on its memory budget (see DB, MemTable). Keys and values may be views
+/// into the same batch.
 class WriteBatch {
  public:
   /// One record, as views into the batch. `ttl` is relative to the write; zero: none, or there is

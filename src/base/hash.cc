@@ -23,4 +23,14 @@ uint64_t Checksum(uint64_t file_id, uint64_t offset, std::string_view bytes) noe
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), file_id ^ Spread(offset));
 }
 
+uint64_t Checksum(uint64_t file_id, uint64_t offset, std::string_view first,
+                  std::string_view second) noexcept {
+  XXH3_state_t state;
+  XXH3_INITSTATE(&state);
+  XXH3_64bits_reset_withSeed(&state, file_id ^ Spread(offset));
+  XXH3_64bits_update(&state, first.data(), first.size());
+  XXH3_64bits_update(&state, second.data(), second.size());
+  return XXH3_64bits_digest(&state);
+}
+
 }  // namespace basalt::base

@@ -127,8 +127,9 @@ WriteBatch::WriteBatch(WriteBatch&& other) noexcept
 
 WriteBatch& WriteBatch::operator=(WriteBatch&& other) noexcept {
   if (this != &other) {
-    bytes_ = std::move(other.bytes_);
-    other.bytes_.clear();
+    // Move assignment of a short string would leave this one its old, perhaps large, buffer.
+    bytes_.swap(other.bytes_);
+    std::string().swap(other.bytes_);
     count_ = std::exchange(other.count_, 0);
     contents_ = std::exchange(other.contents_, 0);
     error_ = std::move(other.error_);

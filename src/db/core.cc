@@ -75,6 +75,8 @@ Core::~Core() {
     std::this_thread::yield();
     retired_.Collect();
   }
+  // Close has done the same; the lock is null then, and the files may be another opening's.
+  if (lock_ != nullptr && log_ != nullptr) TrimReserve(kReserveOfClosedMax);
   if (obsolete_ != nullptr) obsolete_->End();
   base::ChunkPool::Process()->KeepMore(-static_cast<int64_t>(2 * memtable_bytes_));
 }
@@ -161,7 +163,7 @@ Status Core::CloseOnce() {
   }
   jobs_->WaitForAll(environment_.executor);
   if (mode_ == Mode::kWrite && log_ != nullptr) RecordClosing();
-  if (log_ != nullptr) TrimReserve();
+  if (log_ != nullptr) TrimReserve(kReserveOfClosedMax);
   ++reserve_uses_;  // the closing record is written in any case
   Status closed = log_ != nullptr ? log_->Close() : Status();
   if (obsolete_ != nullptr) obsolete_->End();

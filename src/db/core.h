@@ -209,6 +209,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// range delete that hides all others; 0: there is no version at all.
   using StoredVersion = table::TableRead;
   static constexpr uint64_t kLogStepMax = uint64_t{4} << 20;
+  /// What the directory keeps back at most: of an open database, and of one that was closed.
+  static constexpr uint64_t kReserveMax = uint64_t{8} << 20;
+  static constexpr uint64_t kReserveOfClosedMax = uint64_t{1} << 20;
   /// What a key has.
   struct Found {
     base::SequenceNumber sequence = 0;  ///< Of what was written last; 0: nothing.
@@ -261,7 +264,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Status StartLog(const wal::RecoveryResult& recovered);
 
   // write.cc
-  Status CheckBatchSize(size_t bytes) const;
+  /// InvalidArgument: a batch of so many bytes and records can never be written.
+  Status CheckBatchSize(size_t bytes, size_t count) const;
   Result<Durability> DurabilityOf(const LogForm& form, const WriteOptions& options) const;
   Result<LogForm> ToLogForm(std::string_view batch, std::string* buffer) const;
   Status WriteForm(const LogForm& form, size_t count, const Precondition* precondition,
@@ -346,10 +350,11 @@ class Core : public std::enable_shared_from_this<Core> {
   uint64_t LogAhead() const noexcept { return 2 * LogStep(); }
   /// What is to be kept back beside so much log that no table holds.
   uint64_t ReserveFor(uint64_t log_bytes) const noexcept;
-  /// Whether as much is kept back as `more` bytes of log need. It is owed until then.
+  /// Whether as much is kept back and free as `more` bytes of log need. It is owed until then.
   bool FillReserve(uint64_t more) noexcept;
-  /// Gives back what was kept back for log that is flushed.
-  void TrimReserve() noexcept;
+  bool IsFree(uint64_t bytes) const noexcept;
+  /// Gives back what was kept back for log that is flushed, and all above `most`.
+  void TrimReserve(uint64_t most = kReserveMax) noexcept;
   Status NoRoomForReserve() const;
   Status BeforeLogGrows(uint64_t bytes);
   /// Sees to the obstacles.
@@ -508,12 +513,12 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Cache> cache_;
   std::shared_ptr<table::MetadataBudget> metadata_;
   std::unique_ptr<ReserveFile> reserve_;
+  std::shared_ptr<ObsoleteFiles> obsolete_;  // null: opened read-only
   std::mutex full_disk_mutex_;  // of deletes that the disk has refused: each takes all the reserve
   /// Compaction waits until there is room for the reserve again.
   std::atomic<bool> disk_is_full_{false};
   std::unique_ptr<wal::Log> log_;
   std::unique_ptr<CommitQueue> queue_;
-  std::shared_ptr<ObsoleteFiles> obsolete_;  // null: opened read-only
   std::atomic<bool> closed_{false};
   std::atomic<bool> handle_gone_{false};
   mutable ExpiryClock time_{environment_.clock};

@@ -5,17 +5,23 @@
 #include "base/batch_cursor.h"
 #include "base/check.h"
 #include "base/coding.h"
+#include "base/out_of_memory.h"
 #include "db/edit.h"
 #include "db/tree_key.h"
 
-// What is kept back of the disk, so that a database on a full one can be opened, deleted from, and
+// What is kept of the disk, so that a database on a full one can be opened, deleted from, and
 // written to again, whatever it has accepted, as long as nobody else takes the room.
 //
-// The log may grow only if the reserve grows with it: it is as large as the log that no table holds
-// yet, since that is what a flush may need, and some more for the manifest and for deletes with
-// their log file. A flush that finds no room takes it, and gives the same back when it removes the
-// log. So does a delete that was refused: it has the log flushed, and is then written into what
-// there is; puts are refused as long as the reserve cannot be made whole again.
+// The log may grow only while there is room for what follows: as much as the log that no table
+// holds yet, since that is what a flush may need, and some more for the manifest and for deletes
+// with their log file. Of that, up to kReserveMax is kept back in a file, the reserve, where nobody
+// can take it; for the rest the file system is asked how much is free. A file system that cannot
+// tell that gives no promise beyond the reserve.
+//
+// A flush that finds no room takes the reserve, and gives the same back when it removes the log. So
+// does a delete that was refused: it has the log flushed, and is then written into what there is;
+// puts are refused as long as the reserve cannot be made whole again. A closed
+// database keeps kReserveOfClosedMax.
 //
 // A database of no table and little log keeps nothing back: it is too small.
 
@@ -72,7 +78,11 @@ bool Core::FillReserve(uint64_t more) noexcept {
   const uint64_t log_bytes = log_->live_bytes();
   const bool is_small = log_bytes <= LogStep() / 4 && more <= LogAhead();
   const bool keeps_nothing = is_small && State()->version->trees().empty();
-  const bool is_filled = keeps_nothing || reserve_->Fill(ReserveFor(log_bytes + more));
+  const uint64_t needed = ReserveFor(log_bytes + more);
+  const uint64_t kept = std::min(needed, kReserveMax);
+  // The log takes its own bytes out of what is free.
+  const bool is_filled =
+      keeps_nothing || (reserve_->Fill(kept) && (kept == needed || IsFree(needed - kept + more)));
   if (is_filled) {
     obstacles_.fetch_and(~kReserveIsOwed, std::memory_order_release);
   } else {
@@ -81,10 +91,16 @@ bool Core::FillReserve(uint64_t more) noexcept {
   return is_filled;
 }
 
-void Core::TrimReserve() noexcept {
-  reserve_->Trim([this] {
+bool Core::IsFree(uint64_t bytes) const noexcept {
+  if (!reserve_->is_wanted()) return true;
+  const auto free = base::OrOutOfMemory([&] { return Result(environment_.fs->FreeBytes(path_)); });
+  return !free || !*free || **free >= bytes;
+}
+
+void Core::TrimReserve(uint64_t most) noexcept {
+  reserve_->Trim([&] {
     const uint64_t granted = log_granted_.load(std::memory_order_seq_cst);
-    return ReserveFor(log_->live_bytes() + std::max(granted, LogAhead()));
+    return std::min(most, ReserveFor(log_->live_bytes() + std::max(granted, LogAhead())));
   });
 }
 
@@ -128,7 +144,8 @@ bool Core::AwaitReserve() {
 // The log of what is flushed goes, which gives back at least what that took. Deletes do with less
 // than puts have to leave.
 bool Core::FlushFromReserve() {
-  return FlushWithLog() && reserve_->Fill(ReserveFor(log_->live_bytes())) && reserve_->Release();
+  return FlushWithLog() && reserve_->Fill(std::min(ReserveFor(log_->live_bytes()), kReserveMax)) &&
+         reserve_->Release();
 }
 
 // Without tables all there is to delete is in the log.

@@ -34,6 +34,7 @@ class ReserveFile {
   bool Fill(uint64_t bytes) noexcept;
   /// Cuts it to so much, if it is larger. `needed` is asked while nobody fills it.
   void Trim(const std::function<uint64_t()>& needed) noexcept;
+  bool is_wanted() const noexcept { return is_wanted_; }
   /// Gives its space back, that of one which an earlier run has left, too. False: there was none.
   bool Release() noexcept;
 

@@ -57,12 +57,15 @@ class PreparedRanges {
 
 }  // namespace
 
-Status Core::CheckBatchSize(size_t bytes) const {
-  if (bytes <= memory_budget_ / 8) return {};
-  return Status(StatusCode::kResourceExhausted,
-                "a batch of " + std::to_string(bytes) +
-                    " bytes exceeds an eighth of DBOptions::memory_budget (" +
-                    std::to_string(memory_budget_) + "): split it, or raise memory_budget");
+Status Core::CheckBatchSize(size_t bytes, size_t count) const {
+  const uint64_t largest = memory_budget_ / 8;
+  if (bytes <= largest) return {};
+  return Status(StatusCode::kInvalidArgument,
+                (count == 1 ? "a record of " : "a batch of ") + std::to_string(bytes) +
+                    " bytes is larger than any that can be written: the limit is " +
+                    std::to_string(largest) + " bytes, an eighth of DBOptions::memory_budget; " +
+                    (count == 1 ? "" : "split it, or ") + "open the database with at least " +
+                    std::to_string(8 * bytes));
 }
 
 Result<LogForm> Core::ToLogForm(std::string_view batch, std::string* buffer) const {
@@ -96,7 +99,7 @@ Result<Durability> Core::DurabilityOf(const LogForm& form, const WriteOptions& o
 
 Status Core::Write(std::string_view batch, size_t count, const WriteOptions& options) {
   BASALT_RETURN_IF_ERROR(CheckWritable());
-  BASALT_RETURN_IF_ERROR(CheckBatchSize(batch.size()));
+  BASALT_RETURN_IF_ERROR(CheckBatchSize(batch.size(), count));
   const base::ThreadKept<FormBuffer> buffer;
   BASALT_ASSIGN_OR_RETURN(const LogForm form, ToLogForm(batch, &buffer->bytes));
   BASALT_ASSIGN_OR_RETURN(const Durability durability, DurabilityOf(form, options));
@@ -282,7 +285,7 @@ Status Core::WriteIfUnchanged(KeyspaceId keyspace, std::string_view key,
                            .key = key,
                            .value = value.value_or(std::string_view())},
                           &bytes);
-  BASALT_RETURN_IF_ERROR(CheckBatchSize(bytes.size()));
+  BASALT_RETURN_IF_ERROR(CheckBatchSize(bytes.size(), 1));
   std::string buffer;
   BASALT_ASSIGN_OR_RETURN(LogForm form, ToLogForm(bytes, &buffer));
   form.bytes = bytes;  // the time is absolute already

@@ -31,6 +31,18 @@ size_t BlockBuilder::LongPrefixWith(std::string_view key) const noexcept {
 
 void BlockBuilder::Add(std::string_view key, base::Tag tag, uint64_t time_ms,
                        std::string_view value) {
+  values_.append(value);
+  AddAllButValue(key, tag, time_ms, value);
+}
+
+void BlockBuilder::AddLast(std::string_view key, base::Tag tag, uint64_t time_ms,
+                           std::string_view value) {
+  last_value_ = value;
+  AddAllButValue(key, tag, time_ms, value);
+}
+
+void BlockBuilder::AddAllButValue(std::string_view key, base::Tag tag, uint64_t time_ms,
+                                  std::string_view value) {
   const size_t prefix = LongPrefixWith(key);
   if (empty()) {
     long_prefix_bytes_ = key.size() < kLongPrefixBytes ? 0 : key.size();
@@ -41,9 +53,8 @@ void BlockBuilder::Add(std::string_view key, base::Tag tag, uint64_t time_ms,
   key_bytes_ += key.size();
   keys_.append(key.substr(prefix));
   prefixes_.push_back(prefix);
-  values_.append(value);
   key_ends_.push_back(keys_.size());
-  value_ends_.push_back(values_.size());
+  value_ends_.push_back(value_bytes());
   tags_.push_back(tag);
   times_.push_back(time_ms);
   timed_ |= time_ms != 0;
@@ -59,7 +70,7 @@ size_t BlockBuilder::RawBytesWith(std::string_view key, uint64_t time_ms,
 
 size_t BlockBuilder::raw_bytes_max() const noexcept {
   return Block::kHeaderBytes + tags_.size() * Block::RecordBytes(true, timed_) + key_bytes_ +
-         long_prefix_bytes_ - tags_.size() * long_prefix_bytes_ + values_.size();
+         long_prefix_bytes_ - tags_.size() * long_prefix_bytes_ + value_bytes();
 }
 
 size_t BlockBuilder::Write(char* out) const {
@@ -71,7 +82,7 @@ size_t BlockBuilder::Write(char* out) const {
     shared_bytes = base::SharedBytes(FirstKey(), std::string_view(keys_).substr(last_begin));
   }
   const size_t rests_max = key_bytes_ - tags_.size() * long_prefix_bytes_;
-  const bool wide = std::max(rests_max, values_.size()) > std::numeric_limits<uint16_t>::max();
+  const bool wide = std::max(rests_max, value_bytes()) > std::numeric_limits<uint16_t>::max();
   base::Store<uint32_t>(out, count());
   base::Store<uint32_t>(out + 4, (wide ? Block::kFlagWide : 0) | (timed_ ? Block::kFlagTimed : 0));
   base::Store<uint16_t>(out + 8, static_cast<uint16_t>(shared_bytes));
@@ -120,7 +131,8 @@ size_t BlockBuilder::WriteColumns(size_t shared_bytes, char* out) const {
   }
   char* const values = rests + rest_end;
   CopyBytes(values, values_);
-  return static_cast<size_t>(values - out) + values_.size();
+  CopyBytes(values + values_.size(), last_value_);
+  return static_cast<size_t>(values - out) + value_bytes();
 }
 
 void BlockBuilder::Clear() noexcept {
@@ -130,6 +142,7 @@ void BlockBuilder::Clear() noexcept {
   prefixes_.clear();
   keys_.clear();
   values_.clear();
+  last_value_ = {};
   key_ends_.clear();
   value_ends_.clear();
   tags_.clear();

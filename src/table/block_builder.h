@@ -19,6 +19,8 @@ class BlockBuilder {
  public:
   /// `time_ms` as in base::RecordIterator.
   void Add(std::string_view key, base::Tag tag, uint64_t time_ms, std::string_view value);
+  /// The same of the block's last record, whose value is not copied: it must stay until Clear.
+  void AddLast(std::string_view key, base::Tag tag, uint64_t time_ms, std::string_view value);
 
   bool empty() const noexcept { return tags_.empty(); }
   uint32_t count() const noexcept { return static_cast<uint32_t>(tags_.size()); }
@@ -44,6 +46,9 @@ class BlockBuilder {
   std::string_view FirstKey() const noexcept {
     return std::string_view(keys_).substr(0, key_ends_.front());
   }
+  size_t value_bytes() const noexcept { return values_.size() + last_value_.size(); }
+  void AddAllButValue(std::string_view key, base::Tag tag, uint64_t time_ms,
+                      std::string_view value);
   /// What a key shares with the first one, if that is long, else 0.
   size_t LongPrefixWith(std::string_view key) const noexcept;
   /// Key i behind its first `shared_bytes`, which all share; `joined` holds it where it is not in
@@ -59,6 +64,7 @@ class BlockBuilder {
   std::string keys_;              // each without what prefixes_ says
   std::vector<size_t> prefixes_;  // how many bytes of each key are those of the first one; 0 there
   std::string values_;
+  std::string_view last_value_;  // behind them
   std::vector<size_t> key_ends_;
   std::vector<size_t> value_ends_;
   std::vector<base::Tag> tags_;

@@ -24,11 +24,30 @@ constexpr size_t CompressedBytesMax(size_t raw_bytes) noexcept { return raw_byte
 // Gives the compressed size, or 0 when it would not save an eighth.
 size_t TryPackedLz4(std::string_view raw, char* out) {
   if (raw.size() > LZ4_MAX_INPUT_SIZE) return 0;
-  const auto packed = std::make_unique_for_overwrite<char[]>(raw.size());
-  PackColumns(raw, packed.get());
+  std::unique_ptr<char[]> packed;
+  if (base::Load<uint32_t>(raw.data()) != 1) {  // The columns of one record are packed as they are.
+    packed = std::make_unique_for_overwrite<char[]>(raw.size());
+    PackColumns(raw, packed.get());
+  }
+  const char* const source = packed != nullptr ? packed.get() : raw.data();
   const int size_max = static_cast<int>(CompressedBytesMax(raw.size()));
-  const int size = LZ4_compress_default(packed.get(), out, static_cast<int>(raw.size()), size_max);
+  const int size = LZ4_compress_default(source, out, static_cast<int>(raw.size()), size_max);
   return size > 0 ? static_cast<size_t>(size) : 0;
+}
+
+// Whether pieces of `raw` from all over it save an eighth.
+bool IsCompressible(std::string_view raw) {
+  constexpr size_t kPieces = 16;
+  constexpr size_t kPieceBytes = size_t{32} << 10;
+  if (raw.size() <= kPieces * kPieceBytes) return true;
+  const auto out = std::make_unique_for_overwrite<char[]>(kPieceBytes);
+  size_t saved = 0;
+  for (size_t i = 0; i < kPieces; ++i) {
+    const char* const piece = raw.data() + i * ((raw.size() - kPieceBytes) / (kPieces - 1));
+    const int size = LZ4_compress_default(piece, out.get(), kPieceBytes, kPieceBytes);
+    if (size > 0) saved += kPieceBytes - static_cast<size_t>(size);
+  }
+  return saved >= kPieces * kPieceBytes / 8;
 }
 
 bool UnpackLz4(std::string_view payload, std::span<char> raw) noexcept {
@@ -56,10 +75,34 @@ size_t StoreBlock(std::string_view raw, const BlockCompression& compression, uin
     payload_bytes = raw.size();
     std::memcpy(out, raw.data(), raw.size());
   }
-  char* const trailer = out + payload_bytes;
-  base::Store(trailer, uint64_t{raw.size()} << 8 | static_cast<uint8_t>(stored_as));
-  base::Store(trailer + 8, base::Checksum(file_id, offset, {out, payload_bytes + 8}));
+  StoredBlock::WriteTrailer(stored_as, raw.size(), file_id, offset, out, payload_bytes);
   return payload_bytes;
+}
+
+std::string_view StoreLargeBlock(std::span<char> raw, const BlockCompression& compression,
+                                 uint64_t file_id, uint64_t offset,
+                                 std::unique_ptr<char[]>* compressed) {
+  using StoredAs = StoredBlock::StoredAs;
+  const std::string_view bytes(raw.data(), raw.size());
+  size_t payload_bytes = 0;
+  if (compression.lz4 && IsCompressible(bytes)) {
+    *compressed =
+        std::make_unique_for_overwrite<char[]>(CompressedBytesMax(raw.size()) + kBlockTrailerBytes);
+    payload_bytes = TryPackedLz4(bytes, compressed->get());
+  }
+  const bool is_compressed = payload_bytes != 0;
+  char* const payload = is_compressed ? compressed->get() : raw.data();
+  if (!is_compressed) payload_bytes = raw.size();
+  StoredBlock::WriteTrailer(is_compressed ? StoredAs::kPackedLz4 : StoredAs::kRaw, raw.size(),
+                            file_id, offset, payload, payload_bytes);
+  return {payload, payload_bytes + kBlockTrailerBytes};
+}
+
+void StoredBlock::WriteTrailer(StoredAs stored_as, size_t raw_bytes, uint64_t file_id,
+                               uint64_t offset, char* payload, size_t payload_bytes) {
+  char* const trailer = payload + payload_bytes;
+  base::Store(trailer, uint64_t{raw_bytes} << 8 | static_cast<uint8_t>(stored_as));
+  base::Store(trailer + 8, base::Checksum(file_id, offset, {payload, payload_bytes + 8}));
 }
 
 Result<StoredBlock> StoredBlock::Read(const io::File& file, uint64_t file_id, BlockHandle handle,

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -43,6 +44,13 @@ struct BlockCompression {
 size_t StoreBlock(std::string_view raw, const BlockCompression& compression, uint64_t file_id,
                   uint64_t offset, char* out);
 
+/// The same of a block with one large record, which is not copied unless compression is worth it:
+/// `raw` has kBlockTrailerBytes of room behind it for a trailer. Gives payload and trailer, which
+/// lie there or in `compressed`.
+std::string_view StoreLargeBlock(std::span<char> raw, const BlockCompression& compression,
+                                 uint64_t file_id, uint64_t offset,
+                                 std::unique_ptr<char[]>* compressed);
+
 /// A stored block in memory, its checksum found right.
 class StoredBlock {
  public:
@@ -63,6 +71,11 @@ class StoredBlock {
   enum class StoredAs : uint8_t { kRaw = 0, kLz4 = 1, kZstd = 2, kPackedLz4 = 3 };
   friend size_t StoreBlock(std::string_view raw, const BlockCompression& compression,
                            uint64_t file_id, uint64_t offset, char* out);
+  friend std::string_view StoreLargeBlock(std::span<char> raw, const BlockCompression& compression,
+                                          uint64_t file_id, uint64_t offset,
+                                          std::unique_ptr<char[]>* compressed);
+  static void WriteTrailer(StoredAs stored_as, size_t raw_bytes, uint64_t file_id, uint64_t offset,
+                           char* payload, size_t payload_bytes);
 
   StoredBlock(BlockBuffer bytes, size_t payload_bytes, StoredAs stored_as, size_t raw_bytes)
       : bytes_(std::move(bytes)),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,6 +31,10 @@ namespace {
 // save no more.
 constexpr size_t kGatheredBytes = 512 << 10;
 constexpr size_t kDictionaryBytes = 16 << 10;
+// A record with so large a value has a block of its own, which is stored at once. Zstandard is not
+// for such blocks (kZstdRawBytesMax), and they are no samples for its dictionary.
+constexpr size_t kLoneValueBytes = size_t{1} << 20;
+static_assert(kLoneValueBytes >= kZstdRawBytesMax);
 // Of a part of the index, on the mean: what is read and cached at a time.
 constexpr size_t kIndexPartBytesTarget = 8 << 10;
 // A longer key is replaced by a separator in the index.
@@ -71,6 +76,8 @@ struct TableBuilder::State {
   size_t BlocksOfPart() const;
   void EndGathering();
   void Store(std::string_view raw);
+  /// Of the block, whose last record has a large value.
+  void StoreLone();
   /// Gives the raw form, which lies in raw_block.
   std::string_view WriteRaw(const BlockBuilder& records);
   void WriteIndex();
@@ -104,6 +111,7 @@ struct TableBuilder::State {
   size_t index_key_bytes = 0;  // of all entries
   size_t index_bytes = 0;      // roughly, in the file
   size_t blocks_stored = 0;
+  std::optional<BlockHandle> lone;  // a stored block that the index does not have yet
   // Of distinct keys, and where the newest version of each lies.
   std::vector<uint64_t, base::ExtentAllocator<uint64_t>> hashes;
   std::vector<RecordPlace, base::ExtentAllocator<RecordPlace>> places;
@@ -131,14 +139,21 @@ Status TableBuilder::Add(std::string_view key, base::Tag tag, uint64_t time_ms,
   BASALT_CHECK(key.size() <= kMaxKeyBytes && value.size() <= kMaxValueBytes);
   BASALT_CHECK(IsWellFormed(base::TagKind(tag), time_ms, value));
   if (!state.out.status().ok()) return state.out.status();
-  if (!state.block.empty() && state.block.RawBytesWith(key, time_ms, value) > state.block_bytes) {
+  const bool is_full =
+      !state.block.empty() && state.block.RawBytesWith(key, time_ms, value) > state.block_bytes;
+  if (is_full || state.lone) {
     state.CutBlock(key);
     BASALT_RETURN_IF_ERROR(state.out.MaybeFlush());
   }
   state.TakeKey(key, tag);
-  state.block.Add(key, tag, time_ms, value);
   CountRecord(key, tag, time_ms, value, &state.properties);
-  return Status();
+  if (value.size() < kLoneValueBytes) {
+    state.block.Add(key, tag, time_ms, value);
+    return Status();
+  }
+  state.block.AddLast(key, tag, time_ms, value);
+  state.StoreLone();
+  return state.out.status();
 }
 
 Status TableBuilder::Finish() {
@@ -200,6 +215,11 @@ void TableBuilder::State::WriteHeader() {
 
 // Called before the record that begins the next block is taken: last_key is the block's.
 void TableBuilder::State::CutBlock(std::optional<std::string_view> next_key) {
+  if (lone) {
+    AddToIndex(next_key);
+    index[blocks_stored++].handle = *std::exchange(lone, std::nullopt);
+    return;
+  }
   const std::string_view raw = WriteRaw(block);
   block.Clear();
   ++blocks_cut;
@@ -225,6 +245,22 @@ void TableBuilder::State::AddToIndex(std::optional<std::string_view> next_key) {
   index_key_bytes += key.size();
   index_bytes += entry.key.size() + Block::RecordBytes(false, false) + sizeof(BlockHandle);
   index_key = key;
+}
+
+// The value is here only now; what the index says of the block depends on the next key.
+void TableBuilder::State::StoreLone() {
+  if (!gathered.empty()) EndGathering();  // Blocks lie in the order of their keys.
+  const auto raw =
+      std::make_unique_for_overwrite<char[]>(block.raw_bytes_max() + kBlockTrailerBytes);
+  const size_t raw_bytes = block.Write(raw.get());
+  block.Clear();
+  ++blocks_cut;
+  std::unique_ptr<char[]> compressed;
+  const std::string_view stored =
+      StoreLargeBlock({raw.get(), raw_bytes}, compression, file_id(), out.offset(), &compressed);
+  lone.emplace(
+      BlockHandle{.offset = out.offset(), .payload_bytes = stored.size() - kBlockTrailerBytes});
+  out.Append(stored);
 }
 
 void TableBuilder::State::EndGathering() {

@@ -388,6 +388,27 @@ TEST(Table, AHugeValueIsReadBackWhateverTheCompression) {
   ExpectNoFaults(*table);
 }
 
+TEST(Table, LargeValuesFollowOneAnotherAndSmallOnes) {
+  base::Random random(9);
+  constexpr size_t kLone = size_t{1} << 20;  // from here on a value has a block of its own
+  std::vector<Record> records;
+  base::SequenceNumber sequence = 1;
+  for (const char* key : {"a", "b", "c", "d"}) {
+    for (const size_t bytes : {kLone - 1, kLone, kLone + 1, size_t{10}, 3 * kLone}) {
+      records.push_back(
+          Put(key, sequence++, RandomBytes(&random, bytes, bytes % 2 == 0 ? 256 : 3)));
+    }
+  }
+  // Most of it compresses, and the beginning does not.
+  records.push_back(
+      Put("e", sequence++, RandomBytes(&random, kLone / 4, 256) + std::string(kLone, 'x')));
+  for (const Compression compression :
+       {Compression::kNone, Compression::kLz4, Compression::kLz4ThenZstd}) {
+    ASSERT_NO_FATAL_FAILURE(ExpectRoundTrip(records, compression, /*at_last_level=*/true));
+  }
+  EXPECT_LT(FileBytes({records.back()}, Compression::kLz4, true), kLone / 2);
+}
+
 TEST(Table, ValuesOutliveTheirTableAndItsCache) {
   const auto fs = io::NewMemoryFileSystem();
   const TableSpot spot{.fs = fs.get()};

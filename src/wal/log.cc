@@ -20,6 +20,14 @@ constexpr size_t kAtOnceBytesMax = 4096;
 
 std::string_view Log::Group::Frame(const FileHeader& header, uint64_t offset,
                                    uint64_t* running_hash) noexcept {
+  if (!uncopied.empty()) {
+    Record record;
+    std::memcpy(&record, bytes.get(), sizeof record);
+    const size_t header_bytes = WriteRecordHeader(header, record, bytes.get());
+    const uint64_t checksum = SealRecord(header, offset, bytes.get(), header_bytes, uncopied);
+    *running_hash = ExtendRunningHash(*running_hash, checksum);
+    return {bytes.get(), header_bytes};
+  }
   char* begin = nullptr;
   char* end = nullptr;
   for (char* at = bytes.get(); at != bytes.get() + size;) {
@@ -124,8 +132,15 @@ Log::Ticket Log::Stage(uint64_t first_sequence, uint32_t count, std::string_view
     }
     return ticket;
   }
-  Group* const group = OpenGroup(Group::StagedBytes(payload.size()));
-  group->Append(record);
+  const bool is_copied = payload.size() < Group::kUncopiedBytesMin;
+  if (!is_copied) back_is_open_ = false;
+  Group* const group = OpenGroup(Group::StagedBytes(is_copied ? payload.size() : 0));
+  if (is_copied) {
+    group->Append(record);
+  } else {
+    group->AppendUncopied(record);
+    back_is_open_ = false;
+  }
   group->last_lsn = lsn;
   group->references.fetch_add(1, std::memory_order_relaxed);
   last_lsn_.store(lsn, std::memory_order_release);
@@ -284,10 +299,12 @@ Status Log::AppendToFile(Group& group, LogFile& file, uint64_t* bytes,
                          uint64_t* running_hash) const {
   *running_hash = file.running_hash;
   const std::string_view framed = group.Frame(file.header, file.written_end, running_hash);
-  *bytes = framed.size();
+  *bytes = framed.size() + group.uncopied.size();
   Status status = base::OrOutOfMemory([&]() -> Status {
-    BASALT_RETURN_IF_ERROR(MayGrow(&file, file.written_end + framed.size()));
-    return file.handle->WriteAt(file.written_end, framed);
+    BASALT_RETURN_IF_ERROR(MayGrow(&file, file.written_end + *bytes));
+    if (group.uncopied.empty()) return file.handle->WriteAt(file.written_end, framed);
+    const std::string_view pieces[] = {framed, group.uncopied};
+    return file.handle->WritePiecesAt(file.written_end, pieces);
   });
   if (!status.ok()) CutOff(file);
   return status;
@@ -306,7 +323,7 @@ Status Log::CreateFileWith(Group& group, LogFile* file, uint64_t* bytes, uint64_
 
 Status Log::TryCreateFileWith(Group& group, LogFile* file, uint64_t* bytes,
                               uint64_t* running_hash) {
-  BASALT_RETURN_IF_ERROR(MayGrow(file, kRecordsOffset + group.size));
+  BASALT_RETURN_IF_ERROR(MayGrow(file, kRecordsOffset + group.file_bytes_max()));
   FileHeader& header = file->header;
   file->path = io::JoinPath(directory_, LogFileName(header.file_number));
   header.file_id = base::RandomSeed();
@@ -327,9 +344,9 @@ Status Log::TryCreateFileWith(Group& group, LogFile* file, uint64_t* bytes,
   }
   *running_hash = header.file_id;
   const std::string_view framed = group.Frame(header, kRecordsOffset, running_hash);
-  *bytes = framed.size();
+  *bytes = framed.size() + group.uncopied.size();
   const std::string head = EncodeFileHeader(header);
-  const std::string_view pieces[] = {head, framed};
+  const std::string_view pieces[] = {head, framed, group.uncopied};
   return file->handle->WritePiecesAt(0, pieces);
 }
 
@@ -384,6 +401,11 @@ void Log::WaitForProgress(Lock& lock) {
   ++progress_sleepers_;
   progress_.wait(lock);
   --progress_sleepers_;
+}
+
+void Log::Drop(Ticket& ticket) noexcept {
+  if (ticket.group_->uncopied.empty()) return Release(std::exchange(ticket.group_, nullptr));
+  static_cast<void>(Wait(ticket));
 }
 
 void Log::Release(Group* group) {

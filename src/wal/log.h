@@ -104,7 +104,8 @@ class Log {
   Log& operator=(const Log&) = delete;
 
   /// One staged record: names it until Wait. Movable. A ticket that is dropped without Wait leaves
-  /// its record in the log's hands: it is written with the next group or by Sync or Close.
+  /// its record in the log's hands: it is written with the next group or by Sync or Close. That of
+  /// a payload that was not copied (Stage) waits when it is dropped.
   class Ticket {
    public:
     Ticket() = default;
@@ -121,7 +122,7 @@ class Log {
       return *this;
     }
     ~Ticket() {
-      if (group_ != nullptr) log_->Release(group_);
+      if (group_ != nullptr) log_->Drop(*this);
     }
     /// Final only when Wait answered ok.
     Lsn lsn() const noexcept { return lsn_; }
@@ -138,7 +139,8 @@ class Log {
   };
 
   /// Gives a record the next LSN, and writes it when that is a copy into memory and no group is
-  /// before it; else copies it into the staging buffer. Short; any thread, but the order of Stage
+  /// before it; else copies it into the staging buffer. A payload of 1 MiB or more is not copied:
+  /// it must stay where it is until Wait has returned. Short; any thread, but the order of Stage
   /// calls is the order of LSNs (the DB calls it under its commit lock).
   Ticket Stage(uint64_t first_sequence, uint32_t count, std::string_view payload);
   /// Returns when the record's group has been written (one write() a group; the caller may be the
@@ -211,6 +213,7 @@ class Log {
   Status CreateFileWith(Group& group, LogFile* file, uint64_t* bytes, uint64_t* running_hash);
   Status TryCreateFileWith(Group& group, LogFile* file, uint64_t* bytes, uint64_t* running_hash);
 
+  void Drop(Ticket& ticket) noexcept;
   void Release(Group* group);
 
   io::FileSystem* const fs_;

@@ -186,6 +186,15 @@ uint64_t SealRecord(const FileHeader& header, uint64_t offset, char* framed, siz
   return checksum;
 }
 
+uint64_t SealRecord(const FileHeader& header, uint64_t offset, char* framed, size_t size,
+                    std::string_view payload) noexcept {
+  const size_t checksum_bytes = LayoutOf(header).checksum_bytes;
+  const uint64_t checksum = base::Checksum(
+      header.file_id, offset, {framed + checksum_bytes, size - checksum_bytes}, payload);
+  std::memcpy(framed, &checksum, checksum_bytes);
+  return checksum;
+}
+
 std::optional<Record> PeekRecord(std::string_view file, uint64_t offset,
                                  const FileHeader& header) noexcept {
   if (offset > file.size()) return {};

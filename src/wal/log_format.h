@@ -111,6 +111,9 @@ size_t WriteRecordHeader(const FileHeader& header, const Record& record, char* o
 /// Fills in the checksum of the record whose header and payload are the `size` bytes at `framed`
 /// and will lie at `offset`; gives Record::checksum.
 uint64_t SealRecord(const FileHeader& header, uint64_t offset, char* framed, size_t size) noexcept;
+/// The same of a record whose payload lies elsewhere: `framed` are the bytes of its header.
+uint64_t SealRecord(const FileHeader& header, uint64_t offset, char* framed, size_t size,
+                    std::string_view payload) noexcept;
 
 /// What the bytes at `offset` of `file` say if they are a record, whole but perhaps with a wrong
 /// checksum.

@@ -22,6 +22,8 @@ struct Log::Group {
   /// A buffer that grew larger than this for one large batch is not kept.
   static constexpr size_t kKeptBytesMax = size_t{1} << 20;
   static constexpr size_t kBytesMin = 4096;
+  /// A record with a payload of so many bytes is a group of its own, which does not copy it.
+  static constexpr size_t kUncopiedBytesMin = size_t{1} << 20;
 
   std::unique_ptr<char[]> bytes;
   size_t size = 0;
@@ -29,6 +31,7 @@ struct Log::Group {
   Lsn first_lsn = 0;
   Lsn last_lsn = 0;
   bool starts_file = false;
+  std::string_view uncopied{};          ///< The payload of the only record, which its writer keeps.
   std::atomic<uint32_t> references{0};  ///< Of the queue and of each ticket.
   std::atomic<bool> done{false};
   Status status;
@@ -62,13 +65,24 @@ struct Log::Group {
     size += StagedBytes(record.payload.size());
   }
 
+  /// The same of the only record. Room for StagedBytes(0) must have been reserved.
+  void AppendUncopied(const Record& record) {
+    std::memcpy(bytes.get(), &record, sizeof record);
+    uncopied = record.payload;
+    size = StagedBytes(0);
+  }
+
+  /// What it takes in a file, at most.
+  size_t file_bytes_max() const noexcept { return size + uncopied.size(); }
+
   /// Makes of what was appended the bytes that will lie at `offset` of the file with this header,
-  /// in the same memory; once. Takes the file's running hash on.
+  /// in the same memory; once. `uncopied` follows them. Takes the file's running hash on.
   std::string_view Frame(const FileHeader& header, uint64_t offset,
                          uint64_t* running_hash) noexcept;
 
   void Recycle(Group** free) {
     size = 0;
+    uncopied = {};
     status = Status();
     if (capacity > kKeptBytesMax) {
       bytes.reset();

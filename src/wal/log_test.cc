@@ -520,6 +520,44 @@ TEST(Log, CloseReportsWhatItCouldNotMakeDurable) {
   }
 }
 
+TEST(Log, LargePayloadsAreWrittenFromWhereTheyLie) {
+  const auto fs = NewTestFileSystem();
+  const auto log = StartLog(fs.get());
+  std::vector<std::string> payloads;
+  for (int i = 0; i < 12; ++i) {
+    const size_t bytes = i % 3 == 1 ? (size_t{1} << 20) + static_cast<size_t>(i % 2) : 100;
+    payloads.emplace_back(bytes, static_cast<char>('a' + i));
+  }
+  // Staged together, and waited for in another order; one that nobody waits for is written, too.
+  {
+    std::vector<Log::Ticket> tickets;
+    for (size_t i = 0; i < payloads.size(); ++i) {
+      tickets.push_back(log->Stage(i + 1, 1, payloads[i]));
+      if (i == 5) log->Rotate();
+    }
+    for (size_t i = tickets.size(); i-- > 2;) EXPECT_TRUE(log->Wait(tickets[i]).ok()) << i;
+  }
+  EXPECT_EQ(RecoverAll(fs.get()).payloads, payloads);
+  EXPECT_EQ(log->last_lsn(), payloads.size());
+}
+
+TEST(Log, ALargePayloadThatCannotBeWrittenFailsWithAllBehindIt) {
+  const auto fs = NewTestFileSystem();
+  const auto log = StartLog(fs.get());
+  const std::string large(size_t{2} << 20, 'x');
+  ASSERT_TRUE(Append(log.get(), "before").ok());
+  fs->SetFault({.at_call = 1, .error = EIO, .matches = [](std::string_view operation, auto) {
+                  return operation == "write";
+                }});
+  Log::Ticket first = log->Stage(2, 1, large);
+  Log::Ticket second = log->Stage(3, 1, "behind");
+  EXPECT_EQ(log->Wait(first).code(), StatusCode::kIoError);
+  EXPECT_EQ(log->Wait(second).code(), StatusCode::kIoError);
+  fs->ClearFault();
+  ASSERT_TRUE(Append(log.get(), large).ok());
+  EXPECT_EQ(RecoverAll(fs.get()).payloads, (std::vector<std::string>{"before", large}));
+}
+
 TEST(Log, LargeRecordsGoThroughAndTheirBufferIsNotKept) {
   const auto fs = NewTestFileSystem();
   const auto log = StartLog(fs.get());
