@@ -242,12 +242,58 @@ TEST_F(Cli, ReadersNeverMakeADatabase) {
   EXPECT_EQ(ReadFile("file"), "no directory");
 }
 
-TEST_F(Cli, ALockedDatabaseIsUnavailable) {
+TEST_F(Cli, ALockedDatabaseIsUnavailableToVerbsThatWriteOrCheck) {
   const auto db = DB::Open(At("db").string()).value();
-  for (const char* command :
-       {"get db k", "put db k v", "scan db", "stat db", "check db", "compact db"}) {
+  for (const char* command : {"put db k v", "del db k", "check db", "compact db"}) {
     ExpectRefused("$B "s + command, 5, "Busy");
   }
+}
+
+TEST_F(Cli, ADatabaseThatIsOpenElsewhereIsReadAsItIs) {
+  const auto db = DB::Open(At("db").string()).value();
+  ASSERT_TRUE(db->Put("a", "1").ok());
+  ASSERT_TRUE(db->Flush().ok());
+  ASSERT_TRUE(db->Put("b", "2").ok());
+  const std::string note =
+      "basalt: db is open in another process: it is read as it is at this moment\n";
+  const auto expect = [&](const std::string& command, const std::string& printed) {
+    const Outcome outcome = Run(command);
+    EXPECT_EQ(outcome.code, 0) << command << "\n" << outcome.err;
+    EXPECT_EQ(outcome.err, note) << command;
+    EXPECT_EQ(outcome.out, printed) << command;
+  };
+  for (const char* flag : {"", " --read-only"}) {
+    expect("$B get db b"s + flag, "2\n");
+    expect("$B scan db"s + flag, "a\t1\nb\t2\n");
+    expect("$B dump db"s + flag, "a\t1\nb\t2\n");
+  }
+  const Outcome stat = Run("$B stat db --output raw | grep ^keyspaces");
+  EXPECT_EQ(stat.code, 0) << stat.err;
+  EXPECT_EQ(stat.err, note);
+  EXPECT_EQ(Run("$B get db none").code, 1);
+}
+
+TEST_F(Cli, TheMemoryBudgetDecidesHowLargeAValueMayBe) {
+  Out("head -c 1000000 /dev/zero >zeros");
+  ExpectRefused("$B put --memory-budget 4M db k - <zeros", 2, "the limit is 524288 bytes");
+  EXPECT_EQ(Out("$B put --memory-budget 8M db k - <zeros"), "");
+  EXPECT_EQ(Out("$B get --memory-budget 1M --raw db k | wc -c"), "1000000\n");
+  EXPECT_EQ(Out("$B get --memory-budget 1M --read-only --raw db k | wc -c"), "1000000\n");
+  // More records than one batch takes.
+  Out("seq -f %06g 1 3000 | sed \"s/$/\\t$(head -c 400 /dev/zero | tr '\\0' v)/\" >records");
+  EXPECT_NE(Out("$B load --memory-budget 1M other records").find("3,000 records"),
+            std::string::npos);
+  ExpectRefused("$B load --memory-budget 1K other records", 2, "memory_budget");
+}
+
+TEST_F(Cli, ReadOnlyTakesNoLockAndChangesNothing) {
+  Out("$B put db k v");
+  const std::string before = Out("ls -l --full-time db");
+  EXPECT_EQ(Out("$B get --read-only db k"), "v\n");
+  EXPECT_EQ(Out("$B scan --read-only db"), "k\tv\n");
+  EXPECT_EQ(Out("ls -l --full-time db"), before);
+  ExpectRefused("$B get --read-only none k", 3, "no database");
+  EXPECT_FALSE(fs::exists(At("none")));
 }
 
 TEST_F(Cli, AReaderThatGoesAwayEndsAScanInSilence) {

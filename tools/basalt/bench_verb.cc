@@ -72,11 +72,7 @@ void AddBenchVerb(const VerbList& verbs) {
   AddSizes(bench);
   AddDurabilityAs(bench, "What each write must survive: process (the default) or power",
                   [](BenchOptions& options, Durability level) { options.durability = level; });
-  bench.app
-      ->add_option("--memory-budget", bench.options->memory_budget,
-                   "For memtables and cache, such as 64M; default: a quarter of the memory")
-      ->transform(CLI::AsSizeValue(false).description(""))
-      ->type_name("BYTES");
+  AddMemoryBudget(bench);
   bench.app->add_flag("--replace-database", bench.options->replace_database,
                       "Remove a database in PATH that no bench has made");
   AddOutput(bench, {"table", "csv", "json", "raw"});

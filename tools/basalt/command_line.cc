@@ -86,6 +86,7 @@ The exit code is 1 when the key is absent.
                 "The value without a newline: the same as --output raw");
   AddBase64(get, "KEY is");
   AddKeyspace(get, kKeyspaceToRead);
+  AddReadAccess(get);
 
   const auto put = verbs_.Add<PutOptions>("put", "Set a key to a value", Put,
                                           R"(  basalt put ./db user/42 Ada
@@ -101,6 +102,7 @@ The exit code is 1 when the key is absent.
   AddBase64(put, "KEY and VALUE are");
   AddKeyspace(put, kKeyspaceToMake);
   AddDurability(put);
+  AddMemoryBudget(put);
 
   const auto del = verbs_.Add<DeleteOptions>("del", "Remove keys, all of them at once", Delete,
                                              R"(  basalt del ./db user/42
@@ -144,6 +146,7 @@ stand as \xNN (see `basalt load --help`). With raw they stand as they are.
                 OutputFormat::kJson, "Lines of JSON: the same as --output json");
   AddBase64(scan, "Prefix and bounds are");
   AddKeyspace(scan, kKeyspaceToRead);
+  AddReadAccess(scan);
 }
 
 void CommandLine::AddTransferVerbs() {
@@ -175,6 +178,7 @@ its number; what came before it is loaded and counted, what follows is not.
   AddKeyspace(load, kKeyspaceToMake);
   AddProgress(load);
   AddDurability(load);
+  AddMemoryBudget(load);
 
   const auto dump = verbs_.Add<DumpOptions>("dump", "Print a keyspace as load reads it", Dump,
                                             R"(  basalt dump ./db > records.tsv
@@ -186,6 +190,7 @@ It says when records expire: loaded from it, they do so at the same moment.
 )");
   AddPath(dump);
   AddKeyspace(dump, kKeyspaceToRead);
+  AddReadAccess(dump);
   dump.app->add_flag("--json", dump.options->json, "Lines of JSON");
   dump.app->add_flag("--skip-bad", dump.options->skip_bad,
                      "Go on behind records that cannot be read for their merges");
@@ -220,6 +225,7 @@ Debt is what compactions have yet to rewrite. Counters run from this opening on.
 )");
   AddPath(stat);
   AddFiguresOutput(stat);
+  AddReadAccess(stat);
 }
 
 void CommandLine::AddDemoVerbs() {

@@ -128,7 +128,8 @@ ExitCode Compact(const CompactOptions& options, Output& out) {
   Status failed = options.base64 ? DecodeBounds(from, to) : Status();
   if (failed.ok()) failed = CheckBounds(from, to);
   if (!failed.ok()) return Report(failed);
-  const Result<std::unique_ptr<DB>> db = DB::Open(options.path, {.create_if_missing = false});
+  const Result<std::unique_ptr<DB>> db =
+      DB::Open(options.path, {.create_if_missing = false, .memory_budget = options.memory_budget});
   if (!db) return Report(db.error());
   // What recovery has replayed lies in memory; in tables it can be counted.
   if (failed = (*db)->Flush(); !failed.ok()) return Report(failed);

@@ -13,7 +13,8 @@ struct CompactOptions {
   std::optional<std::string> from;  ///< Inclusive; none: from the first key.
   std::optional<std::string> to;    ///< Exclusive; none: to the last key.
   bool base64 = false;              ///< The bounds are base64 forms.
-  bool progress = false;            ///< Lines of progress also where stderr is no terminal.
+  uint64_t memory_budget = 0;
+  bool progress = false;  ///< Lines of progress also where stderr is no terminal.
 };
 /// Merges all tables that hold keys of a range, in every keyspace, and says what became of them.
 ExitCode Compact(const CompactOptions& options, Output& out);

@@ -16,6 +16,7 @@ makes the files small and reads fast at once. It may be interrupted at any time.
   AddBound(compact, "--from", &CompactOptions::from, "The first key of the range");
   AddBound(compact, "--to", &CompactOptions::to, "The end of the range, not in it");
   AddBase64(compact, "The bounds are");
+  AddMemoryBudget(compact);
   AddProgress(compact);
 }
 

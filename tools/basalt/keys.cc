@@ -7,7 +7,6 @@
 #include "basalt/db.h"
 #include "tools/basalt/argument_bytes.h"
 #include "tools/basalt/keyspace.h"
-#include "tools/basalt/open_database.h"
 #include "tools/basalt/record_printer.h"
 #include "tools/basalt/text_format.h"
 
@@ -36,7 +35,7 @@ Status WriteTo(const std::string& path, const DBOptions& open, const ChooseKeysp
 ExitCode Get(const GetOptions& options, Output& out) {
   const Result<std::string> key = MeantBytes(options.key, options.base64);
   if (!key) return Report(key.error());
-  const Result<std::unique_ptr<DB>> db = OpenToRead(options.path);
+  const Result<std::unique_ptr<DB>> db = OpenToRead(options.path, options.access);
   if (!db) return Report(db.error());
   const Result<KeyspaceId> keyspace = FindKeyspace(**db, options.keyspace);
   if (!keyspace) return Report(keyspace.error());
@@ -69,7 +68,8 @@ ExitCode Put(const PutOptions& options, Output& /*out*/) {
     batch.Put(*key, *value, {}, keyspace);
     return batch;
   };
-  return Report(WriteTo(options.path, {}, choose, records, options.write));
+  return Report(WriteTo(options.path, {.memory_budget = options.memory_budget}, choose, records,
+                        options.write));
 }
 
 ExitCode Delete(const DeleteOptions& options, Output& /*out*/) {
@@ -100,7 +100,7 @@ ExitCode Scan(const ScanVerbOptions& options, Output& out) {
     if (!bytes) return Report(bytes.error());
     *bound = std::move(*bytes);
   }
-  const Result<std::unique_ptr<DB>> db = OpenToRead(options.path);
+  const Result<std::unique_ptr<DB>> db = OpenToRead(options.path, options.access);
   if (!db) return Report(db.error());
   const Result<KeyspaceId> keyspace = FindKeyspace(**db, options.keyspace);
   if (!keyspace) return Report(keyspace.error());

@@ -7,6 +7,7 @@
 
 #include "basalt/options.h"
 #include "tools/basalt/exit_code.h"
+#include "tools/basalt/open_database.h"
 #include "tools/basalt/output.h"
 #include "tools/basalt/output_format.h"
 
@@ -17,6 +18,7 @@ namespace basalt::tools {
 
 struct GetOptions {
   std::string path;
+  ReadAccess access;
   std::optional<std::string> keyspace;
   std::string key;
   bool base64 = false;
@@ -28,6 +30,7 @@ ExitCode Get(const GetOptions& options, Output& out);
 
 struct PutOptions {
   std::string path;
+  uint64_t memory_budget = 0;
   std::optional<std::string> keyspace;
   std::string key;
   std::string value;  ///< "-": the bytes of standard input.
@@ -50,6 +53,7 @@ ExitCode Delete(const DeleteOptions& options, Output& out);
 
 struct ScanVerbOptions {
   std::string path;
+  ReadAccess access;
   std::optional<std::string> keyspace;
   std::optional<std::string> prefix;  ///< Excludes `from` and `to`.
   std::optional<std::string> from;    ///< Inclusive.

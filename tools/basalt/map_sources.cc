@@ -10,6 +10,7 @@
 #include "tools/basalt/figures.h"
 #include "tools/basalt/line_reader.h"
 #include "tools/basalt/map_csv.h"
+#include "tools/basalt/open_database.h"
 #include "tools/basalt/text_format.h"
 
 namespace basalt::tools {
@@ -210,7 +211,7 @@ Result<std::unique_ptr<RecordSource>> OpenCsv(const std::string& path, const Csv
 }
 
 Result<std::unique_ptr<RecordSource>> OpenDatabaseRange(const DatabaseRange& range) {
-  Result<std::unique_ptr<DB>> db = DB::OpenReadOnly(range.path);
+  Result<std::unique_ptr<DB>> db = OpenAsItIs(range.path);
   if (!db) return db.error();
   ScanOptions scan{
       .lower = range.from, .upper = range.to, .prefix = range.prefix, .fill_cache = false};

@@ -8,7 +8,6 @@
 #include "basalt/db.h"
 #include "tools/basalt/document.h"
 #include "tools/basalt/figures.h"
-#include "tools/basalt/open_database.h"
 
 namespace basalt::tools {
 namespace {
@@ -157,7 +156,7 @@ Document StatDocument(const DBStats& stats) {
 }  // namespace
 
 ExitCode Stat(const StatOptions& options, Output& out) {
-  const Result<std::unique_ptr<DB>> db = OpenToRead(options.path);
+  const Result<std::unique_ptr<DB>> db = OpenToRead(options.path, options.access);
   if (!db) return Report(db.error());
   const DBStats stats = (*db)->GetStats();
   out.Write(options.output == OutputFormat::kTable ? StatTable(stats)

@@ -6,7 +6,6 @@
 #include "tools/basalt/figures.h"
 #include "tools/basalt/keyspace.h"
 #include "tools/basalt/line_reader.h"
-#include "tools/basalt/open_database.h"
 #include "tools/basalt/progress.h"
 #include "tools/basalt/text_format.h"
 
@@ -21,12 +20,20 @@ constexpr size_t kBatchBytes = 1 << 20;
 class BatchWriter {
  public:
   BatchWriter(DB& db, KeyspaceId keyspace, const LoadOptions& options)
-      : db_(db), keyspace_(keyspace), options_(options) {}
+      : db_(db),
+        keyspace_(keyspace),
+        options_(options),
+        batch_bytes_max_(db.GetStats().memory_budget / 8) {}
 
   Status Add(const Record& record) {
     if (HasExpired(record)) {
       ++expired_;
       return {};
+    }
+    constexpr size_t kRecordOverheadMax = 64;
+    const size_t record_bytes = record.key.size() + record.value.size() + kRecordOverheadMax;
+    if (batch_.byte_size() + record_bytes > batch_bytes_max_) {
+      if (Status written = Write(); !written.ok()) return written;
     }
     if (record.expiry) {
       batch_.PutUntil(record.key, record.value, *record.expiry, keyspace_);
@@ -59,6 +66,7 @@ class BatchWriter {
   DB& db_;
   const KeyspaceId keyspace_;
   const LoadOptions& options_;
+  const uint64_t batch_bytes_max_;  // the database takes no larger ones
   WriteBatch batch_;
   Status status_;
   uint64_t bytes_pending_ = 0;
@@ -152,7 +160,8 @@ class RecordWalk {
 ExitCode Load(const LoadOptions& options, Output& out) {
   Result<LineReader> input = LineReader::Open(options.file);
   if (!input) return Report(input.error());
-  const Result<std::unique_ptr<DB>> db = OpenToWrite(options.path, {});
+  const Result<std::unique_ptr<DB>> db =
+      OpenToWrite(options.path, {.memory_budget = options.memory_budget});
   if (!db) return Report(db.error());
   const Result<KeyspaceId> keyspace = FindOrMakeKeyspace(**db, options.keyspace);
   if (!keyspace) return Report(keyspace.error());
@@ -182,7 +191,7 @@ ExitCode Load(const LoadOptions& options, Output& out) {
 }
 
 ExitCode Dump(const DumpOptions& options, Output& out) {
-  const Result<std::unique_ptr<DB>> db = OpenToRead(options.path);
+  const Result<std::unique_ptr<DB>> db = OpenToRead(options.path, options.access);
   if (!db) return Report(db.error());
   const Result<KeyspaceId> keyspace = FindKeyspace(**db, options.keyspace);
   if (!keyspace) return Report(keyspace.error());

@@ -6,6 +6,7 @@
 
 #include "basalt/options.h"
 #include "tools/basalt/exit_code.h"
+#include "tools/basalt/open_database.h"
 #include "tools/basalt/output.h"
 
 namespace basalt::tools {
@@ -16,6 +17,7 @@ struct LoadOptions {
   std::string file;                     ///< "-": standard input.
   bool json = false;
   uint64_t batch_records = 1000;
+  uint64_t memory_budget = 0;
   bool progress = false;  ///< Lines of progress also where stderr is no terminal.
   WriteOptions write;
 };
@@ -26,6 +28,7 @@ ExitCode Load(const LoadOptions& options, Output& out);
 
 struct DumpOptions {
   std::string path;
+  ReadAccess access;
   std::optional<std::string> keyspace;
   bool json = false;
   bool skip_bad = false;  ///< Goes on behind records whose merges do not fit.

@@ -36,4 +36,11 @@ std::vector<std::string> KeysAmong(const std::vector<std::string>& arguments) {
   return keys;
 }
 
+void AddMemoryBudgetAs(CLI::App* app, uint64_t* budget) {
+  app->add_option("--memory-budget", *budget,
+                  "For memtables and cache, such as 64M; default: a quarter of the memory")
+      ->transform(CLI::AsSizeValue(false).description(""))
+      ->type_name("BYTES");
+}
+
 }  // namespace basalt::tools

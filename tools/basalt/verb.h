@@ -75,6 +75,21 @@ void AddDurability(const Verb<Options>& verb) {
                   [](Options& options, Durability level) { options.write.durability = level; });
 }
 
+/// Fills `budget`, DBOptions::memory_budget.
+void AddMemoryBudgetAs(CLI::App* app, uint64_t* budget);
+template <class Options>
+void AddMemoryBudget(const Verb<Options>& verb) {
+  AddMemoryBudgetAs(verb.app, &verb.options->memory_budget);
+}
+
+/// How a verb that only reads opens the database. Fills Options::access.
+template <class Options>
+void AddReadAccess(const Verb<Options>& verb) {
+  verb.app->add_flag("--read-only", verb.options->access.read_only,
+                     "Take no lock and write nothing, as where another process has it open");
+  AddMemoryBudgetAs(verb.app, &verb.options->access.memory_budget);
+}
+
 template <class Options>
 void AddProgress(const Verb<Options>& verb) {
   verb.app->add_flag("--progress", verb.options->progress,
