@@ -53,7 +53,7 @@ class BasaltSubject final : public SharedMapSubject {
   SharedMapStats Stats() const;
 
  private:
-  using Answer = Result<std::optional<SharedMap::View>>;
+  using Answer = Result<SharedMap::MaybeView>;
 
   const SharedMapLayout layout_;
   std::unique_ptr<SharedMap> map_;

@@ -241,6 +241,25 @@ foreach(compiler IN LISTS compilers)
   endforeach()
 endforeach()
 
+# What must not compile, tests/refused/*.cc: each file alone, which must compile, and with each number of its branches
+# `#elif REFUSED == N`, of which the compiler must say that a function is deleted.
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/refused/*.cc)
+foreach(source IN LISTS sources)
+  get_filename_component(name ${source} NAME_WE)
+  file(STRINGS ${source} branches REGEX "^#elif REFUSED == [0-9]+$")
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  foreach(branch IN LISTS branches ITEMS "0")
+    string(REGEX REPLACE "[^0-9]" "" number ${branch})
+    set(test refused.${name}.${number})
+    add_test(NAME ${test} COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -DREFUSED=${number}
+                                  -I${PROJECT_SOURCE_DIR}/include ${source})
+    set_tests_properties(${test} PROPERTIES TIMEOUT 60 LABELS header)
+    if(number)
+      set_tests_properties(${test} PROPERTIES PASS_REGULAR_EXPRESSION "delete")
+    endif()
+  endforeach()
+endforeach()
+
 # A separate project finds and uses what `cmake --install` put into an empty prefix.
 if(TARGET basalt_db)
   add_test(NAME package

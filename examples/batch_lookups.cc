@@ -30,7 +30,7 @@ int main() {
   auto reader = map->NewReader().value();
   std::array<std::string, kAtOnce> names;
   std::array<std::string_view, kAtOnce> keys;
-  std::array<basalt::Result<std::optional<basalt::SharedMap::View>>, kAtOnce> results;
+  std::array<basalt::Result<basalt::SharedMap::MaybeView>, kAtOnce> results;
   uint64_t hits = 0;
   uint64_t sum = 0;
   for (uint64_t first = 0; first < 2 * kArticles; first += kAtOnce) {

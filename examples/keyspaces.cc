@@ -42,7 +42,7 @@ int main() {
   for (int i = 0; i < 1000; ++i) {
     Check(db->Merge("visits", basalt::MergeOperator::kAdd, Bytes(1)));
   }
-  std::cout << Number(db->Get("visits").value()->view()) << " visits\n";
+  std::cout << Number(db->Get("visits").value()->ToString()) << " visits\n";
 
   // Keys of their own, which go all at once.
   const basalt::KeyspaceId mails = db->CreateKeyspace("mails").value();

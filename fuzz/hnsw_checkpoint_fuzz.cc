@@ -32,7 +32,7 @@ class AllAreNear : public basalt::vector::RowSource {
 void CheckImage(std::string_view image) {
   auto index = HnswIndex::Load(image);
   if (!index) {
-    BASALT_CHECK(!index.status().message().empty());
+    BASALT_CHECK(!index.error().message().empty());
     BASALT_CHECK(index.status().code() == StatusCode::kCorruption ||
                  index.status().code() == StatusCode::kUnsupported);
     return;
@@ -56,7 +56,7 @@ void CheckImage(std::string_view image) {
   }
   BASALT_CHECK((*index)->Repair().ok());
   BASALT_CHECK((*index)->Add(vector.data()).has_value());
-  BASALT_CHECK((*index)->Audit()->fault.empty());
+  BASALT_CHECK((*index)->Audit().value().fault.empty());
 }
 
 }  // namespace

@@ -225,7 +225,7 @@ void ReadAll(std::string_view bytes) {
   static_cast<void>(hash);
 }
 
-void CheckAnswer(const Result<std::optional<SharedMap::View>>& answer, const std::string& key,
+void CheckAnswer(const Result<SharedMap::MaybeView>& answer, const std::string& key,
                  const Model* model) {
   if (model != nullptr) {
     BASALT_CHECK(answer);
@@ -246,7 +246,7 @@ void AskReader(SharedMap::Reader* reader, const Model* model) {
     CheckAnswer(answer, name, model);
   }
   const std::vector<std::string_view> keys(names.begin(), names.end());
-  std::vector<Result<std::optional<SharedMap::View>>> results(keys.size());
+  std::vector<Result<SharedMap::MaybeView>> results(keys.size());
   BASALT_CHECK(reader->MultiGet(keys, results).ok());
   for (size_t i = 0; i < keys.size(); ++i) CheckAnswer(results[i], names[i], model);
   Model contents;

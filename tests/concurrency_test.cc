@@ -225,7 +225,7 @@ TEST(ConcurrentUpdates, NoneOfManyIncrementsIsLost) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ((*db->Get("counter"))->view(), std::to_string(kThreads * kIncrements));
+  EXPECT_EQ((*db->Get("counter"))->ToString(), std::to_string(kThreads * kIncrements));
 }
 
 /// What merges make of numbers; 0 when it is absent.
@@ -301,7 +301,7 @@ TEST(ConcurrentPutsIfAbsent, SucceedOnceForEachKey) {
     });
   }
   for (uint64_t i = 0; i < kKeys; ++i) {
-    EXPECT_EQ(Number((*db->Get(key(i)))->view()), winners[i]) << key(i);
+    EXPECT_EQ(Number((*db->Get(key(i)))->ToString()), winners[i]) << key(i);
   }
 }
 

@@ -348,7 +348,7 @@ TEST(FailingLog, AMemtableToWhichEveryWriteFailsDoesNotGrowForEver) {
   }
   disk.ClearFault();
   EXPECT_TRUE(db->Put("key", "value", {.durability = Durability::kPower}).ok());
-  EXPECT_EQ((*db->Get("key"))->view(), "value");
+  EXPECT_EQ((*db->Get("key"))->ToString(), "value");
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ TEST(FullDisk, LosesNothingAndGoesOnWhenThereIsRoomAgain) {
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted) << refused.ToString();
   ASSERT_GT(written, 20'000);
   // Reads go on, and a write that is refused again leaves nothing.
-  EXPECT_TRUE((*db->Get(KeyOf(0)))->view() == ValueOf(0));
+  EXPECT_TRUE((*db->Get(KeyOf(0)))->ToString() == ValueOf(0));
   for (int i = 0; i < 20; ++i) static_cast<void>(db->Put("late" + std::to_string(i), ValueOf(i)));
 
   std::filesystem::remove(disk.Path("ballast"));
@@ -261,7 +261,7 @@ TEST(FullDisk, OfASharedMapLosesNothingAndNoReaderEnds) {
 
   EXPECT_TRUE(SharedMap::Check(path).value().ok());
   map = SharedMap::Open(path).value();
-  EXPECT_EQ(map->GetStats()->entries, static_cast<uint64_t>(progress->acknowledged));
+  EXPECT_EQ(map->GetStats().value().entries, static_cast<uint64_t>(progress->acknowledged));
   auto all = map->NewReader().value();
   for (int i = 0; i < progress->acknowledged; ++i) {
     const auto value = all.Get(KeyOf(i));

@@ -90,7 +90,7 @@ TEST(GoldenMaps, AreReadAndWrittenByThisVersion) {
       EXPECT_EQ(ContentOf(*SharedMap::Attach(scratch.string()).value()), content);
       EXPECT_TRUE(SharedMap::Check(scratch.string()).value().ok());
       auto map = SharedMap::Open(scratch.string()).value();
-      EXPECT_EQ(map->GetStats()->entries, content.size());
+      EXPECT_EQ(map->GetStats().value().entries, content.size());
       ASSERT_TRUE(map->Put("now", "written").ok());
       ASSERT_TRUE(map->Optimize().ok());
       content["now"] = "written";

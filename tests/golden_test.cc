@@ -133,7 +133,7 @@ TEST(Golden, DatabasesOfEarlierVersionsOpenWithAllTheyHeld) {
           << listing.path();
       ++keyspaces;
     }
-    EXPECT_EQ((*db)->ListKeyspaces()->size(), keyspaces);
+    EXPECT_EQ((*db)->ListKeyspaces().value().size(), keyspaces);
     ++opened;
   }
   EXPECT_GT(opened, 0U);

@@ -186,8 +186,8 @@ TEST_F(OpenTest, ADurabilityThatThereIsNotIsRefusedAndNotKept) {
     EXPECT_TRUE(db->Put("kept", "value", {.durability = Durability::kPower}).ok());
   }
   const auto db = DB::Open(Path("db")).value();
-  EXPECT_TRUE(db->Get("kept")->has_value());
-  EXPECT_FALSE(db->Get("refused")->has_value());
+  EXPECT_TRUE(db->Get("kept").value().has_value());
+  EXPECT_FALSE(db->Get("refused").value().has_value());
 }
 
 TEST_F(OpenTest, OversizedAndUnsupportedWritesAreRefusedWhole) {
@@ -214,7 +214,7 @@ TEST_F(OpenTest, OversizedAndUnsupportedWritesAreRefusedWhole) {
   batch.Put("good", "value");
   batch.Put(std::string(70'000, 'k'), "v");
   ExpectError(db->Write(batch), StatusCode::kInvalidArgument, "70000");
-  EXPECT_FALSE(db->Get("good")->has_value());
+  EXPECT_FALSE(db->Get("good").value().has_value());
   ExpectError(db->Put("key", "value", {.ttl = std::chrono::seconds(-1)}),
               StatusCode::kInvalidArgument, "ttl");
   WriteBatch elsewhere;
@@ -222,7 +222,7 @@ TEST_F(OpenTest, OversizedAndUnsupportedWritesAreRefusedWhole) {
   ExpectError(db->Write(elsewhere), StatusCode::kNotFound, "keyspace 7");
   ExpectError(db->Put("key", "value", {.durability = Durability::kMemory}),
               StatusCode::kInvalidArgument, "kMemory");
-  EXPECT_EQ((*db->Get("kept"))->view(), "value");
+  EXPECT_EQ((*db->Get("kept"))->ToString(), "value");
 }
 
 TEST_F(OpenTest, ASnapshotOfAnotherStoreIsRefused) {
@@ -273,11 +273,11 @@ TEST_F(OpenTest, AHandleUsedAfterForkIsRefusedAndHarmless) {
               return 0;
             }),
             0);
-  EXPECT_EQ((*db->Get("key"))->view(), "value");
+  EXPECT_EQ((*db->Get("key"))->ToString(), "value");
   EXPECT_TRUE(db->Put("key", "parent").ok());
   ASSERT_TRUE(db->Close().ok());
   auto reopened = DB::Open(Path("db")).value();
-  EXPECT_EQ((*reopened->Get("key"))->view(), "parent");
+  EXPECT_EQ((*reopened->Get("key"))->ToString(), "parent");
 }
 
 TEST_F(OpenTest, TheMemoryDatabaseBehavesTheSameAndLeavesNothing) {
@@ -288,9 +288,9 @@ TEST_F(OpenTest, TheMemoryDatabaseBehavesTheSameAndLeavesNothing) {
   ASSERT_TRUE(db->Flush().ok());
   ASSERT_TRUE(db->CompactRange().ok());
   ASSERT_TRUE(db->Sync().ok());
-  EXPECT_EQ((*db->Get("key7"))->view(), "7");
+  EXPECT_EQ((*db->Get("key7"))->ToString(), "7");
   auto other = DB::Open(":memory:").value();
-  EXPECT_FALSE(other->Get("key7")->has_value()) << "each is a database of its own";
+  EXPECT_FALSE(other->Get("key7").value().has_value()) << "each is a database of its own";
   ASSERT_TRUE(db->Close().ok());
   ExpectError(DB::Check(":memory:").error(), StatusCode::kInvalidArgument, "Check");
 }
@@ -322,13 +322,13 @@ TEST_F(OpenTest, AnUpdateThatThrowsChangesNothing) {
                      throw Thrown{};
                    })),
                Thrown);
-  EXPECT_EQ((*db->Get("key"))->view(), "before");
+  EXPECT_EQ((*db->Get("key"))->ToString(), "before");
   ExpectError(db->Update("key",
                          [](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
                            return Status(StatusCode::kAlreadyExists, "not twice");
                          }),
               StatusCode::kAlreadyExists, "not twice");
-  EXPECT_EQ((*db->Get("key"))->view(), "before");
+  EXPECT_EQ((*db->Get("key"))->ToString(), "before");
 }
 
 }  // namespace

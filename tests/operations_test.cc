@@ -754,7 +754,7 @@ TEST_P(Operations, OpenReadOnlyReadsAndWritesNothing) {
   }
   ASSERT_TRUE(it->status().ok()) << it->status().ToString();
   EXPECT_TRUE(found == expected);
-  EXPECT_EQ((*reader)->Get("key1").value()->view(), "new");
+  EXPECT_EQ((*reader)->Get("key1").value()->ToString(), "new");
   for (const Status& status :
        {(*reader)->Put("a", "1"), (*reader)->Flush(), (*reader)->CompactRange(), (*reader)->Sync(),
         (*reader)->CreateKeyspace("new").status()}) {
@@ -784,7 +784,7 @@ TEST(OpenReadOnly, LeavesADirectoryAsItIs) {
   });
   {
     const auto reader = db::OpenDatabaseReadOnly("/db", {}, environment).value();
-    EXPECT_EQ(reader->Get("a").value()->view(), "1");
+    EXPECT_EQ(reader->Get("a").value()->ToString(), "1");
   }
   fs.SetObserver({});
   EXPECT_EQ(changes, 0U);

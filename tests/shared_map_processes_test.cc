@@ -278,8 +278,7 @@ class ReaderRole {
   /// seen once is never gone again, whether it was acknowledged or not.
   uint64_t AtLeast(uint64_t key) const { return std::max(board_->Acknowledged(key), seen_[key]); }
 
-  void Check(uint64_t key, uint64_t at_least, const std::optional<SharedMap::View>& found,
-             const char* by) {
+  void Check(uint64_t key, uint64_t at_least, const SharedMap::MaybeView& found, const char* by) {
     std::optional<std::string_view> answer;
     if (found) answer = found->view();
     const std::string problem = board_->Judge(key, at_least, answer);
@@ -303,7 +302,7 @@ class ReaderRole {
       names.push_back(Scoreboard::KeyOf(keys.back()));
     }
     const std::vector<std::string_view> views(names.begin(), names.end());
-    std::vector<Result<std::optional<SharedMap::View>>> results(kCount);
+    std::vector<Result<SharedMap::MaybeView>> results(kCount);
     Demand(reader_->MultiGet(views, results), "MultiGet");
     for (size_t i = 0; i < kCount; ++i) {
       Demand(results[i].status(), "MultiGet");
@@ -319,7 +318,7 @@ class ReaderRole {
     if (NumberOfTwin(Ask(&*reader_, second), second) < number) Fail("Get: a part of a batch");
     const std::string names[] = {Scoreboard::KeyOf(first), Scoreboard::KeyOf(second)};
     const std::string_view views[] = {names[0], names[1]};
-    Result<std::optional<SharedMap::View>> results[2];
+    Result<SharedMap::MaybeView> results[2];
     Demand(reader_->MultiGet(views, results), "MultiGet");
     std::optional<std::string> values[2];
     for (int i = 0; i < 2; ++i) {
@@ -527,7 +526,7 @@ class SharedMapProcesses : public testing::Test {
       if (!Scoreboard::Erases(key, number)) ++present;
     });
     EXPECT_EQ(problem, "");
-    EXPECT_EQ(map->GetStats()->entries, present);
+    EXPECT_EQ(map->GetStats().value().entries, present);
   }
   void ExpectAllRightAtTheEnd() {
     const auto report = SharedMap::Check(path());
@@ -625,7 +624,7 @@ TEST_F(SharedMapProcesses, LogsKeepTheSizeThatTheirListsName) {
   for (const auto& entry : std::filesystem::directory_iterator(path())) {
     if (entry.path().filename().string().starts_with("log-")) bytes += entry.file_size();
   }
-  EXPECT_EQ(bytes, map->GetStats()->log_capacity_bytes);
+  EXPECT_EQ(bytes, map->GetStats().value().log_capacity_bytes);
 }
 
 TEST_F(SharedMapProcesses, AWriterKeepsNoListOpenThatNobodyReads) {
@@ -654,14 +653,14 @@ TEST_F(SharedMapProcesses, ASecondWriterIsRefusedWithThePidOfTheFirst) {
   expect_busy(SharedMap::Open(path(), {.lock_timeout = milliseconds(20)}).status());
   expect_busy(SharedMap::Create(path(), {.overwrite = true}).status());
   expect_busy(SharedMap::Destroy(path()));
-  EXPECT_EQ(SharedMap::Attach(path()).value()->GetStats()->writer_pid,
+  EXPECT_EQ(SharedMap::Attach(path()).value()->GetStats().value().writer_pid,
             static_cast<uint64_t>(writer->pid()));
   ASSERT_FALSE(writer->HasEnded());
   writer->Signal(SIGKILL);
   ASSERT_EQ(writer->Wait(), ChildProcess::kSignalled + SIGKILL);
   const auto opened = SharedMap::Open(path());
   ASSERT_TRUE(opened) << opened.error().ToString();
-  EXPECT_EQ((*opened)->GetStats()->writer_pid, static_cast<uint64_t>(getpid()));
+  EXPECT_EQ((*opened)->GetStats().value().writer_pid, static_cast<uint64_t>(getpid()));
 }
 
 /// Attaches before every call that `work` makes to the simulated machine's disk.
@@ -765,10 +764,10 @@ void ExpectThatAbsentKeysAreNotFound(const std::string& path, SharedMapLayout la
   for (uint64_t i = kBuilt; i < kKeys; ++i) {
     ASSERT_TRUE(map->Put("present:" + std::to_string(i), "v").ok());
   }
-  ASSERT_EQ(map->GetStats()->base_records, kBuilt);
-  ASSERT_EQ(map->GetStats()->entries, kKeys);
+  ASSERT_EQ(map->GetStats().value().base_records, kBuilt);
+  ASSERT_EQ(map->GetStats().value().entries, kKeys);
   const bool is_variable = layout == SharedMapLayout::kVariable;
-  ASSERT_EQ(map->GetStats()->fixed_shards, is_variable ? 0 : map->GetStats()->shards);
+  ASSERT_EQ(map->GetStats().value().fixed_shards, is_variable ? 0 : map->GetStats().value().shards);
   auto reader = map->NewReader().value();
   ASSERT_TRUE(reader.Get("present:" + std::to_string(kBuilt - 1)).value());
   ASSERT_TRUE(reader.Get("present:" + std::to_string(kKeys - 1)).value());
@@ -777,7 +776,7 @@ void ExpectThatAbsentKeysAreNotFound(const std::string& path, SharedMapLayout la
   uint64_t found = 0;
   std::vector<std::string> names(kGroup);
   std::vector<std::string_view> keys(kGroup);
-  std::vector<Result<std::optional<SharedMap::View>>> results(kGroup);
+  std::vector<Result<SharedMap::MaybeView>> results(kGroup);
   for (uint64_t probe = 0; probe < kProbes; probe += kGroup) {
     for (uint64_t i = 0; i < kGroup; ++i) {
       names[i].assign("present:");

@@ -130,7 +130,7 @@ class CacheAllocation {
   ~CacheAllocation();
 
   /// The value's bytes, to be filled; aligned to 8.
-  std::span<char> bytes() noexcept;
+  std::span<char> bytes() & noexcept;
   /// Puts it into the cache, in place of what is there, and gives the value back, pinned. Cannot
   /// fail: where the cache has no room for its index word the value is given back all the same.
   Value Publish() &&;
@@ -322,9 +322,13 @@ class Pinned : public cache::ObjectPin {
   explicit Pinned(cache::ObjectPin pin) noexcept : ObjectPin(std::move(pin)) {}
 
   explicit operator bool() const noexcept { return object_ != nullptr; }
-  const V* get() const noexcept { return static_cast<const V*>(object_); }
-  const V& operator*() const noexcept { return *get(); }
-  const V* operator->() const noexcept { return get(); }
+  /// Not of a temporary, with which the object may be gone.
+  const V* get() const& noexcept { return static_cast<const V*>(object_); }
+  const V& operator*() const& noexcept { return *get(); }
+  const V* operator->() const& noexcept { return get(); }
+  const V* get() const&& = delete;
+  const V& operator*() const&& = delete;
+  const V* operator->() const&& = delete;
 };
 
 /// A concurrent cache of objects: Cache, with values of type V that are made once, shared by all

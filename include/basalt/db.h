@@ -54,7 +54,7 @@ using ProgressFunction = std::function<bool(uint64_t done_bytes, uint64_t total_
 ///
 ///     auto db = basalt::DB::Open("/var/lib/app/db").value();
 ///     basalt::Status s = db->Put("user/42", "Ada");
-///     auto name = db->Get("user/42");          // Result<optional<Value>>
+///     auto name = db->Get("user/42");          // Result<MaybeValue>
 ///     if (name && *name) std::cout << (*name)->view() << '\n';
 ///
 /// A write is acknowledged when it is visible to every reader and as durable as its level says.

@@ -109,7 +109,8 @@ class KeyReader {
   size_t position() const noexcept { return position_; }
   bool AtEnd() const noexcept { return position_ == key_.size(); }
   /// Ok, or the first error.
-  const Status& status() const noexcept { return status_; }
+  const Status& status() const& noexcept { return status_; }
+  Status status() const&& noexcept { return status_; }
   /// The same, but anything left behind the last field that was read is an error, too.
   Status Finish() const noexcept;
 

@@ -130,7 +130,8 @@ class PerfectHash {
   /// The serialised form; the same bytes for the same keys in any order, on every processor, unless
   /// keys have equal hashes under PerfectHashOptions::hash_seed and under the next seed. Lives as
   /// long as this object or a copy of it does.
-  std::string_view bytes() const noexcept { return bytes_; }
+  std::string_view bytes() const& noexcept { return bytes_; }
+  std::string_view bytes() const&& = delete;  // They may go with it.
 
   /// The number of keys.
   uint64_t size() const noexcept { return size_; }
@@ -265,11 +266,13 @@ class FingerprintSet {
   /// Also InvalidArgument: it is a map.
   static Result<FingerprintSet> Open(std::string_view bytes);
 
-  std::string_view bytes() const noexcept { return bytes_; }
+  std::string_view bytes() const& noexcept { return bytes_; }
+  std::string_view bytes() const&& = delete;  // They may go with it.
   uint64_t size() const noexcept { return numbers_.size(); }
   uint32_t fingerprint_bits() const noexcept { return fingerprint_bits_; }
   double bits_per_key() const noexcept;
-  const PerfectHash& numbers() const noexcept { return numbers_; }
+  const PerfectHash& numbers() const& noexcept { return numbers_; }
+  PerfectHash numbers() && noexcept { return std::move(numbers_); }
 
   /// True for every key of the set, and for one of 2^fingerprint_bits() others.
   bool MayContain(std::string_view key) const noexcept { return MayContain(numbers_.HashKey(key)); }
@@ -310,12 +313,14 @@ class FingerprintMap {
   /// Also InvalidArgument: it is a set.
   static Result<FingerprintMap> Open(std::string_view bytes);
 
-  std::string_view bytes() const noexcept { return bytes_; }
+  std::string_view bytes() const& noexcept { return bytes_; }
+  std::string_view bytes() const&& = delete;  // They may go with it.
   uint64_t size() const noexcept { return numbers_.size(); }
   uint32_t fingerprint_bits() const noexcept { return fingerprint_bits_; }
   uint32_t payload_bits() const noexcept { return payload_bits_; }
   double bits_per_key() const noexcept;
-  const PerfectHash& numbers() const noexcept { return numbers_; }
+  const PerfectHash& numbers() const& noexcept { return numbers_; }
+  PerfectHash numbers() && noexcept { return std::move(numbers_); }
 
   /// The payload of a key; nothing for all but one of 2^fingerprint_bits() absent ones.
   std::optional<uint64_t> Get(std::string_view key) const noexcept {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "basalt/maybe.h"
 #include "basalt/options.h"
 #include "basalt/status.h"
 #include "basalt/store.h"
@@ -122,6 +123,7 @@ class SharedMap {
  public:
   class Reader;
   class View;
+  using MaybeView = Maybe<View>;
 
   /// Makes an empty map in a directory of its own, and opens it to be written. AlreadyExists: there
   /// is something, and options.overwrite is false or it is no map. Busy: a writer has it.
@@ -251,11 +253,10 @@ class SharedMap::Reader {
   /// The value of a key, or nothing. One cache miss in the fixed layout, two in the variable one,
   /// at the same time where records are of like size; for a key that was changed since the last
   /// fold two, in the index of changes and in the log.
-  Result<std::optional<View>> Get(std::string_view key);
+  Result<MaybeView> Get(std::string_view key);
   /// Many at once, with their memory prefetched: several times as fast as Get. `results` has as
   /// many elements, each as by Get, all as of one moment.
-  Status MultiGet(std::span<const std::string_view> keys,
-                  std::span<Result<std::optional<View>>> results);
+  Status MultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeView>> results);
   Result<bool> Contains(std::string_view key);
 
   /// A Reader that stays with what the map holds now. O(1); keeps the files of the present

@@ -22,7 +22,8 @@ class Snapshot {
   /// For store implementations: `state` is what the store recognises as its own.
   Snapshot(std::shared_ptr<const void> state, uint64_t sequence)
       : state_(std::move(state)), sequence_(sequence) {}
-  const std::shared_ptr<const void>& state() const noexcept { return state_; }
+  const std::shared_ptr<const void>& state() const& noexcept { return state_; }
+  std::shared_ptr<const void> state() && noexcept { return std::move(state_); }
 
  private:
   std::shared_ptr<const void> state_;

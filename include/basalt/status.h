@@ -53,8 +53,10 @@ class [[nodiscard]] Status {
 
   bool ok() const noexcept { return rep_ == nullptr; }
   StatusCode code() const noexcept;
-  /// Empty when ok; lives as long as this object (or any copy of it) does.
-  std::string_view message() const noexcept;
+  /// Empty when ok; lives as long as this object (or any copy of it) does. Not of a temporary,
+  /// whose message would be gone: `ToString()` may be called on one.
+  std::string_view message() const& noexcept;
+  std::string_view message() const&& = delete;
   /// "Ok", or "Corruption: <message>".
   std::string ToString() const;
 
@@ -74,6 +76,10 @@ namespace internal {
 /// `operator->` on an error are undefined, as in std::expected: test first. So is all but
 /// destruction and assignment after an assignment that has ended in an exception of T's, where T's
 /// move may throw.
+///
+/// Unlike std::expected, a temporary gives its value and its error as values, so that a loop over
+/// `f().value()` or a reference to it does not dangle. It has no `operator->`: nobody can have
+/// tested it, and what lies in the value would be gone with it.
 template <class T>
 class [[nodiscard]] Result {
   static_assert(!std::is_same_v<std::remove_cv_t<T>, Status>, "return a Status instead");
@@ -114,9 +120,13 @@ class [[nodiscard]] Result {
 
   T& operator*() & noexcept { return *std::get_if<0>(&state_); }
   const T& operator*() const& noexcept { return *std::get_if<0>(&state_); }
-  T&& operator*() && noexcept { return std::move(*std::get_if<0>(&state_)); }
-  T* operator->() noexcept { return std::get_if<0>(&state_); }
-  const T* operator->() const noexcept { return std::get_if<0>(&state_); }
+  T operator*() && noexcept(std::is_nothrow_move_constructible_v<T>) {
+    return std::move(*std::get_if<0>(&state_));
+  }
+  void operator*() const&& = delete;
+  T* operator->() & noexcept { return std::get_if<0>(&state_); }
+  const T* operator->() const& noexcept { return std::get_if<0>(&state_); }
+  void operator->() const&& = delete;
 
   T& value() & {
     Check();
@@ -126,13 +136,16 @@ class [[nodiscard]] Result {
     Check();
     return **this;
   }
-  T&& value() && {
+  T value() && {
     Check();
     return std::move(**this);
   }
+  void value() const&& = delete;
 
   /// The error. Only when `!has_value()`.
-  const Status& error() const noexcept { return *std::get_if<1>(&state_); }
+  const Status& error() const& noexcept { return *std::get_if<1>(&state_); }
+  Status error() && noexcept { return std::move(*std::get_if<1>(&state_)); }
+  Status error() const&& noexcept { return *std::get_if<1>(&state_); }
   /// The error, or ok when there is a value.
   Status status() const { return has_value() ? Status() : error(); }
 

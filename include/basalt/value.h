@@ -2,9 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
+
+#include "basalt/maybe.h"
 
 namespace basalt {
 
@@ -139,6 +140,6 @@ class Value {
 static_assert(sizeof(Value) == 128);
 
 /// What a lookup gives: the value, or nothing when the key is absent.
-using MaybeValue = std::optional<Value>;
+using MaybeValue = Maybe<Value>;
 
 }  // namespace basalt

@@ -94,7 +94,8 @@ class WriteBatch {
   bool HasBeyond(RecordKind kind) const noexcept { return contents_ >= 2 * KindBit(kind); }
   bool has_ttl() const noexcept { return (contents_ & kTtlBit) != 0; }
   /// Ok, or the first record's fault that Write will answer with.
-  const Status& status() const noexcept { return error_; }
+  const Status& status() const& noexcept { return error_; }
+  Status status() const&& noexcept { return error_; }
 
   /// Calls `visit` for each record in order; stops at and returns the first error. `visit` must not
   /// change the batch; the views that it gets last until the batch is changed.
@@ -102,7 +103,8 @@ class WriteBatch {
 
   /// The serialised form, which is also the log's payload (docs/write-batch.md). Of a batch whose
   /// status() is an error it is one that Parse refuses, so that no part of it is taken for all.
-  std::string_view bytes() const noexcept { return error_.ok() ? bytes_ : kRefusedBytes; }
+  std::string_view bytes() const& noexcept { return error_.ok() ? bytes_ : kRefusedBytes; }
+  std::string_view bytes() const&& = delete;
   /// Takes a serialised form; validates all of it. Corruption: the bytes are malformed, and the
   /// message has the offset; or they are of a batch with an error. Unsupported: an unknown record
   /// kind or flag.

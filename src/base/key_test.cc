@@ -344,7 +344,8 @@ TEST(Key, AReaderRefusesAnotherTypeAndAnIntegerThatDoesNotFit) {
 
   KeyReader left(key);
   left.Skip();
-  EXPECT_EQ(left.Finish().message(), "reading a key, offset 3: expected the end");
+  const Status finished = left.Finish();
+  EXPECT_EQ(finished.message(), "reading a key, offset 3: expected the end");
 }
 
 TEST(Key, TheEmptyPrefixCoversAllTuplesAndASuccessorIsTight) {

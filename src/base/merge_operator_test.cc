@@ -48,7 +48,7 @@ TEST(MergeOperator, AdditionWrapsRound) {
 TEST(MergeOperator, OnNothingEachSetsTheOperand) {
   for (const MergeOperator op :
        {MergeOperator::kAdd, MergeOperator::kMin, MergeOperator::kMax, MergeOperator::kAppend}) {
-    EXPECT_EQ(Apply({Merge(op, Number(-4))}, std::nullopt)->value, Number(-4));
+    EXPECT_EQ(Apply({Merge(op, Number(-4))}, std::nullopt).value().value, Number(-4));
   }
 }
 

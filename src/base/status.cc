@@ -76,7 +76,7 @@ void Status::Release(Rep* rep) noexcept {
 
 StatusCode Status::code() const noexcept { return rep_ == nullptr ? StatusCode::kOk : rep_->code; }
 
-std::string_view Status::message() const noexcept {
+std::string_view Status::message() const& noexcept {
   if (rep_ == nullptr) return {};
   return {rep_->message(), rep_->message_bytes};
 }

@@ -40,7 +40,8 @@ TEST(Status, ErrorWithoutTextIsItsName) {
 
 TEST(Status, MessageMayHoldAnyBytes) {
   const std::string text("a\0b", 3);
-  EXPECT_EQ(Status(StatusCode::kIoError, text).message(), text);
+  const Status status(StatusCode::kIoError, text);
+  EXPECT_EQ(status.message(), text);
 }
 
 TEST(Status, EveryCodeHasItsFrozenNumberAndName) {
@@ -135,7 +136,7 @@ TEST(Result, HoldsAnError) {
   const Result<std::string> result = Status(StatusCode::kNotFound, "no such database");
   EXPECT_FALSE(result);
   EXPECT_EQ(result.error().code(), StatusCode::kNotFound);
-  EXPECT_EQ(result.status().message(), "no such database");
+  EXPECT_EQ(result.error().message(), "no such database");
   EXPECT_EQ(result.value_or("fallback"), "fallback");
 }
 
@@ -169,9 +170,9 @@ TEST(Result, ChainsPassErrorsOn) {
     return n / 2;
   };
   EXPECT_EQ(half(8).and_then(half).value(), 2);
-  EXPECT_EQ(half(6).and_then(half).error().message(), "odd");
+  EXPECT_EQ(half(6).and_then(half).error().ToString(), "InvalidArgument: odd");
   EXPECT_EQ(half(6).transform([](int n) { return std::to_string(n); }).value(), "3");
-  EXPECT_EQ(half(5).transform([](int n) { return n; }).error().message(), "odd");
+  EXPECT_EQ(half(5).transform([](int n) { return n; }).error().ToString(), "InvalidArgument: odd");
   EXPECT_EQ(half(5).or_else([](const Status&) -> Result<int> { return 42; }).value(), 42);
   EXPECT_EQ(half(4).or_else([](const Status&) -> Result<int> { return 42; }).value(), 2);
 }
@@ -185,7 +186,7 @@ TEST(Result, ConvertsFromTheResultOfSomethingThatConverts) {
   ASSERT_TRUE(made);
   EXPECT_EQ((*made)->Name(), "derived");
   const Result<std::unique_ptr<Base>> failed = derived(/*fails=*/true);
-  EXPECT_EQ(failed.status().message(), "held by process 7");
+  EXPECT_EQ(failed.error().message(), "held by process 7");
   static_assert(!std::is_convertible_v<Result<std::string>, Result<int>>);
 }
 
@@ -195,13 +196,14 @@ TEST(Result, ChainsLookAtWhatIsNoTemporary) {
   EXPECT_EQ(name.and_then([](const std::string& n) -> Result<char> { return n[0]; }).value(), 'A');
   EXPECT_EQ(name.or_else([](const Status&) -> Result<std::string> { return ""; }).value(), "Ada");
   Result<std::string> missing = Status(StatusCode::kNotFound, "nobody");
-  EXPECT_EQ(missing.transform(&std::string::size).status().message(), "nobody");
+  EXPECT_EQ(missing.transform(&std::string::size).status().ToString(), "NotFound: nobody");
   EXPECT_EQ(
       missing
           .or_else([](const Status& s) -> Result<std::string> { return std::string(s.message()); })
           .value(),
       "nobody");
-  EXPECT_EQ(std::move(missing).transform(&std::string::size).status().message(), "nobody");
+  EXPECT_EQ(std::move(missing).transform(&std::string::size).status().ToString(),
+            "NotFound: nobody");
 }
 
 TEST(ResultDeathTest, ValueOfAnErrorEndsTheProcessWithItsText) {

@@ -41,7 +41,9 @@ CacheAllocation::~CacheAllocation() {
   const cache::NewEntry drop(shard_, entry_, hash_);
 }
 
-std::span<char> CacheAllocation::bytes() noexcept { return {entry_->value(), entry_->value_bytes}; }
+std::span<char> CacheAllocation::bytes() & noexcept {
+  return {entry_->value(), entry_->value_bytes};
+}
 
 Value CacheAllocation::Publish() && {
   cache::NewEntry entry(shard_, std::exchange(entry_, nullptr), hash_);

@@ -305,7 +305,7 @@ void SweepObjects(MemoryThatFails::Of of) {
       EXPECT_TRUE(!object || object->number() == i || object->number() == -i);
     }
     EXPECT_TRUE(cache->Put(7, CountedPins(&living, 49)).ok());
-    EXPECT_EQ(cache->Get(7)->number(), 49);
+    EXPECT_EQ(Held(cache->Get(7)).number(), 49);
     cache.reset();
     EXPECT_EQ(living, 0);
     return has_failed;

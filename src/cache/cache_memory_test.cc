@@ -167,7 +167,7 @@ TEST(CacheMemory, AComputationThatFindsNoMemoryLeavesItsKeyComputable) {
     }
     // It holds all it uses: should it wait for ever, it stays behind.
     std::packaged_task<std::string()> ask(
-        [cache, compute] { return cache->GetOrCompute("key", compute)->ToString(); });
+        [cache, compute] { return cache->GetOrCompute("key", compute).value().ToString(); });
     std::future<std::string> answer = ask.get_future();
     std::thread(std::move(ask)).detach();
     ASSERT_EQ(answer.wait_for(std::chrono::seconds(20)), std::future_status::ready)

@@ -29,6 +29,12 @@ inline std::string TextOf(const MaybeValue& value) {
   return value ? value->ToString() : "<absent>";
 }
 
+/// The object that a lookup has found, until the end of the expression.
+template <class V>
+const V& Held(const Pinned<V>& found) {
+  return *found;
+}
+
 /// The parts of a cache of bytes that need time, on a clock that the test moves.
 class SimCache {
  public:

@@ -15,6 +15,7 @@
 
 #include "basalt/cache.h"
 #include "base/random.h"
+#include "cache/test_cache.h"
 
 namespace basalt::cache {
 namespace {
@@ -78,13 +79,13 @@ TEST(TypedCacheKeys, MayBeStringsIntegersEnumsAndStructs) {
   const auto strings = Must(TypedCache<std::string, int>::Create());
   ASSERT_TRUE(strings->Put("one", 1).ok());
   ASSERT_TRUE(strings->Put(std::string_view("two", 3), 2).ok());
-  EXPECT_EQ(*strings->Get("one"), 1);
-  EXPECT_EQ(*strings->Get("two"), 2);
+  EXPECT_EQ(Held(strings->Get("one")), 1);
+  EXPECT_EQ(Held(strings->Get("two")), 2);
   EXPECT_FALSE(strings->Get("three"));
 
   const auto integers = Must(TypedCache<int64_t, std::string>::Create());
   for (int64_t i = -500; i < 500; ++i) ASSERT_TRUE(integers->Put(i, std::to_string(i)).ok());
-  for (int64_t i = -500; i < 500; ++i) ASSERT_EQ(*integers->Get(i), std::to_string(i));
+  for (int64_t i = -500; i < 500; ++i) ASSERT_EQ(Held(integers->Get(i)), std::to_string(i));
 
   struct Place {
     uint32_t file;
@@ -93,8 +94,8 @@ TEST(TypedCacheKeys, MayBeStringsIntegersEnumsAndStructs) {
   const auto places = Must(TypedCache<Place, std::unique_ptr<int>>::Create());
   ASSERT_TRUE(places->Put({1, 2}, std::make_unique<int>(12)).ok());
   ASSERT_TRUE(places->Put({2, 1}, std::make_unique<int>(21)).ok());
-  EXPECT_EQ(**places->Get({1, 2}), 12);
-  EXPECT_EQ(**places->Get({2, 1}), 21);
+  EXPECT_EQ(*Held(places->Get({1, 2})), 12);
+  EXPECT_EQ(*Held(places->Get({2, 1})), 21);
   EXPECT_FALSE(places->Get({1, 1}));
 }
 
@@ -106,7 +107,7 @@ struct UserId {
 TEST(TypedCacheKeys, NeedNoDefaultConstructor) {
   const auto cache = Must(TypedCache<UserId, int>::Create());
   ASSERT_TRUE(cache->Put(UserId(7), 42).ok());
-  EXPECT_EQ(*cache->Get(UserId(7)), 42);
+  EXPECT_EQ(Held(cache->Get(UserId(7))), 42);
   uint64_t seen = 0;
   const auto visit = [&](const UserId& id, const int&) {
     seen = id.number;
@@ -127,7 +128,7 @@ struct Pooled {
 TEST(TypedCacheValues, MayHaveAllocationFunctionsOfTheirOwn) {
   const auto cache = Must(TypedCache<int, Pooled>::Create());
   ASSERT_TRUE(cache->Put(1, Pooled(2)).ok());
-  EXPECT_EQ(cache->Get(1)->number, 2);
+  EXPECT_EQ(Held(cache->Get(1)).number, 2);
 }
 
 TEST(TypedCacheKeys, OptionsOutOfRangeAreRefused) {
@@ -157,15 +158,15 @@ TEST_F(TypedCacheTest, AllFunctionsDoWhatTheirNamesSay) {
   EXPECT_FALSE(Must(cache->Replace(1, Make(10))));
   EXPECT_TRUE(Must(cache->PutIfAbsent(1, Make(11))));
   EXPECT_FALSE(Must(cache->PutIfAbsent(1, Make(12))));
-  EXPECT_EQ(cache->Get(1)->number(), 11u);
+  EXPECT_EQ(Held(cache->Get(1)).number(), 11u);
   EXPECT_TRUE(Must(cache->Replace(1, Make(13))));
-  EXPECT_EQ(cache->Peek(1)->number(), 13u);
+  EXPECT_EQ(Held(cache->Peek(1)).number(), 13u);
   EXPECT_TRUE(cache->Touch(1, milliseconds(0)));
   EXPECT_FALSE(cache->Touch(2, milliseconds(0)));
   EXPECT_FALSE(cache->Touch(1, milliseconds(-1)));
   EXPECT_EQ(cache->Put(1, Make(14), {.ttl = milliseconds(-1)}).code(),
             StatusCode::kInvalidArgument);
-  EXPECT_EQ(cache->Take(1)->number(), 13u);
+  EXPECT_EQ(Held(cache->Take(1)).number(), 13u);
   EXPECT_FALSE(cache->Take(1));
   ASSERT_TRUE(cache->Put(1, Make(15)).ok());
   EXPECT_TRUE(cache->Erase(1));
@@ -187,11 +188,11 @@ TEST_F(TypedCacheTest, UpdateReplacesMakesErasesAndRefuses) {
   const Pinned<Counted> first = cache->Get(7);
   ASSERT_TRUE(cache->Update(7, add_one).ok());
   EXPECT_EQ(first->number(), 1u) << "it is another object";
-  EXPECT_EQ(cache->Get(7)->number(), 2u);
+  EXPECT_EQ(Held(cache->Get(7)).number(), 2u);
   const Status refused = cache->Update(
       7, [](const Counted*) -> Updated { return Status(StatusCode::kAborted, "not now"); });
   EXPECT_EQ(refused.code(), StatusCode::kAborted);
-  EXPECT_EQ(cache->Get(7)->number(), 2u);
+  EXPECT_EQ(Held(cache->Get(7)).number(), 2u);
   const auto erase = [](const Counted*) -> Updated { return std::optional<Counted>(); };
   ASSERT_TRUE(cache->Update(7, erase).ok());
   EXPECT_FALSE(cache->Get(7));
@@ -204,7 +205,7 @@ TEST_F(TypedCacheTest, AnUpdateThatFindsNoRoomLeavesTheOldObject) {
     return std::optional<Counted>(std::in_place, &living_, 2, 2 << 20);
   };
   EXPECT_EQ(cache->Update(7, grow).code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(cache->Get(7)->number(), 1u);
+  EXPECT_EQ(Held(cache->Get(7)).number(), 1u);
   EXPECT_EQ(living_, 1);
 }
 
@@ -223,7 +224,7 @@ TEST_F(TypedCacheTest, UpdatesOfOneKeyByManyThreadsAllCount) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(cache->Get(7)->number(), kThreads * kUpdates);
+  EXPECT_EQ(Held(cache->Get(7)).number(), kThreads * kUpdates);
 }
 
 TEST_F(TypedCacheTest, ForEachGivesEveryKeyAndObjectOnce) {
@@ -385,7 +386,7 @@ TEST_F(TypedCacheTest, GetOrComputeKeepsWhatItComputed) {
     ++runs;
     return Make(5, 100);
   };
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(Must(cache->GetOrCompute(1, compute))->number(), 5u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Held(Must(cache->GetOrCompute(1, compute))).number(), 5u);
   EXPECT_EQ(runs, 1);
   EXPECT_EQ(living_.load(), 1);
 }
@@ -398,7 +399,7 @@ TEST_F(TypedCacheTest, ABeatenComputationsObjectLivesInItsPinOnly) {
       return Make(5, 100);
     }));
     EXPECT_EQ(pinned->number(), 5u);
-    EXPECT_EQ(cache->Get(1)->number(), 6u);
+    EXPECT_EQ(Held(cache->Get(1)).number(), 6u);
     EXPECT_EQ(living_.load(), 2);
   }
   EXPECT_EQ(living_.load(), 1);
@@ -441,8 +442,8 @@ TEST_F(TypedCacheTest, AFailedOrThrownComputationLeavesNothing) {
   const auto thrower = []() -> Result<Counted> { throw std::runtime_error("thrown"); };
   EXPECT_THROW(static_cast<void>(cache->GetOrCompute(1, thrower)), std::runtime_error);
   EXPECT_FALSE(cache->Get(1));
-  EXPECT_EQ(Must(cache->GetOrCompute(1, [&]() -> Result<Counted> { return Make(5); }))->number(),
-            5u);
+  const auto made = Must(cache->GetOrCompute(1, [&]() -> Result<Counted> { return Make(5); }));
+  EXPECT_EQ(made->number(), 5u);
 }
 
 // ---- Weight ----

@@ -291,7 +291,8 @@ TEST_F(CompactionPieces, AreNotInstalledWhereMergesWouldCountTwice) {
   Fill();
   Append(KeyOf(kKeys / 2), "once");
   ASSERT_TRUE(db_->Flush().ok());
-  Observe([&] { ASSERT_EQ((*db_->Get(KeyOf(kKeys / 2)))->view(), content_[KeyOf(kKeys / 2)]); });
+  Observe(
+      [&] { ASSERT_EQ((*db_->Get(KeyOf(kKeys / 2)))->ToString(), content_[KeyOf(kKeys / 2)]); });
   ASSERT_TRUE(db_->CompactRange().ok());
   disk_.SetObserver({});
   EXPECT_EQ(manifests_, 1U);

@@ -104,7 +104,7 @@ TEST_F(CompactionSources, LevelsAreMergedNewestVersionsFirst) {
   }
   EXPECT_EQ(records, 300U);
   job.inputs[2].clear();
-  EXPECT_EQ(NewCompactionSource(job)->output_level, nullptr);
+  EXPECT_EQ(NewCompactionSource(job).value().output_level, nullptr);
 }
 
 }  // namespace

@@ -234,16 +234,19 @@ struct Form {
   bool is_map;
 };
 
+template <class T>
+std::string SerialisedForm(const Result<T>& built) {
+  return std::string(built.value().bytes());
+}
+
 std::vector<Form> SmallForms() {
   std::vector<Form> forms;
   for (const uint64_t count : {0, 1, 40, 300}) {
     const std::vector<uint64_t> keys = RandomHashes(count, count);
-    forms.push_back({std::string(FingerprintSet::BuildFromHashes(keys, 9).value().bytes()), false});
-    forms.push_back(
-        {std::string(FingerprintMap::BuildFromHashes(keys, RandomPayloads(count, 11, count), 11, 5)
-                         .value()
-                         .bytes()),
-         true});
+    forms.push_back({SerialisedForm(FingerprintSet::BuildFromHashes(keys, 9)), false});
+    forms.push_back({SerialisedForm(FingerprintMap::BuildFromHashes(
+                         keys, RandomPayloads(count, 11, count), 11, 5)),
+                     true});
   }
   return forms;
 }
@@ -281,8 +284,8 @@ void ExpectRefusedOrAnswered(const Form& form) {
 TEST(FingerprintOpen, SoundFormsAreReadInPlaceAtAnyAlignment) {
   const std::vector<uint64_t> keys = RandomHashes(9'000, 14);
   const std::vector<uint64_t> payloads = RandomPayloads(9'000, 13, 15);
-  const std::string set(FingerprintSet::BuildFromHashes(keys, 11).value().bytes());
-  const std::string map(FingerprintMap::BuildFromHashes(keys, payloads, 13, 4).value().bytes());
+  const std::string set = SerialisedForm(FingerprintSet::BuildFromHashes(keys, 11));
+  const std::string map = SerialisedForm(FingerprintMap::BuildFromHashes(keys, payloads, 13, 4));
   for (const size_t shift : {0, 1, 5, 7}) {
     const GuardedBytes set_bytes(std::string(shift, '?') + set);
     const GuardedBytes map_bytes(std::string(shift, '?') + map);
@@ -381,7 +384,7 @@ TEST(FingerprintOpen, HostileHeadersAndCellsAreRefusedOrAnswered) {
 
 TEST(FingerprintOpen, WhatThisProgramCannotReadIsUnsupportedAndSaysWhy) {
   const std::vector<uint64_t> keys = RandomHashes(50, 16);
-  const std::string form(FingerprintSet::BuildFromHashes(keys).value().bytes());
+  const std::string form = SerialisedForm(FingerprintSet::BuildFromHashes(keys));
   struct Case {
     size_t at;
     uint32_t value;

@@ -22,8 +22,9 @@ namespace {
 
 std::string FormOf(uint64_t keys, PerfectHashSeeds seeds = PerfectHashSeeds::kShift) {
   const std::vector<uint64_t> hashes = RandomHashes(keys, keys);
-  return std::string(
-      PerfectHashBuilder({.seeds = seeds, .threads = 1}).BuildFromHashes(hashes).value().bytes());
+  const PerfectHashBuilder builder({.seeds = seeds, .threads = 1});
+  const PerfectHash function = builder.BuildFromHashes(hashes).value();
+  return std::string(function.bytes());
 }
 
 /// Of no level, of some, and of both kinds of seeds.

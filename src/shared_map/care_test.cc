@@ -122,7 +122,7 @@ TEST(SharedMapCheck, WritesMeanwhileAreNoDamage) {
   io::FileSystem* const fs = &machine.fs();
   auto map = machine.Create({.durability = Durability::kPower}).value();
   ASSERT_TRUE(map->Put("key0", "value").ok());
-  const uint64_t end = map->GetStats()->log_bytes;
+  const uint64_t end = map->GetStats().value().log_bytes;
   for (const char* key : {"key1", "key2"}) ASSERT_TRUE(map->Put(key, "value").ok());
 
   ASSERT_TRUE(machine.fs().FlipBit(PathOf(fs, "log-"), 8 * end).ok());

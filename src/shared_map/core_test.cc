@@ -105,7 +105,7 @@ TEST(SharedMapCore, AListOfAnotherMapIsRefused) {
     EXPECT_EQ(status.code(), StatusCode::kCorruption) << status.ToString();
     EXPECT_NE(status.message().find("another map"), std::string_view::npos) << status.ToString();
   }
-  EXPECT_FALSE(CheckMap(TestMachine::kPath, nullptr, machine.environment())->ok());
+  EXPECT_FALSE(CheckMap(TestMachine::kPath, nullptr, machine.environment()).value().ok());
 }
 
 constexpr std::string_view kControlPath = "/map/CONTROL";
@@ -158,7 +158,7 @@ TEST(SharedMapCore, AReaderDoesWithoutControlAndFollowsTheNextWriter) {
       ASSERT_TRUE(map->Optimize().ok());
       ExpectReads(&reader, model);
     }
-    EXPECT_EQ((*attached)->GetStats()->writer_pid, static_cast<uint64_t>(getpid()));
+    EXPECT_EQ((*attached)->GetStats().value().writer_pid, static_cast<uint64_t>(getpid()));
   }
 }
 

@@ -34,15 +34,14 @@ Status ReaderState::FollowNow() {
   return Status();
 }
 
-[[gnu::always_inline]] inline Result<std::optional<SharedMap::View>> ReaderState::Get(
-    std::string_view key) {
+[[gnu::always_inline]] inline Result<SharedMap::MaybeView> ReaderState::Get(std::string_view key) {
   std::string_view value;
   const Found found =
       generation->Find(base::HashShort(key, generation->hash_of()), key, &limit, &value);
   if (found == Found::kPresent) [[likely]] {
-    return Result<std::optional<SharedMap::View>>(std::in_place, ViewOf(value));
+    return Result<SharedMap::MaybeView>(std::in_place, ViewOf(value));
   }
-  if (found == Found::kAbsent) return std::optional<SharedMap::View>();
+  if (found == Found::kAbsent) return SharedMap::MaybeView();
   return WhyCorrupt(key);
 }
 
@@ -129,9 +128,9 @@ template <Detour kDetour>
 
 }  // namespace
 
-[[gnu::always_inline]] inline void ReaderState::Answer(
-    Found found, std::string_view key, std::string_view value,
-    Result<std::optional<SharedMap::View>>* result) {
+[[gnu::always_inline]] inline void ReaderState::Answer(Found found, std::string_view key,
+                                                       std::string_view value,
+                                                       Result<SharedMap::MaybeView>* result) {
   if (found == Found::kPresent) [[likely]] {
     (*result)->emplace(ViewOf(value));
   } else if (found == Found::kCorrupt) {
@@ -141,7 +140,7 @@ template <Detour kDetour>
 
 template <Detour kDetour>
 void ReaderState::GetMany(ReadLimit within, std::span<const std::string_view> keys,
-                          std::span<Result<std::optional<SharedMap::View>>> results) {
+                          std::span<Result<SharedMap::MaybeView>> results) {
   const Generation& from = *generation;
   constexpr bool kChanges = kDetour == Detour::kChanges;
   // Groups that wait for their records while another one is located.
@@ -185,7 +184,7 @@ SharedMap::Reader::~Reader() {
   if (state_ != nullptr && --state_->pins == 0) shared_map::ReleaseReader(state_);
 }
 
-Result<std::optional<SharedMap::View>> SharedMap::Reader::Get(std::string_view key) {
+Result<SharedMap::MaybeView> SharedMap::Reader::Get(std::string_view key) {
   BASALT_RETURN_IF_ERROR(state_->Follow());
   return state_->Get(key);
 }
@@ -200,7 +199,7 @@ Result<bool> SharedMap::Reader::Contains(std::string_view key) {
 }
 
 Status SharedMap::Reader::MultiGet(std::span<const std::string_view> keys,
-                                   std::span<Result<std::optional<View>>> results) {
+                                   std::span<Result<MaybeView>> results) {
   if (results.size() != keys.size()) {
     return Status(StatusCode::kInvalidArgument,
                   "MultiGet: " + std::to_string(keys.size()) + " keys and room for " +
@@ -211,7 +210,7 @@ Status SharedMap::Reader::MultiGet(std::span<const std::string_view> keys,
     if (result) {
       result->reset();
     } else {
-      result = std::optional<View>();
+      result = MaybeView();
     }
   }
   BASALT_RETURN_IF_ERROR(state_->Follow());

@@ -36,14 +36,14 @@ struct ReaderState {
   }
   [[gnu::noinline]] Status FollowNow();
 
-  Result<std::optional<SharedMap::View>> Get(std::string_view key);
+  Result<SharedMap::MaybeView> Get(std::string_view key);
   /// Of what changes within `limit` say. `results` are without a value and without an error.
   template <Detour kDetour>
   void GetMany(ReadLimit within, std::span<const std::string_view> keys,
-               std::span<Result<std::optional<SharedMap::View>>> results);
+               std::span<Result<SharedMap::MaybeView>> results);
   /// What was found of a key into its result, which is without a value and without an error.
   void Answer(Found found, std::string_view key, std::string_view value,
-              Result<std::optional<SharedMap::View>>* result);
+              Result<SharedMap::MaybeView>* result);
   [[gnu::cold, gnu::noinline]] Status WhyCorrupt(std::string_view key) const {
     return generation->WhyCorrupt(generation->hash_of()(key), key, limit);
   }

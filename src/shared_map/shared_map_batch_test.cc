@@ -90,7 +90,7 @@ TEST(SharedMapBatch, IsSeenWholeByReadersBesideItsWriter) {
       std::vector<std::string> names;
       for (uint64_t i = 0; i < kKeys; ++i) names.push_back(KeyOf(i));
       const std::vector<std::string_view> keys(names.begin(), names.end());
-      std::vector<Result<std::optional<SharedMap::View>>> results(kKeys);
+      std::vector<Result<SharedMap::MaybeView>> results(kKeys);
       while (!stop.load()) {
         uint64_t seen = acknowledged.load();
         // The last key's word is stored last: with it any part of a batch is seen.

@@ -37,7 +37,7 @@ void ExpectHeld(const std::vector<std::string>& keys, const SharedMapOptions& op
   ExpectHolds(*map, model);
   ASSERT_TRUE(map->Optimize().ok());
   ExpectHolds(*machine.Attach().value(), model);
-  EXPECT_TRUE(CheckMap(TestMachine::kPath, nullptr, machine.environment())->ok());
+  EXPECT_TRUE(CheckMap(TestMachine::kPath, nullptr, machine.environment()).value().ok());
 
   auto build =
       CreateMapBuilder("/built", options, Duplicates::kRefuse, machine.environment()).value();

@@ -50,7 +50,7 @@ TEST(SharedMapPowerCut, WhatIsSyncedSurvivesWhenItIsCutAtAnyCall) {
         map = std::move(*opened);
         const Model contents = ContentsOf(*map);
         EXPECT_TRUE(contents == workload.model() || contents == workload.before());
-        EXPECT_EQ(map->GetStats()->entries, contents.size());
+        EXPECT_EQ(map->GetStats().value().entries, contents.size());
         // What is in doubt must not change any more.
         workload = Workload(seed + 1000 * static_cast<uint64_t>(cut + 1), Durability::kPower);
         for (const auto& [key, value] : contents) ASSERT_TRUE(map->Erase(key).ok());
@@ -146,7 +146,7 @@ TEST(SharedMapPowerCut, ATornValueLikeChangesInOneAnotherIsRefusedSoon) {
   const auto opened = OpenWithTorn(
       &machine, ValueLikeChanges(kValueBytes, kChangeHeaderBytes + 8, kValueBytes / 2));
   EXPECT_EQ(opened.status().code(), StatusCode::kCorruption);
-  EXPECT_NE(opened.status().message().find("too many changes"), std::string::npos)
+  EXPECT_NE(opened.error().message().find("too many changes"), std::string::npos)
       << opened.status().ToString();
 }
 
@@ -190,9 +190,9 @@ TEST(SharedMapPowerCut, EntriesDoNotCountWhatAGrownIndexHadAndTheLogLost) {
   TestMachine machine;
   Model model;
   auto map = MapOf400(&machine, &model);
-  const uint64_t index_bytes = map->GetStats()->index_bytes;
+  const uint64_t index_bytes = map->GetStats().value().index_bytes;
   for (uint64_t i = 0; i < 350; ++i) ASSERT_TRUE(map->Erase(KeyOf(i)).ok());
-  ASSERT_GT(map->GetStats()->index_bytes, index_bytes);
+  ASSERT_GT(map->GetStats().value().index_bytes, index_bytes);
   ExpectCountsAfterACut(&machine, model);
 }
 
@@ -225,7 +225,7 @@ TEST(SharedMapKill, AFoldOfManyErasuresThatWasBrokenOffIsOpenedAndAttachedTo) {
   map.reset();
   for (int time = 0; time < 2; ++time) {
     map = machine.Open({.optimize_in_background = false}).value();
-    ASSERT_TRUE(map->GetStats()->optimizing);
+    ASSERT_TRUE(map->GetStats().value().optimizing);
     ExpectHolds(*map, model);
     auto attached = machine.Attach();
     ASSERT_TRUE(attached) << attached.error().ToString();
@@ -335,7 +335,7 @@ class Chain {
     const Model contents = ContentsOf(map);
     const auto first = states_.begin() + static_cast<ptrdiff_t>(first_possible_);
     EXPECT_NE(std::find(first, states_.end(), contents), states_.end());
-    EXPECT_EQ(map.GetStats()->entries, contents.size());
+    EXPECT_EQ(map.GetStats().value().entries, contents.size());
   }
 
   TestMachine machine_;

@@ -161,10 +161,10 @@ TEST(SharedMapFullDisk, AWriteTakesASmallerLogBeforeItIsRefused) {
     if (status.ok()) model[key] = value;
     return status;
   };
-  const auto log_capacity = [&] { return map->GetStats()->log_capacity_bytes; };
+  const auto log_capacity = [&] { return map->GetStats().value().log_capacity_bytes; };
   while (log_capacity() < uint64_t{2} << 20) ASSERT_TRUE(put(2000).ok());
   // Beside the next index and list, room for a log of some pages.
-  machine.fs().SetCapacity(machine.fs().BytesUsed() + map->GetStats()->index_bytes + 40'000);
+  machine.fs().SetCapacity(machine.fs().BytesUsed() + map->GetStats().value().index_bytes + 40'000);
   const uint64_t before = log_capacity();
   Status status;
   while (status.ok()) status = put(2000);
@@ -172,7 +172,7 @@ TEST(SharedMapFullDisk, AWriteTakesASmallerLogBeforeItIsRefused) {
   EXPECT_GT(log_capacity(), before);
   EXPECT_LT(log_capacity(), before + 40'000);
 
-  machine.fs().SetCapacity(machine.fs().BytesUsed() + map->GetStats()->index_bytes + 8'000);
+  machine.fs().SetCapacity(machine.fs().BytesUsed() + map->GetStats().value().index_bytes + 8'000);
   EXPECT_EQ(put(10'000).code(), StatusCode::kResourceExhausted);
   ASSERT_TRUE(map->Erase(KeyOf(0)).ok());
   model.erase(KeyOf(0));
@@ -198,8 +198,8 @@ TEST(SharedMapFullDisk, AFoldGivesBackTheRoomOfReplacedChanges) {
     const Status put = PutAll(map.get(), model);
     ASSERT_TRUE(put.ok()) << put.ToString();
   }
-  EXPECT_GT(map->GetStats()->optimizations, 1u);
-  EXPECT_LT(map->GetStats()->optimizations, 10u);
+  EXPECT_GT(map->GetStats().value().optimizations, 1u);
+  EXPECT_LT(map->GetStats().value().optimizations, 10u);
   ExpectHolds(*map, model);
 }
 
@@ -210,10 +210,10 @@ TEST(SharedMapFullDisk, AFoldThatFindsNoRoomIsTriedAgainNowAndThen) {
   machine.fs().SetCapacity(machine.fs().BytesUsed() + 1);
   while (map->Put("key", value).ok()) {
   }
-  const uint64_t changes = map->GetStats()->changes;
+  const uint64_t changes = map->GetStats().value().changes;
   for (int time = 0; time < 2; ++time) {
     ASSERT_EQ(machine.executor().RunAll(), 1u);
-    EXPECT_NE(map->GetStats()->optimize_error, "");
+    EXPECT_NE(map->GetStats().value().optimize_error, "");
     uint64_t refused = 0;
     for (; machine.executor().pending() == 0 && refused < 5000; ++refused) {
       ASSERT_EQ(map->Put("key", value).code(), StatusCode::kResourceExhausted);
@@ -223,7 +223,7 @@ TEST(SharedMapFullDisk, AFoldThatFindsNoRoomIsTriedAgainNowAndThen) {
   }
   machine.fs().SetCapacity(machine.fs().BytesUsed() + 40'000);
   machine.executor().RunAll();
-  EXPECT_EQ(map->GetStats()->optimize_error, "");
+  EXPECT_EQ(map->GetStats().value().optimize_error, "");
   ASSERT_TRUE(map->Put("key", value).ok());
 }
 
@@ -241,7 +241,8 @@ TEST(SharedMapFullDisk, ALogOfTooManySmallFilesIsFolded) {
   Status status;
   for (uint64_t i = 0; status.ok(); ++i) {
     ASSERT_LT(i, 2000u);
-    machine.fs().SetCapacity(machine.fs().BytesUsed() + map->GetStats()->index_bytes + 12'000);
+    machine.fs().SetCapacity(machine.fs().BytesUsed() + map->GetStats().value().index_bytes +
+                             12'000);
     status = map->Put(KeyOf(0), std::string(1000, static_cast<char>('a' + i % 26)));
     if (status.ok()) model[KeyOf(0)] = std::string(1000, static_cast<char>('a' + i % 26));
   }
@@ -251,7 +252,7 @@ TEST(SharedMapFullDisk, ALogOfTooManySmallFilesIsFolded) {
   int refused = 0;
   model["later"] = std::string(10'000, 'l');
   while (!map->Put("later", model["later"]).ok()) ASSERT_LT(refused++, 2000);
-  EXPECT_GT(map->GetStats()->optimizations, 0u);
+  EXPECT_GT(map->GetStats().value().optimizations, 0u);
   ExpectHolds(*map, model);
 }
 
@@ -260,13 +261,13 @@ TEST(SharedMapFullDisk, AFoldBeginsWithASmallLogBeforeItIsRefused) {
   TestMachine machine;
   auto map = machine.Create().value();
   const Model model{{"key", std::string(2000, 'v')}};
-  while (map->GetStats()->log_capacity_bytes < uint64_t{2} << 20) {
+  while (map->GetStats().value().log_capacity_bytes < uint64_t{2} << 20) {
     ASSERT_TRUE(PutAll(map.get(), model).ok());
   }
   machine.fs().SetCapacity(machine.fs().BytesUsed() + 40'000);
   const Status folded = map->Optimize();
   ASSERT_TRUE(folded.ok()) << folded.ToString();
-  EXPECT_LT(map->GetStats()->log_capacity_bytes, 10'000u);
+  EXPECT_LT(map->GetStats().value().log_capacity_bytes, 10'000u);
   ExpectHolds(*map, model);
   ASSERT_TRUE(map->Put("later", std::string(100'000, 'l')).ok());
 }

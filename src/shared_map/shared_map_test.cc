@@ -42,13 +42,13 @@ TEST(SharedMap, HoldsWhatWasPut) {
   model.erase("a");
   model["b"] = "two";
   ExpectHolds(*map, model);
-  EXPECT_EQ(map->GetStats()->changes, 2);
+  EXPECT_EQ(map->GetStats().value().changes, 2);
   map.reset();
   map = machine.Open().value();
   ExpectHolds(*map, model);
   ASSERT_TRUE(map->Optimize().ok());
   ExpectHolds(*map, model);
-  EXPECT_EQ(map->GetStats()->changes, 0);
+  EXPECT_EQ(map->GetStats().value().changes, 0);
 }
 
 TEST(SharedMap, AgreesWithAModelThroughFoldsAndReopenings) {
@@ -117,7 +117,7 @@ TEST(SharedMap, LogAndIndexGrowWithoutLosingAnything) {
       EXPECT_TRUE(Lookup(&reader, KeyOf(static_cast<uint64_t>(i))));
     }
   }
-  EXPECT_GT(map->GetStats()->log_capacity_bytes, 4u << 20);
+  EXPECT_GT(map->GetStats().value().log_capacity_bytes, 4u << 20);
   ExpectHolds(*map, model);
   map.reset();
   ExpectHolds(*machine.Open().value(), model);
@@ -131,17 +131,17 @@ TEST(SharedMap, AnIndexIsAsLargeAsItsKeysWantHoweverOftenTheyChanged) {
     model[KeyOf(i % 100)] = std::to_string(i);
     ASSERT_TRUE(map->Put(KeyOf(i % 100), std::to_string(i)).ok());
   }
-  const uint64_t index_bytes = map->GetStats()->index_bytes;
+  const uint64_t index_bytes = map->GetStats().value().index_bytes;
   map.reset();
   map = machine.Open({.optimize_in_background = false}).value();
-  EXPECT_EQ(map->GetStats()->index_bytes, index_bytes);
+  EXPECT_EQ(map->GetStats().value().index_bytes, index_bytes);
   ExpectHolds(*map, model);
   map.reset();
   machine.Restart(1, io::CrashMode::kAll);
   const auto attached = machine.Attach().value();
-  EXPECT_EQ(attached->GetStats()->index_bytes, index_bytes);
-  EXPECT_EQ(attached->GetStats()->changed_keys, 100u);
-  EXPECT_EQ(attached->GetStats()->changes, 20'000u);
+  EXPECT_EQ(attached->GetStats().value().index_bytes, index_bytes);
+  EXPECT_EQ(attached->GetStats().value().changed_keys, 100u);
+  EXPECT_EQ(attached->GetStats().value().changes, 20'000u);
   ExpectHolds(*attached, model);
 }
 
@@ -157,8 +157,8 @@ TEST(SharedMap, FoldsInTheBackgroundWhenChangesPileUp) {
   }
   ASSERT_TRUE(map->Put("during", "1").ok());
   machine.executor().RunAll();
-  EXPECT_EQ(map->GetStats()->optimizations, 1);
-  EXPECT_EQ(map->GetStats()->optimize_error, "");
+  EXPECT_EQ(map->GetStats().value().optimizations, 1);
+  EXPECT_EQ(map->GetStats().value().optimize_error, "");
   model["during"] = "1";
   auto reader = map->NewReader().value();
   EXPECT_EQ(Contents(&reader, 2), model);
@@ -174,7 +174,7 @@ TEST(SharedMap, AWriteBesideAFoldLeavesNoFoldBehindThatIsNotDue) {
   });
   ASSERT_TRUE(folded.ok()) << folded.ToString();
   EXPECT_EQ(machine.executor().pending(), 0u);
-  EXPECT_EQ(map->GetStats()->changed_keys, 1u);
+  EXPECT_EQ(map->GetStats().value().changed_keys, 1u);
 }
 
 TEST(SharedMap, AFoldInTheBackgroundHasNothingToDoWhereAnotherOneCameFirst) {
@@ -186,8 +186,8 @@ TEST(SharedMap, AFoldInTheBackgroundHasNothingToDoWhereAnotherOneCameFirst) {
   ASSERT_TRUE(map->Optimize().ok());
   ASSERT_TRUE(map->Put("later", "value").ok());
   machine.executor().RunAll();
-  EXPECT_EQ(map->GetStats()->optimizations, 1u);
-  EXPECT_EQ(map->GetStats()->changed_keys, 1u);
+  EXPECT_EQ(map->GetStats().value().optimizations, 1u);
+  EXPECT_EQ(map->GetStats().value().changed_keys, 1u);
 }
 
 TEST(SharedMap, AFoldThatWasBrokenOffGoesOnInTheBackground) {
@@ -196,10 +196,10 @@ TEST(SharedMap, AFoldThatWasBrokenOffGoesOnInTheBackground) {
   ASSERT_TRUE(map->Put("before", "value").ok());
   ASSERT_EQ(map->Optimize([](const SharedMapProgress&) { return false; }).code(),
             StatusCode::kCancelled);
-  ASSERT_TRUE(map->GetStats()->optimizing);
+  ASSERT_TRUE(map->GetStats().value().optimizing);
   ASSERT_TRUE(map->Put("later", "value").ok());
   machine.executor().RunAll();
-  EXPECT_FALSE(map->GetStats()->optimizing);
+  EXPECT_FALSE(map->GetStats().value().optimizing);
   ExpectHolds(*map, {{"before", "value"}, {"later", "value"}});
 }
 
@@ -208,17 +208,17 @@ TEST(SharedMap, WritesWaitForFoldsThatDoNotKeepUp) {
   auto map = machine.Create().value();
   Model model;
   uint64_t log_bytes_max = 0;
-  while (map->GetStats()->optimizations < 3) {
+  while (map->GetStats().value().optimizations < 3) {
     const std::string key = KeyOf(model.size());
     model[key] = std::string(1 << 20, 'v');
     ASSERT_TRUE(map->Put(key, model[key]).ok());
-    log_bytes_max = std::max(log_bytes_max, map->GetStats()->log_bytes);
+    log_bytes_max = std::max(log_bytes_max, map->GetStats().value().log_bytes);
     ASSERT_LT(model.size(), 300u) << "the log grows without bound";
   }
   // The simulated machine folds nothing unless somebody waits for it.
-  EXPECT_EQ(map->GetStats()->optimize_waits, 3);
+  EXPECT_EQ(map->GetStats().value().optimize_waits, 3);
   EXPECT_GT(log_bytes_max, 16u << 20) << "it waits before a fold is due";
-  EXPECT_EQ(map->GetStats()->optimize_error, "");
+  EXPECT_EQ(map->GetStats().value().optimize_error, "");
   auto reader = map->NewReader().value();
   EXPECT_EQ(Contents(&reader), model);
 }
@@ -259,11 +259,11 @@ TEST(SharedMap, AWriteThatWaitsForAFoldGoesOnWithIt) {
     const std::string value(1 << 20, 'v');
     for (uint64_t i = 0; i < kPuts; ++i) ASSERT_TRUE(map->Put(KeyOf(i), value).ok());
   });
-  while (map->GetStats()->optimize_waits == 0) std::this_thread::yield();
-  EXPECT_LT(map->GetStats()->entries, kPuts);
-  while (map->GetStats()->entries < kPuts) jobs.Run();
+  while (map->GetStats().value().optimize_waits == 0) std::this_thread::yield();
+  EXPECT_LT(map->GetStats().value().entries, kPuts);
+  while (map->GetStats().value().entries < kPuts) jobs.Run();
   writer.join();
-  EXPECT_EQ(map->GetStats()->entries, kPuts);
+  EXPECT_EQ(map->GetStats().value().entries, kPuts);
   ASSERT_TRUE(map->Close().ok());
   while (jobs.Run()) {
   }
@@ -286,15 +286,15 @@ TEST(SharedMap, AViewKeepsItsReaderOnItsGeneration) {
   ASSERT_TRUE(map->Put("a", "newest").ok());
   EXPECT_EQ(Lookup(&reader, "a"), "new");
   EXPECT_EQ(Lookup(&other, "a"), "newest");
-  EXPECT_GT(map->GetStats()->generations_held, 0u);
+  EXPECT_GT(map->GetStats().value().generations_held, 0u);
   held.reset();
   EXPECT_EQ(Lookup(&reader, "a"), "newest");
-  EXPECT_EQ(map->GetStats()->generations_held, 0u);
+  EXPECT_EQ(map->GetStats().value().generations_held, 0u);
 }
 
 TEST(SharedMap, ViewsOutliveReaderAndMap) {
   TestMachine machine;
-  std::optional<SharedMap::View> view;
+  SharedMap::MaybeView view;
   {
     auto map = machine.Create().value();
     ASSERT_TRUE(map->Put("a", std::string(1000, 'x')).ok());
@@ -410,7 +410,7 @@ TEST(SharedMap, UpdateSeesThePresentValueAndMayRemoveIt) {
   };
   ASSERT_TRUE(map->Update("n", remove).ok());
   EXPECT_EQ(Lookup(&reader, "n"), std::nullopt);
-  EXPECT_EQ(map->GetStats()->entries, 0u);
+  EXPECT_EQ(map->GetStats().value().entries, 0u);
 }
 
 TEST(SharedMap, ConcurrentUpdatesCountEachOther) {
@@ -461,10 +461,10 @@ TEST(SharedMap, RefusesWhatItDoesNotHave) {
   batch.Clear();
   batch.PutUntil("a", "1", WallTime(std::chrono::years(100)));
   EXPECT_EQ(map->Write(batch).code(), StatusCode::kUnsupported);
-  EXPECT_EQ(map->GetStats()->entries, 0u) << "nothing of a refused batch";
+  EXPECT_EQ(map->GetStats().value().entries, 0u) << "nothing of a refused batch";
   auto reader = map->NewReader().value();
   std::vector<std::string_view> keys(2);
-  std::vector<Result<std::optional<SharedMap::View>>> results(1);
+  std::vector<Result<SharedMap::MaybeView>> results(1);
   EXPECT_EQ(reader.MultiGet(keys, results).code(), StatusCode::kInvalidArgument);
   ASSERT_TRUE(map->Close().ok());
   ASSERT_TRUE(map->Close().ok());
@@ -591,7 +591,7 @@ TEST(SharedMap, ProgressEndsAtTheWholeAndCanCancel) {
   ASSERT_TRUE(PutAll(map.get(), model).ok());
   EXPECT_EQ(map->Optimize([](const SharedMapProgress&) { return false; }).code(),
             StatusCode::kCancelled);
-  EXPECT_TRUE(map->GetStats()->optimizing);
+  EXPECT_TRUE(map->GetStats().value().optimizing);
   ASSERT_TRUE(map->Put("later", "1").ok());
   model["later"] = "1";
   ExpectHolds(*map, model);
@@ -605,8 +605,8 @@ TEST(SharedMap, ProgressEndsAtTheWholeAndCanCancel) {
                  })
                   .ok());
   EXPECT_EQ(last.done_records, last.total_records);
-  EXPECT_FALSE(map->GetStats()->optimizing);
-  EXPECT_EQ(map->GetStats()->changes, 0u) << "also those made since the fold was broken off";
+  EXPECT_FALSE(map->GetStats().value().optimizing);
+  EXPECT_EQ(map->GetStats().value().changes, 0u) << "also those made since the fold was broken off";
   ExpectHolds(*map, model);
 }
 
@@ -636,10 +636,10 @@ TEST(SharedMap, TheFirstChangeBesideAFoldIsFoundInEveryWayOrInNone) {
   ASSERT_TRUE(index.good());
 
   const std::string_view keys[] = {"key"};
-  Result<std::optional<SharedMap::View>> results[1];
+  Result<SharedMap::MaybeView> results[1];
   ASSERT_TRUE(reader.MultiGet(keys, results).ok());
   EXPECT_EQ((**results[0]).view(), "new");
-  results[0] = std::optional<SharedMap::View>();
+  results[0] = SharedMap::MaybeView();
   EXPECT_EQ(Lookup(&reader, "key"), "new");
   map.reset();
   ASSERT_TRUE(SharedMap::Destroy(path).ok());

@@ -102,7 +102,7 @@ inline Model Contents(SharedMap::Reader* reader, uint32_t threads = 1) {
 inline void ExpectMultiGet(SharedMap::Reader* reader, const Model& model,
                            std::span<const std::string> names) {
   const std::vector<std::string_view> keys(names.begin(), names.end());
-  std::vector<Result<std::optional<SharedMap::View>>> results(keys.size());
+  std::vector<Result<SharedMap::MaybeView>> results(keys.size());
   ASSERT_TRUE(reader->MultiGet(keys, results).ok());
   for (size_t i = 0; i < keys.size(); ++i) {
     ASSERT_TRUE(results[i]) << results[i].error().ToString();

@@ -78,8 +78,8 @@ TEST(HnswCheckpoint, IsTheSameIndexWhenItIsReadBack) {
   Fill(index.get(), &rows, &clusters, 6'000);
   const std::string image = SaveOf(index.get());
   auto loaded = HnswIndex::Load(image);
-  ASSERT_TRUE(loaded.has_value()) << loaded.status().message();
-  EXPECT_EQ((*loaded)->Audit()->fault, "");
+  ASSERT_TRUE(loaded.has_value()) << loaded.status().ToString();
+  EXPECT_EQ((*loaded)->Audit().value().fault, "");
   EXPECT_EQ((*loaded)->size(), index->size());
   EXPECT_EQ((*loaded)->Stats().removed, index->Stats().removed);
   EXPECT_EQ((*loaded)->Stats().free, index->Stats().free);
@@ -102,7 +102,7 @@ TEST(HnswCheckpoint, IsTheSameIndexWhenItIsReadBack) {
   }
   EXPECT_EQ((*loaded)->slots(), slots);
   ASSERT_TRUE((*loaded)->Repair().ok());
-  EXPECT_EQ((*loaded)->Audit()->fault, "");
+  EXPECT_EQ((*loaded)->Audit().value().fault, "");
 }
 
 TEST(HnswCheckpoint, OfAnEmptyIndexIsRead) {
@@ -139,7 +139,7 @@ TEST(HnswCheckpoint, CutAnywhereOrFlippedAnywhereIsRefused) {
   for (size_t size = 0; size < image.size(); ++size) {
     const auto loaded = HnswIndex::Load(std::string_view(image).substr(0, size));
     ASSERT_EQ(loaded.status().code(), StatusCode::kCorruption) << size;
-    ASSERT_FALSE(loaded.status().message().empty());
+    ASSERT_FALSE(loaded.error().message().empty());
   }
   for (size_t at = 0; at < image.size(); ++at) {
     std::string flipped = image;
@@ -180,7 +180,7 @@ TEST(HnswCheckpoint, WithRightChecksumsWhatIsWrongIsRefusedOrHarmless) {
     Answers(**loaded, rows, query);
     if ((*loaded)->book().dimension() != kSavedDimension) continue;
     EXPECT_TRUE((*loaded)->Repair().ok());
-    EXPECT_EQ((*loaded)->Audit()->fault, "");
+    EXPECT_EQ((*loaded)->Audit().value().fault, "");
   }
   EXPECT_GT(refused, 1'000u);
   EXPECT_GT(read, 1'000u);  // Other codes, other floats.

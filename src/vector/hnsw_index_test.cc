@@ -213,7 +213,7 @@ TEST(HnswIndex, RemovedVectorsAreNotFoundAndTheirSlotsAreUsedAgain) {
 
   ASSERT_TRUE(world.index->Repair().ok());
   world.ExpectSound();
-  EXPECT_EQ(world.index->Audit()->nodes, 4'000u);
+  EXPECT_EQ(world.index->Audit().value().nodes, 4'000u);
   EXPECT_EQ(world.index->Stats().removed, 0u);
   EXPECT_EQ(world.index->Stats().free, 2'000u);
   EXPECT_GT(Recall(world, queries), 0.95);
@@ -267,7 +267,7 @@ TEST(HnswIndex, CopiesOfOneVectorDoNotHideTheOthers) {
     if (i % 3 == 0) copies.push_back(with.Add(copied));
   }
   with.ExpectSound();
-  EXPECT_EQ(with.index->Audit()->duplicates, 2'999u);
+  EXPECT_EQ(with.index->Audit().value().duplicates, 2'999u);
   std::vector<std::vector<float>> queries = Draw(&clusters, 50);
   SearchRequest request;
   request.ef = 80;
@@ -402,7 +402,8 @@ TEST(HnswIndex, AnErrorOfTheSourceIsReturned) {
   World world(VectorMetric::kL2, 2, {{1, 2}});
   world.Add({3, 4});
   const std::vector<float> query = {0, 0};
-  EXPECT_EQ(world.index->Search(query.data(), {}, Broken()).status().message(), "the disk is gone");
+  const auto broken = world.index->Search(query.data(), {}, Broken());
+  EXPECT_EQ(broken.error().message(), "the disk is gone");
 }
 
 TEST(HnswIndex, TheSameInsertionsGiveTheSameAnswers) {

@@ -213,7 +213,7 @@ TEST(HnswIndexThreads, ACheckpointSavedBesideAddsHasAllThatWasThereBefore) {
     for (std::thread& adder : adders) adder.join();
     ASSERT_TRUE(saved.ok());
     const auto loaded = HnswIndex::Load(image);
-    ASSERT_TRUE(loaded.has_value()) << loaded.status().message();
+    ASSERT_TRUE(loaded.has_value()) << loaded.status().ToString();
     EXPECT_GE((*loaded)->size(), 450 + 200 * turn);
     size_t lost = 0;
     for (const Row& row : first_rows) {

@@ -353,13 +353,16 @@ TEST(VectorDistance, IsSmallWhereVectorsAreNear) {
   const float rows[] = {1, 2, 2, 2, 4, 4, -1, -2, -2, 0, 0, 0};
   float distances[4];
   VectorDistance::Create(VectorMetric::kL2, VectorElement::kFloat32, 3)
-      ->ToRows(query, rows, 12, 4, distances);
+      .value()
+      .ToRows(query, rows, 12, 4, distances);
   EXPECT_EQ(std::vector<float>(distances, distances + 4), (std::vector<float>{0, 9, 36, 9}));
   VectorDistance::Create(VectorMetric::kInnerProduct, VectorElement::kFloat32, 3)
-      ->ToRows(query, rows, 12, 4, distances);
+      .value()
+      .ToRows(query, rows, 12, 4, distances);
   EXPECT_EQ(std::vector<float>(distances, distances + 4), (std::vector<float>{-9, -18, 9, 0}));
   VectorDistance::Create(VectorMetric::kCosine, VectorElement::kFloat32, 3)
-      ->ToRows(query, rows, 12, 4, distances);
+      .value()
+      .ToRows(query, rows, 12, 4, distances);
   EXPECT_EQ(std::vector<float>(distances, distances + 4), (std::vector<float>{0, 0, 2, 1}));
 }
 

@@ -434,7 +434,8 @@ TEST(Log, FailedSyncSealsItsFileAndOnlyTablesMakeItsRecordsDurable) {
 
     ASSERT_TRUE(Append(log.get(), TestPayload(4)).ok());
     EXPECT_EQ(CountLogFiles(fs.get()), 2U);
-    EXPECT_EQ(log->Sync(4).message(), "cannot flush");
+    const Status refused = log->Sync(4);
+    EXPECT_EQ(refused.message(), "cannot flush");
     EXPECT_EQ(log->durable_lsn(), 0U);
     flush_answer = Status();
     ASSERT_TRUE(log->Sync(4).ok());
@@ -513,7 +514,7 @@ TEST(Log, CloseReportsWhatItCouldNotMakeDurable) {
     fs->SetFault(FailingCall(operation));
     const Status closed = log->Close();
     EXPECT_EQ(closed.code(), StatusCode::kIoError);
-    EXPECT_EQ(log->Close().message(), closed.message());
+    EXPECT_EQ(log->Close().ToString(), closed.ToString());
     const Recovered recovered = RecoverAll(fs.get());
     EXPECT_FALSE(recovered.result.closed_cleanly);
     EXPECT_EQ(recovered.payloads, TestPayloads(1, 1));

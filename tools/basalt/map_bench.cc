@@ -30,7 +30,7 @@ namespace basalt::tools {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using MaybeView = std::optional<SharedMap::View>;
+using MaybeView = SharedMap::MaybeView;
 
 /// A record of its own says that a bench has made a map, and may replace it.
 constexpr std::string_view kMapMarkerKey = "basalt map bench";

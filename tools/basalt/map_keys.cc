@@ -16,7 +16,7 @@
 namespace basalt::tools {
 namespace {
 
-using MaybeView = std::optional<SharedMap::View>;
+using MaybeView = SharedMap::MaybeView;
 
 Result<std::string> KeyOf(const std::string& argument, bool base64) {
   Result<std::string> key = MeantBytes(argument, base64);

@@ -84,11 +84,11 @@ TEST(TextFormat, ALineSaysWhenItsRecordExpires) {
     EXPECT_EQ(record->key, "k");
     EXPECT_EQ(record->value, "v");
     EXPECT_EQ(record->expiry, expiry);
-    EXPECT_EQ(Parsed(format, Line(format, "k", "v"))->expiry, std::nullopt);
+    EXPECT_EQ(Parsed(format, Line(format, "k", "v")).value().expiry, std::nullopt);
 
     line.clear();
     AppendRecord(format, "", "", line, WallTime::max());
-    EXPECT_EQ(Parsed(format, line)->expiry, WallTime::max());
+    EXPECT_EQ(Parsed(format, line).value().expiry, WallTime::max());
   }
   EXPECT_TRUE(ParseRecord(RecordFormat::kText, "k\tv\texpiry_ms=5\r")) << "of a Windows file";
   EXPECT_TRUE(HasExpired({.key = "k", .value = "v", .expiry = WallTime(std::chrono::days(1))}));

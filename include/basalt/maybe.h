@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace basalt {
+
+/// What `->` gives of a temporary Maybe: only what copies. Lives as long as the temporary.
+template <class T>
+class OfTemporary {
+ public:
+  explicit OfTemporary(const T& value) noexcept : value_(value) {}
+  OfTemporary(const OfTemporary&) = delete;
+  OfTemporary& operator=(const OfTemporary&) = delete;
+  const OfTemporary* operator->() const noexcept { return this; }
+
+  void view() const = delete;
+  std::string ToString() const { return value_.ToString(); }
+  size_t size() const noexcept { return value_.size(); }
+  bool empty() const noexcept { return value_.size() == 0; }
+
+ private:
+  const T& value_;
+};
+
+/// What a lookup gives: a T that lends views of its bytes, or nothing when the key is absent.
+///
+/// It is a std::optional, but for temporaries. Theirs would hand out references and pointers into
+/// itself, so that `store.Get(key).value()->view()` compiled and dangled. A temporary Maybe gives
+/// its T as a value, whose `view()` is refused, and its `->` reaches `ToString()`, `size()` and
+/// `empty()` only.
+template <class T>
+class Maybe : public std::optional<T> {
+  using Base = std::optional<T>;
+
+ public:
+  using Base::Base;
+  Maybe() noexcept = default;
+  Maybe(Base value) noexcept : Base(std::move(value)) {}
+  using Base::operator=;
+
+  T& operator*() & noexcept { return Base::operator*(); }
+  const T& operator*() const& noexcept { return Base::operator*(); }
+  T operator*() && noexcept { return std::move(Base::operator*()); }
+  void operator*() const&& = delete;
+
+  T* operator->() & noexcept { return Base::operator->(); }
+  const T* operator->() const& noexcept { return Base::operator->(); }
+  OfTemporary<T> operator->() const&& noexcept { return OfTemporary<T>(**this); }
+
+  /// Throws std::bad_optional_access when there is none.
+  T& value() & { return Base::value(); }
+  const T& value() const& { return Base::value(); }
+  T value() && { return std::move(Base::value()); }
+  void value() const&& = delete;
+};
+
+// Those of std::optional are ambiguous for what derives from it.
+template <class T>
+bool operator==(const Maybe<T>& a, const Maybe<T>& b) noexcept {
+  return a.has_value() == b.has_value() && (!a || *a == *b);
+}
+template <class T>
+bool operator==(const Maybe<T>& a, std::nullopt_t) noexcept {
+  return !a;
+}
+
+}  // namespace basalt
