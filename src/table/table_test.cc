@@ -225,7 +225,8 @@ TEST(Table, LongKeysReadBackHoweverMuchTheyShare) {
 /// How large a table of these records is that does not compress.
 uint64_t FileBytesOf(const std::vector<Record>& records) {
   const auto fs = io::NewMemoryFileSystem();
-  return WriteTable({.fs = fs.get(), .compression = Compression::kNone}, records)->file_bytes;
+  const auto written = WriteTable({.fs = fs.get(), .compression = Compression::kNone}, records);
+  return written->file_bytes;
 }
 
 TEST(Table, RandomLongKeysStandInItOnce) {
