@@ -243,8 +243,9 @@ Status CheckHeader(std::string_view bytes, std::string_view path) {
 
 /// Of a shared tree: each keyspace may have stood by itself in the manifest.
 void SortLevels(Tree* tree) {
-  std::ranges::stable_sort(tree->levels[0], std::ranges::greater(),
-                           [](const auto& table) { return table->properties().largest_sequence; });
+  std::ranges::sort(tree->levels[0], std::ranges::greater(), [](const auto& table) {
+    return std::pair(table->properties().largest_sequence, table->number());
+  });
   for (size_t level = 1; level < Tree::kLevels; ++level) {
     std::ranges::sort(tree->levels[level], {}, [](const auto& table) -> const std::string& {
       return table->properties().smallest_key;
