@@ -328,7 +328,7 @@ TEST(CacheCapacity, BelowWhatIsHeldStandsAndIsReachedOnRelease) {
   std::vector<Value> held;
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(cache->Put(std::to_string(i), std::string(1 << 20, 'v')).ok());
-    held.push_back(std::move(cache->Get(std::to_string(i)).value()));
+    held.push_back(cache->Get(std::to_string(i)).value());
   }
   EXPECT_EQ(cache->SetCapacity(4 << 20).code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(cache->GetStats().capacity_bytes, 4u << 20);

@@ -33,7 +33,7 @@ TEST(ExpiryClock, WhatIsFarOffIsBeyondAllThatTheCoarseClockMayBeLate) {
 }
 
 TEST(ExpiryClock, HitsOfExpiringEntriesAreHandedOutAndCountedOnce) {
-  const std::unique_ptr<Cache> cache = std::move(*Cache::Create());
+  const std::unique_ptr<Cache> cache = Cache::Create().value();
   const std::string keys[] = {"k", "key_1", "key_123456", std::string(40, 'k')};
   uint64_t hits = 0;
   for (const std::string& key : keys) {

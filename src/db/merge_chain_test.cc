@@ -1,9 +1,9 @@
 // Many merges of one key: flushes and compactions make one of them, and reads of them stay short.
 
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <chrono>
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <string>

@@ -155,7 +155,7 @@ DescriptorPool* DescriptorPool::Process() {
 namespace {
 
 // As the library is loaded, so that no fork finds another thread making it.
-[[maybe_unused]] const DescriptorPool* const made_early = DescriptorPool::Process();
+[[maybe_unused]] const DescriptorPool* const kMadeEarly = DescriptorPool::Process();
 
 }  // namespace
 

@@ -856,7 +856,7 @@ TEST(MemTable, ValuesIteratorsAndSnapshotsOutliveTheHandle) {
   const auto late = table->NewIterator({.snapshot = &snapshot});
   std::vector<Value> values;
   for (const size_t size : sizes) {
-    values.push_back(std::move(table->Get(Numbered("key", size)).value().value()));
+    values.push_back(table->Get(Numbered("key", size)).value().value());
   }
   for (int i = 0; i < 1'000; ++i) {
     ASSERT_TRUE(IsOk(table->Put(Numbered("more", i), std::string(10'000, 'm'))));
@@ -942,7 +942,7 @@ TEST(MemTableRegression, ValuesReturnedByGetSurviveSealing) {
   std::vector<Value> values;
   for (const size_t size : sizes) {
     ASSERT_TRUE(IsOk(table->Put(Numbered("key", size), std::string(size, 'v'))));
-    values.push_back(std::move(table->Get(Numbered("key", size)).value().value()));
+    values.push_back(table->Get(Numbered("key", size)).value().value());
   }
   for (int round = 0; round < 5; ++round) {
     ASSERT_TRUE(IsOk(table->Seal()));

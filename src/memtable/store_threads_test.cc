@@ -736,7 +736,7 @@ TEST(MemTableThreads, HandlesMayEndOnAnyThreadBeforeTheirIterators) {
     for (int i = 0; i < 2; ++i) {
       auto snapshot = std::make_unique<Snapshot>(SnapshotOf(*table));
       auto it = table->NewIterator({.snapshot = i == 0 ? snapshot.get() : nullptr});
-      auto value = std::make_unique<Value>(std::move(table->Get("key7").value().value()));
+      auto value = std::make_unique<Value>(table->Get("key7").value().value());
       threads.emplace_back(
           [it = std::move(it), snapshot = std::move(snapshot), value = std::move(value)]() mutable {
             EXPECT_EQ(ReadForwards(it.get()).size(), 400u);

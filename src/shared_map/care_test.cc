@@ -24,7 +24,7 @@ void ExpectNoProblems(const Result<SharedMapReport>& report) {
   for (const std::string& problem : report->problems) ADD_FAILURE() << problem;
 }
 
-const base::SeededHash hash_of(TestMachine::kMapId);
+const base::SeededHash kHashOf(TestMachine::kMapId);
 
 /// Of the map's first file of that kind.
 std::string PathOf(io::FileSystem* fs, std::string_view prefix) {
@@ -133,7 +133,7 @@ TEST(SharedMapCheck, WritesMeanwhileAreNoDamage) {
   const auto index = fs->Open(index_path, io::OpenMode::kReadWrite).value();
   ASSERT_TRUE(index->WriteAt(kVisibleEndAt, word).ok());
   IndexWords words(fs, index_path);
-  for (const char* key : {"key1", "key2"}) words.Store(words.PositionOf(hash_of(key)), 0);
+  for (const char* key : {"key1", "key2"}) words.Store(words.PositionOf(kHashOf(key)), 0);
   ExpectNoProblems(CheckMap(TestMachine::kPath, nullptr, machine.environment()));
 }
 
@@ -147,10 +147,10 @@ TEST(SharedMapCheck, FindsEachWordOfAnIndexThatIsNotWhatTheLogSays) {
     ASSERT_TRUE(map->Put("key", "newer").ok());
     if (closed) map.reset();
     IndexWords words(&machine.fs(), PathOf(&machine.fs(), "index-"));
-    const uint64_t hash = hash_of("key");
+    const uint64_t hash = kHashOf("key");
     const uint64_t position = words.PositionOf(hash);
     const uint64_t word = words.At(position);
-    const uint64_t other = words.At(words.PositionOf(hash_of("other")));
+    const uint64_t other = words.At(words.PositionOf(kHashOf("other")));
     const Location first = kLogHeaderBytes / kLogUnit;
     const auto expect_problem = [&](const char* what, uint64_t at, uint64_t stored) {
       SCOPED_TRACE(what);

@@ -218,7 +218,8 @@ BASALT_VNNI BASALT_INLINE void ByteDistances(const void* query, const Rows& rows
 
 BASALT_BF16 BASALT_INLINE __m512 AddBFloat16(const uint8_t* query, const uint8_t* row, size_t bytes,
                                              __m512 sum) noexcept {
-  return _mm512_dpbf16_ps(sum, (__m512bh)LoadUpTo(query, bytes), (__m512bh)LoadUpTo(row, bytes));
+  return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(LoadUpTo(query, bytes)),
+                          reinterpret_cast<__m512bh>(LoadUpTo(row, bytes)));
 }
 
 template <class Rows>
