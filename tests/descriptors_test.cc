@@ -165,6 +165,10 @@ bool NamesTheLimit(const Status& status) {
 
 /// The limit is below what the process has open already, so that nothing more can be opened.
 TEST_F(Descriptors, AreNamedWhereNoneIsLeftAndWritingGoesOnWhenThereAreSome) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP()
+      << "the sanitizer needs a pipe to look at an object's type, and takes it for wrong without";
+#endif
   EXPECT_TRUE(base::TrueInChild([&] {
     constexpr int kFlushed = 2'000;
     if (!SetLimit(kFew, kFew + 1)) return false;
