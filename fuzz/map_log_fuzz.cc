@@ -51,6 +51,7 @@ struct Machine {
     environment.fs = &fs;
     environment.executor = &executor;
     environment.boot_id = boot_id;
+    environment.new_map_id = kMapId;
     if (files.empty()) return;
     BASALT_CHECK(fs.CreateDirectory(kDirectory).ok());
     for (const auto& [name, bytes] : files) {
@@ -127,10 +128,8 @@ void Normalize(Sound* sound) {
   // What is random in them becomes the same in every run, so that inputs keep their meaning.
   std::string& list_bytes = sound->files.at(sound->list_name);
   GenerationList list = GenerationList::Decode(list_bytes, sound->list_name).value();
-  list.map_id = kMapId;
+  BASALT_CHECK(list.map_id == kMapId);
   std::string& control = sound->files.at(std::string(kControlName));
-  StoreAt(&control, 16, kMapId);
-  SealHead(&control, 24);
   StoreAt(&control, ControlPage::kWriterAt, uint64_t{0});
   sound->names = {std::string(kControlName), sound->list_name};
   for (ChangeSetEntry& set : list.change_sets) {
