@@ -27,7 +27,8 @@ class PooledFile final : public File {
       : File(std::move(path)), pool_(pool), fs_(fs), closing_(closing) {}
   ~PooledFile() override {
     if (fork_generation_ != base::ForkGeneration()) return;  // the pool does not know it
-    if ((state_.load(std::memory_order_acquire) & kOpen) != 0) pool_->Remove(this);
+    // Also when the file is closed: the pool, which has just closed it, may not be done with it.
+    pool_->Remove(this);
   }
   PooledFile(const PooledFile&) = delete;
   PooledFile& operator=(const PooledFile&) = delete;
@@ -93,6 +94,7 @@ class PooledFile final : public File {
     }
     return true;
   }
+  bool IsOpen() const noexcept { return (state_.load(std::memory_order_acquire) & kOpen) != 0; }
   void End() const noexcept { state_.fetch_sub(1, std::memory_order_release); }
 
   /// Under the pool's mutex: what is to be destroyed outside it; null: it is being read.
@@ -210,6 +212,7 @@ void DescriptorPool::Add(PooledFile* file) noexcept {
 
 void DescriptorPool::Remove(PooledFile* file) noexcept {
   const std::scoped_lock lock(mutex_);
+  if (!file->IsOpen()) return;
   file->own_.splice(file->own_.end(), queues_[static_cast<size_t>(file->closing_)], file->entry_);
   --taken_;
 }

@@ -59,6 +59,7 @@ class DescriptorPool {
   void TakePlace() noexcept;
   void GiveBackPlace() noexcept;
   void Add(PooledFile* file) noexcept;
+  /// Before a file is destroyed, also one that is closed.
   void Remove(PooledFile* file) noexcept;
   /// Under the mutex: takes the next file to be closed out of the queues. Null: there is none.
   std::unique_ptr<File> TakeNext() noexcept;

@@ -159,6 +159,23 @@ TEST_F(PooledFiles, AreReadByManyThreadsThroughFewDescriptors) {
   EXPECT_LE(pool.open_files(), 2U);
 }
 
+TEST_F(PooledFiles, MayBeDestroyedWhileThePoolClosesThem) {
+  fs_.SetObserver({});
+  DescriptorPool pool(4);
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 3; ++thread) {
+    threads.emplace_back([&, thread] {
+      // The pool closes the oldest of these about when they are destroyed.
+      std::vector<std::unique_ptr<File>> files(2);
+      for (size_t i = 0; i < 3'000; ++i) {
+        files[i % files.size()] = pool.Open(&fs_, PathOf(thread)).value();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(pool.open_files(), 0U);
+}
+
 /// Of a process that may have `limit` files open.
 bool ReadsMoreFilesThanItMayHaveOpen(const std::string& directory, rlim_t limit) {
   const rlimit few{limit, limit};
