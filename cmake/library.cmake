@@ -1,7 +1,7 @@
 # The library: one static archive a folder for our own tests and tools, and basalt::basalt of the same
 # objects for everyone else. Folders stand in the order of the house: each links the ones before it.
 
-set(BASALT_FOLDERS base io phash wal cache memtable table db shared_map vector text)
+set(BASALT_FOLDERS base io phash wal cache transaction memtable table db shared_map vector text)
 
 set(BASALT_INTERNALS "")
 set(objects "")

@@ -26,11 +26,11 @@ endif()
 # race. All of them run in the release build and, with AddressSanitizer, in that build. A file that is not
 # named here runs everywhere, so what is new need not be entered, and what gets threads must be taken out.
 set(tests_without_threads
-    base/coding base/hash base/histogram base/key base/merge_operator base/random base/range_cover base/retention
+    base/coding base/hash base/histogram base/key base/merge_operator base/random base/range_cover
     base/short_hash base/value base/write_batch
     cache/cache_budget cache/cache_expiry cache/cache_failures cache/cache_handles cache/cache_model
     cache/cache_stats cache/cache cache/hash_queue cache/index cache/recency cache/timing_wheel
-    db/compaction_plan db/compaction_source db/manifest db/surviving_records
+    db/compaction_plan db/compaction_source db/manifest base/surviving_records
     embed/kernels embed/reference embed/safetensors embed/word_pieces
     io/clock io/file_system io/sim_inode
     memtable/generation memtable/sorter

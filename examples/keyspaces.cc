@@ -57,7 +57,7 @@ int main() {
   it.reset();
   Check(db->DropKeyspace(mails));
 
-  const bool was_free = db->PutIfAbsent("owner", "Grace").value();
+  const bool was_free = db->PutIfAbsent("owner", "Grace").value().has_value();
   std::cout << (was_free ? "Grace owns it\n" : "somebody else owns it\n");
   Check(db->Close());
   return basalt::DB::Destroy("service.db").ok() ? 0 : 1;

@@ -14,9 +14,10 @@
 namespace {
 
 basalt::Status CountWord(basalt::DB& db, const std::string& word) {
-  return db.Update("count/" + word, [](std::optional<std::string_view> count) {
-    const uint64_t before = count ? std::stoull(std::string(*count)) : 0;
-    return basalt::Result<std::optional<std::string>>(std::to_string(before + 1));
+  return db.Update("count/" + word, [](basalt::EntryUpdate& count) {
+    const uint64_t before = count.exists() ? std::stoull(std::string(count.value())) : 0;
+    count.Set(std::to_string(before + 1));
+    return basalt::Status();
   });
 }
 

@@ -22,6 +22,7 @@
 #include "basalt/db.h"
 #include "base/coding.h"
 #include "base/random.h"
+#include "base/test_update.h"
 #include "base/thread_pool.h"
 #include "db/environment.h"
 #include "io/memory_file_system.h"
@@ -217,9 +218,10 @@ TEST(ConcurrentUpdates, NoneOfManyIncrementsIsLost) {
       for (uint64_t n = 0; n < kIncrements; ++n) {
         const Status updated = db->Update(
             "counter",
-            [](std::optional<std::string_view> value) -> Result<std::optional<std::string>> {
-              return std::optional(std::to_string(value ? Number(*value) + 1 : 1));
-            });
+            base::ByValue(
+                [](std::optional<std::string_view> value) -> Result<std::optional<std::string>> {
+                  return std::optional(std::to_string(value ? Number(*value) + 1 : 1));
+                }));
         ASSERT_TRUE(updated.ok()) << updated.ToString();
       }
     });

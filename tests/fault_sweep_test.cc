@@ -199,12 +199,13 @@ class Workload {
       std::string operand(sizeof(uint64_t), '\0');
       base::Store(operand.data(), random_.Next());
       batch->Merge("number" + std::to_string(random_.Below(4)), MergeOperator::kAdd, operand,
-                   keyspace);
+                   {.keyspace = keyspace});
     } else if (draw < 50) {
-      batch->Merge(key, MergeOperator::kAppend, std::to_string(operations_.size()), keyspace);
+      batch->Merge(key, MergeOperator::kAppend, std::to_string(operations_.size()),
+                   {.keyspace = keyspace});
     } else {
-      batch->Put(key, std::string(random_.Below(300), 'v') + std::to_string(operations_.size()), {},
-                 keyspace);
+      batch->Put(key, std::string(random_.Below(300), 'v') + std::to_string(operations_.size()),
+                 {.keyspace = keyspace});
     }
   }
 

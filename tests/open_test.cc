@@ -17,6 +17,7 @@
 
 #include "basalt/db.h"
 #include "base/test_fork.h"
+#include "base/test_update.h"
 
 namespace basalt {
 namespace {
@@ -203,8 +204,11 @@ TEST_F(OpenTest, OversizedAndUnsupportedWritesAreRefusedWhole) {
   };
   expect_too_large(db->Put("big", big), "a record of 200011 bytes");
   expect_too_large(db->PutIfAbsent("big", big).status(), "a record of 200011 bytes");
-  expect_too_large(db->Update("big", [&](auto) { return std::optional<std::string>(big); }),
-                   "a record of 200011 bytes");
+  const auto set_big = [&](EntryUpdate& entry) {
+    entry.Set(big);
+    return Status();
+  };
+  expect_too_large(db->Update("big", set_big).status(), "a record of 200011 bytes");
   EXPECT_TRUE(db->Put("large", std::string(131'072 - 13, 'v')).ok());
   WriteBatch many;
   for (int i = 0; i < 10; ++i) many.Put("many" + std::to_string(i), std::string(20'000, 'v'));
@@ -218,7 +222,7 @@ TEST_F(OpenTest, OversizedAndUnsupportedWritesAreRefusedWhole) {
   ExpectError(db->Put("key", "value", {.ttl = std::chrono::seconds(-1)}),
               StatusCode::kInvalidArgument, "ttl");
   WriteBatch elsewhere;
-  elsewhere.Put("key", "value", {}, static_cast<KeyspaceId>(7));
+  elsewhere.Put("key", "value", {.keyspace = static_cast<KeyspaceId>(7)});
   ExpectError(db->Write(elsewhere), StatusCode::kNotFound, "keyspace 7");
   ExpectError(db->Put("key", "value", {.durability = Durability::kMemory}),
               StatusCode::kInvalidArgument, "kMemory");
@@ -316,17 +320,16 @@ TEST_F(OpenTest, AnUpdateThatThrowsChangesNothing) {
   auto db = DB::Open(":memory:").value();
   ASSERT_TRUE(db->Put("key", "before").ok());
   struct Thrown {};
-  EXPECT_THROW(static_cast<void>(db->Update(
-                   "key",
-                   [](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
-                     throw Thrown{};
-                   })),
-               Thrown);
+  EXPECT_THROW(
+      static_cast<void>(db->Update(
+          "key", base::ByValue([](std::optional<std::string_view>)
+                                   -> Result<std::optional<std::string>> { throw Thrown{}; }))),
+      Thrown);
   EXPECT_EQ((*db->Get("key"))->ToString(), "before");
-  ExpectError(db->Update("key",
-                         [](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
+  ExpectError(db->Update("key", base::ByValue([](std::optional<std::string_view>)
+                                                  -> Result<std::optional<std::string>> {
                            return Status(StatusCode::kAlreadyExists, "not twice");
-                         }),
+                         })),
               StatusCode::kAlreadyExists, "not twice");
   EXPECT_EQ((*db->Get("key"))->ToString(), "before");
 }

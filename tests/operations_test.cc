@@ -16,6 +16,7 @@
 
 #include "basalt/db.h"
 #include "base/random.h"
+#include "base/test_update.h"
 #include "db/environment.h"
 #include "io/manual_executor.h"
 #include "io/sim_clock.h"
@@ -89,7 +90,7 @@ class Operations : public testing::TestWithParam<Between> {
     if (!value) return "(" + value.error().ToString() + ")";
     return *value ? (*value)->ToString() : "(absent)";
   }
-  std::string Scan(const ScanOptions& options = {}) {
+  std::string Scan(const ReadOptions& options = {}) {
     std::string forward;
     const auto it = db_->NewIterator(options);
     for (it->SeekToFirst(); it->Valid(); it->Next()) {
@@ -381,10 +382,9 @@ TEST_P(Operations, MergeAndUpdateKeepTheExpiry) {
   ASSERT_TRUE(db_->Put("b", "1", {.ttl = seconds(10)}).ok());
   Pass();
   ASSERT_TRUE(db_->Merge("a", MergeOperator::kAppend, "2").ok());
-  ASSERT_TRUE(db_->Update("b",
-                          [](std::optional<std::string_view> value) {
+  ASSERT_TRUE(db_->Update("b", base::ByValue([](std::optional<std::string_view> value) {
                             return std::optional<std::string>(std::string(*value) + "3");
-                          })
+                          }))
                   .ok());
   Pass();
   EXPECT_EQ(Scan(), "a=12 b=13 ");
@@ -416,7 +416,7 @@ TEST_P(Operations, AnIteratorSaysWhenWhatItShowsExpires) {
   ASSERT_TRUE(db_->Put("d", "2").ok());
   ASSERT_TRUE(db_->PutIfAbsent("f", "1", {.ttl = seconds(50)}).value());
   ASSERT_TRUE(db_->Merge("g", MergeOperator::kAppend, "1").ok());
-  const auto expect = [&](const std::vector<std::optional<seconds>>& ttls, ScanOptions options) {
+  const auto expect = [&](const std::vector<std::optional<seconds>>& ttls, ReadOptions options) {
     std::vector<std::optional<WallTime>> expected;
     for (const auto& ttl : ttls) {
       expected.push_back(ttl ? std::optional(start + *ttl) : std::nullopt);
@@ -449,9 +449,9 @@ TEST_P(Operations, APutUntilAMomentExpiresAtIt) {
   Pass();
   clock_.Advance(7'654'321);
   WriteBatch batch;
-  batch.PutUntil("a", "1", expiry);
-  batch.PutUntil("hidden", "2", expiry - seconds(5));
-  batch.PutUntil("late", "1", WallTime::max());
+  batch.Put("a", "1", {.expiry = expiry});
+  batch.Put("hidden", "2", {.expiry = expiry - seconds(5)});
+  batch.Put("late", "1", {.expiry = WallTime::max()});
   batch.Put("b", "1");
   ASSERT_TRUE(db_->Write(batch).ok());
   Pass();
@@ -491,8 +491,8 @@ TEST_P(Operations, KeyspacesDoNotMix) {
   EXPECT_EQ(db_->CreateKeyspace("").error().code(), StatusCode::kInvalidArgument);
   WriteBatch batch;
   batch.Put("a", "default");
-  batch.Put("a", "user", {}, users);
-  batch.Put("a", "mail", {}, mails);
+  batch.Put("a", "user", {.keyspace = users});
+  batch.Put("a", "mail", {.keyspace = mails});
   ASSERT_TRUE(db_->Write(batch).ok());
   Pass(users);
   EXPECT_EQ(Get("a"), "default");
@@ -545,7 +545,7 @@ TEST_P(Operations, AKeyspaceWithoutALogLosesWhatWasNotFlushed) {
   EXPECT_EQ(Scan({.keyspace = sessions}), "a=1 d=1 ") << "Close flushes";
   WriteBatch mixed;
   mixed.Put("a", "1");
-  mixed.Put("a", "1", {}, sessions);
+  mixed.Put("a", "1", {.keyspace = sessions});
   EXPECT_EQ(db_->Write(mixed).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(db_->Put("a", "1", {.durability = Durability::kPower, .keyspace = sessions}).code(),
             StatusCode::kInvalidArgument);
@@ -756,8 +756,8 @@ TEST_P(Operations, OpenReadOnlyReadsAndWritesNothing) {
   EXPECT_TRUE(found == expected);
   EXPECT_EQ((*reader)->Get("key1").value()->ToString(), "new");
   for (const Status& status :
-       {(*reader)->Put("a", "1"), (*reader)->Flush(), (*reader)->CompactRange(), (*reader)->Sync(),
-        (*reader)->CreateKeyspace("new").status()}) {
+       {Status((*reader)->Put("a", "1")), (*reader)->Flush(), (*reader)->CompactRange(),
+        (*reader)->Sync(), (*reader)->CreateKeyspace("new").status()}) {
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status.ToString();
   }
   EXPECT_EQ((*reader)->GetStats().memory_budget, uint64_t{1} << 20);

@@ -30,6 +30,7 @@
 
 #include "basalt/shared_map.h"
 #include "base/random.h"
+#include "base/test_update.h"
 #include "shared_map/test_map.h"
 #include "tests/shared_map/child_process.h"
 #include "tests/shared_map/scoreboard.h"
@@ -180,7 +181,7 @@ class WriterRole {
       if (Scoreboard::Erases(key, number)) return std::optional<std::string>();
       return std::optional<std::string>(Scoreboard::ValueOf(key, number));
     };
-    Demand(map_->Update(Scoreboard::KeyOf(key), update), "Update");
+    Demand(map_->Update(Scoreboard::KeyOf(key), base::ByValue(update)), "Update");
     Acknowledge(key);
   }
 

@@ -130,48 +130,6 @@ class DB : public Store {
   /// nothing else is in it. NotFound: there is none; Busy: it is open.
   static Status Destroy(std::string_view path);
 
-  /// Sets one key; the same as a batch of one.
-  virtual Status Put(std::string_view key, std::string_view value, const WriteOptions& options) = 0;
-  Status Put(std::string_view key, std::string_view value) { return Put(key, value, {}); }
-  /// Sets the key if it is absent; false: it was there, and stays.
-  virtual Result<bool> PutIfAbsent(std::string_view key, std::string_view value,
-                                   const WriteOptions& options) = 0;
-  Result<bool> PutIfAbsent(std::string_view key, std::string_view value) {
-    return PutIfAbsent(key, value, {});
-  }
-  /// Removes one key, present or not.
-  virtual Status Delete(std::string_view key, const WriteOptions& options) = 0;
-  Status Delete(std::string_view key) { return Delete(key, {}); }
-  /// Removes all keys in [begin, end), in O(1): what they held is given back by compaction.
-  virtual Status DeleteRange(std::string_view begin, std::string_view end,
-                             const WriteOptions& options) = 0;
-  Status DeleteRange(std::string_view begin, std::string_view end) {
-    return DeleteRange(begin, end, {});
-  }
-  /// Combines `operand` with the key's value without reading it (WriteBatch::Merge).
-  virtual Status Merge(std::string_view key, MergeOperator op, std::string_view operand,
-                       const WriteOptions& options) = 0;
-  Status Merge(std::string_view key, MergeOperator op, std::string_view operand) {
-    return Merge(key, op, operand, {});
-  }
-
-  /// Makes a keyspace: a few bytes in the manifest. Names are 1 to 255 bytes. AlreadyExists: the
-  /// name is taken.
-  virtual Result<KeyspaceId> CreateKeyspace(std::string_view name,
-                                            const KeyspaceOptions& options) = 0;
-  Result<KeyspaceId> CreateKeyspace(std::string_view name) { return CreateKeyspace(name, {}); }
-  /// NotFound: there is none of this name.
-  virtual Result<KeyspaceId> OpenKeyspace(std::string_view name) const = 0;
-  /// All of them, by id; the default one first.
-  virtual Result<std::vector<KeyspaceInfo>> ListKeyspaces() const = 0;
-  /// Removes a keyspace with all it holds. Reads and writes of it are NotFound from then on;
-  /// iterators that are open keep what they see. The space of its tables is given back at once, but
-  /// for what lies in tables that it shares with other keyspaces: that is given back by compaction.
-  /// The default keyspace stays: InvalidArgument.
-  virtual Status DropKeyspace(KeyspaceId keyspace) = 0;
-
-  /// Makes every write acknowledged before the call survive a power cut; flushes what has no log.
-  virtual Status Sync() = 0;
   /// Writes the memtable to tables, and waits for it.
   virtual Status Flush() = 0;
   /// Flushes, and merges all tables that hold keys in [begin, end) down to the last level. Tables

@@ -27,12 +27,12 @@ class Iterator {
   /// True at a record. False before the first Seek, beyond either end, and after an error.
   bool Valid() const noexcept { return valid_; }
   /// The present record; views last until the next move. Only when Valid(). `value` is empty under
-  /// ScanOptions::keys_only.
+  /// ReadOptions::keys_only.
   std::string_view key() const noexcept { return key_; }
   std::string_view value() const noexcept { return value_; }
   /// When the present record expires, by the clock of its database; nothing: never. Only when
   /// Valid(). A walk shows what had not expired when the iterator was made, so that the moment may
-  /// have passed. Costs a call, and nothing where it is not asked. Records of a MemTable have none.
+  /// have passed. Costs a call, and nothing where it is not asked.
   virtual std::optional<WallTime> expiry() const noexcept { return std::nullopt; }
 
   virtual void SeekToFirst() = 0;

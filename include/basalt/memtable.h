@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "basalt/options.h"
 #include "basalt/status.h"
@@ -81,8 +84,12 @@ struct MemTableStats {
 /// Records lie in append-only generations with a hash index each; a background sorts what is new,
 /// but for the newest half a million while writers take every processor and nobody iterates, and
 /// merges what is sealed. Versions are ordered by sequence number: the newest write wins, whoever
-/// wrote it. Nothing is on disk. There is no expiry: a put that has one is Unsupported. Every
-/// keyspace exists. Durability levels are accepted and mean nothing.
+/// wrote it. Nothing is on disk: the LSN of a Commit is 0, and durability levels are accepted and
+/// mean nothing. Background merging gives back the memory of what has expired and of keyspaces that
+/// were dropped.
+///
+/// A transaction's commit, a batch with conditions and Update wait for batches that are being
+/// inserted, and batches wait for them. Single puts and deletes wait for none of these.
 ///
 /// Thread-safe. Lookups take no lock. Values, iterators and snapshots outlive the handle. The
 /// handle may be destroyed on any thread and waits for nobody. After fork() the child makes stores
@@ -93,16 +100,12 @@ class MemTable final : public Store {
   static Result<std::unique_ptr<MemTable>> Create(const MemTableOptions& options = {});
   ~MemTable() override;
 
-  /// Sets one key. ResourceExhausted: the budget is used up (see AtBudget), or what is live leaves
-  /// compaction too little to gain; nothing has changed then.
-  Status Put(std::string_view key, std::string_view value,
-             KeyspaceId keyspace = KeyspaceId::kDefault);
-  /// Removes one key, present or not. A full store has some room for deletes.
-  Status Delete(std::string_view key, KeyspaceId keyspace = KeyspaceId::kDefault);
-  /// Removes all keys in [begin, end), present or not. O(1), and some cost for each such record to
-  /// each lookup until compaction has merged it away.
-  Status DeleteRange(std::string_view begin, std::string_view end,
-                     KeyspaceId keyspace = KeyspaceId::kDefault);
+  Capabilities capabilities() const noexcept override;
+  Status Sync() override;
+  Status WaitDurable(uint64_t lsn) override;
+  Result<KeyspaceId> OpenKeyspace(std::string_view name) const override;
+  Result<std::vector<KeyspaceInfo>> ListKeyspaces() const override;
+  Status DropKeyspace(KeyspaceId keyspace) override;
 
   /// Ends the present generation, if it holds anything: writes go to a fresh one.
   /// ResourceExhausted: the budget has no room for one.
@@ -122,10 +125,29 @@ class MemTable final : public Store {
   Result<MaybeValue> DoGet(std::string_view key, const ReadOptions& options) const override;
   Status DoMultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
                     const ReadOptions& options) const override;
-  Status DoWrite(const WriteBatch& batch, const WriteOptions& options) override;
-  Status DoUpdate(std::string_view key, const UpdateFunction& fn, KeyspaceId keyspace) override;
-  std::unique_ptr<Iterator> DoNewIterator(const ScanOptions& options) const override;
+  Result<std::optional<Entry>> DoGetEntry(std::string_view key,
+                                          const ReadOptions& options) const override;
+  Result<bool> DoContains(std::string_view key, const ReadOptions& options) const override;
+  Status DoMultiGetOfKeyspaces(std::span<const KeyspaceKey> keys,
+                               std::span<Result<MaybeValue>> results,
+                               const ReadOptions& options) const override;
+  std::unique_ptr<Iterator> DoNewIterator(const ReadOptions& options) const override;
   Result<Snapshot> DoGetSnapshot() const override;
+  Result<Commit> DoPut(std::string_view key, std::string_view value,
+                       const WriteOptions& options) override;
+  Result<std::optional<Commit>> DoPutIfAbsent(std::string_view key, std::string_view value,
+                                              const WriteOptions& options) override;
+  Result<Commit> DoDelete(std::string_view key, const WriteOptions& options) override;
+  Result<Commit> DoDeleteRange(std::string_view begin, std::string_view end,
+                               const WriteOptions& options) override;
+  Result<Commit> DoMerge(std::string_view key, MergeOperator op, std::string_view operand,
+                         const WriteOptions& options) override;
+  Result<Commit> DoWrite(const WriteBatch& batch, const WriteOptions& options) override;
+  Result<Commit> DoUpdate(std::string_view key, const UpdateFunction& fn,
+                          const WriteOptions& options) override;
+  Result<Transaction> DoBegin(const TransactionOptions& options) override;
+  Result<KeyspaceId> DoCreateKeyspace(std::string_view name,
+                                      const KeyspaceOptions& options) override;
 
   const std::shared_ptr<memtable::StoreCore> core_;
 };

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "basalt/status.h"
+#include "basalt/wall_time.h"
 
 namespace basalt {
 
@@ -38,24 +39,26 @@ enum class Compression : uint8_t { kNone = 0, kLz4 = 1, kLz4ThenZstd = 2 };
 /// bytes. Every store has kDefault; a DB makes others (DB::CreateKeyspace).
 enum class KeyspaceId : uint32_t { kDefault = 0 };
 
-/// How a Get or MultiGet reads.
+/// How a read is made: of one key, of many, or by an iterator.
 struct ReadOptions {
-  const Snapshot* snapshot =
-      nullptr;  ///< Read as of this snapshot; null: the newest visible state.
+  /// Read as of this snapshot; null: the newest visible state. An iterator does not need it any
+  /// more once it is made.
+  const Snapshot* snapshot = nullptr;
   KeyspaceId keyspace = KeyspaceId::kDefault;
-  bool fill_cache =
-      true;  ///< False: blocks read from disk for this call are not kept in the cache.
-};
+  /// False: blocks read from disk for this call are not kept in the cache.
+  bool fill_cache = true;
+  /// True: the call reads no disk. What would need one is WouldBlock. For event loops, which then
+  /// hand the call to a thread that may wait.
+  bool memory_only = false;
+  /// Of reads in a transaction. False: the commit does not care whether what was read has changed
+  /// since. Other reads ignore it.
+  bool track = true;
 
-/// How an iterator reads. Bounds are copied. `prefix` excludes `lower` and `upper`.
-struct ScanOptions {
-  const Snapshot* snapshot = nullptr;  ///< As in ReadOptions; may be destroyed before the iterator.
-  KeyspaceId keyspace = KeyspaceId::kDefault;
+  // Of iterators; other reads ignore them. Bounds are copied. `prefix` excludes the other two.
   std::optional<std::string_view> lower{};   ///< First key of the range, inclusive.
   std::optional<std::string_view> upper{};   ///< End of the range, exclusive.
   std::optional<std::string_view> prefix{};  ///< Only keys that begin with this.
   bool keys_only = false;                    ///< Values are left empty, neither read nor merged.
-  bool fill_cache = true;
 };
 
 /// How a write is made and acknowledged.
@@ -66,24 +69,41 @@ struct WriteOptions {
   /// Of functions that write one key or range. The records of a batch name their own: with a batch
   /// it must stay kDefault.
   KeyspaceId keyspace = KeyspaceId::kDefault;
-  /// How long after the write the value expires; zero: DBOptions::default_ttl, or never. Only for
-  /// what puts one key: with a batch, whose records name their own, it must stay zero. It lasts as
+  /// How long after the write the record expires. Unset: the keyspace's default. Zero: never. A
+  /// negative one is InvalidArgument. Only for functions that put one key. It lasts as
   /// long also when the wall clock is set back meanwhile.
-  std::chrono::milliseconds ttl{0};
+  std::optional<std::chrono::milliseconds> ttl{};
+  /// The moment at which the record expires, instead of `ttl`; for copies of a record. A moment in
+  /// the past hides older values and is not visible itself.
+  std::optional<WallTime> expiry{};
+  /// False: a write that would have to wait for a flush, for compaction or for another write's
+  /// disk access is WouldBlock and changes nothing. For event loops.
+  bool may_wait = true;
 };
 
-/// How a keyspace is made.
+/// How a transaction is made.
+struct TransactionOptions {
+  /// Bytes that the transaction's own writes and what it remembers of its reads may take. Beyond
+  /// it reads are remembered more coarsely, so that the commit may be Aborted for a change of
+  /// something that was not read; writes are ResourceExhausted.
+  uint64_t memory_limit = uint64_t{64} << 20;
+};
+
+/// How a keyspace is made. What is unset is as the store's own.
 struct KeyspaceOptions {
-  /// The level of writes that name none; unset: the database's. kMemory: its writes are not logged,
-  /// and share no batch with those that are.
+  /// The level of writes that name none. kMemory: its writes are not logged, and share no batch
+  /// with those that are.
   std::optional<Durability> durability{};
+  /// How long records live whose put names no ttl. Zero: they never expire.
+  std::optional<std::chrono::milliseconds> default_ttl{};
+  std::optional<Compression> compression{};
 };
 
-/// One of a database's keyspaces.
+/// One of a store's keyspaces.
 struct KeyspaceInfo {
   KeyspaceId id = KeyspaceId::kDefault;
   std::string name;  ///< Empty: the default one.
-  std::optional<Durability> durability{};
+  KeyspaceOptions options{};
 };
 
 /// Something that happened in the background, for logs and dashboards.
@@ -122,6 +142,9 @@ struct DBOptions {
   /// Threads for flushes and compactions, shared by all databases of the process: the first one
   /// opened decides. 0: derived (one for two cores, at most four).
   uint32_t background_threads = 0;
+  /// Log files whose records all lie in tables are kept up to so many bytes, the newest, for
+  /// readers of changes (Store::Changes). A full disk takes them back.
+  uint64_t log_keep_bytes = 0;
   /// Called from background threads, one call at a time. It must not throw, block, or call the
   /// database.
   std::function<void(const Event&)> on_event{};

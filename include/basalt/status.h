@@ -23,47 +23,85 @@ enum class StatusCode : uint8_t {
   kAborted = 7,             ///< A conflict with a concurrent change: retry.
   kCancelled = 8,           ///< Stopped on request before it finished.
   kUnsupported = 9,         ///< A newer format, or an operation that this store does not have.
-  kIoError = 10,     ///< The operating system reported an error; the message has path and cause.
-  kCorruption = 11,  ///< Stored bytes are not what was written; the message has file and offset.
+  kIoError = 10,       ///< The operating system reported an error; the message has path and cause.
+  kCorruption = 11,    ///< Stored bytes are not what was written; the message has file and offset.
+  kTypeMismatch = 12,  ///< What is stored is not of the type that the operation is for.
+  kWouldBlock = 13,    ///< The call was told not to wait, and would have to.
+  kUnavailable = 14,   ///< A server cannot be reached, or is not ready; retry later.
+  kDeadlineExceeded = 15,  ///< The time that the caller gave has passed.
+  kPermissionDenied = 16,  ///< The caller or the process lacks a right; the message names it.
+  kOutOfRange = 17,        ///< What was asked for is no longer kept, or not there yet.
+};
+
+/// What exactly was the matter, for programs that act on it. The numbers are frozen. A code may
+/// come with any of them or with none.
+enum class SubCode : uint8_t {
+  kNone = 0,
+  kDiskFull = 1,       ///< ResourceExhausted: free space on the file system.
+  kMemory = 2,         ///< ResourceExhausted: the system has no memory left.
+  kDescriptors = 3,    ///< ResourceExhausted: the process may open no more files (ulimit -n).
+  kBudget = 4,         ///< ResourceExhausted: the store's own memory budget is used up.
+  kBatchTooLarge = 5,  ///< A batch or transaction is above the store's limit: split it.
+  kPins = 6,           ///< ResourceExhausted: what handles hold leaves no room.
+  kClosed = 7,         ///< FailedPrecondition: the store or transaction was closed.
+  kReadOnly = 8,       ///< FailedPrecondition: it was opened to be read only.
+  kForked = 9,         ///< FailedPrecondition: the handle belongs to the parent process.
+  kLocked = 10,        ///< Busy: another handle or process has it open.
+  kConflict = 11,      ///< Aborted: something that a transaction read has changed.
+  kCondition = 12,     ///< Aborted: a batch's condition does not hold.
+  kLogGone = 13,       ///< OutOfRange: the log no longer has these records.
+  kNotDurable = 14,    ///< The write is visible, but it could not be made durable.
+  kKeyspace = 15,      ///< NotFound: there is no such keyspace.
 };
 
 /// The name of a code as it stands in messages, for example "InvalidArgument".
 std::string_view StatusCodeName(StatusCode code) noexcept;
+/// For example "DiskFull"; empty for kNone.
+std::string_view SubCodeName(SubCode sub_code) noexcept;
 
-/// The outcome of an operation: ok, or a code with a message that says what was attempted, on what,
-/// and what to do. 8 bytes, null when ok. Copies share one message by a reference count, so that
-/// one failed sync can answer many waiters. Distinct objects may be used from any threads.
+/// The outcome of an operation: ok, or a code with a sub-code and a message that says what was
+/// attempted, on what, and what to do. Code and sub-code take no memory; the message is missing
+/// when there was none for it. Programs decide by the codes, never by the text. 8 bytes, null when
+/// ok. Copies share one message by a reference count, so that one failed sync can answer many
+/// waiters. Distinct objects may be used from any threads.
 class [[nodiscard]] Status {
  public:
   /// Ok.
   Status() noexcept = default;
   /// An error, with a copy of the message. `code` must not be kOk (a failed check). Falls back to
   /// an empty message when memory for the text cannot be had.
-  Status(StatusCode code, std::string_view message) noexcept;
+  Status(StatusCode code, std::string_view message, SubCode sub_code = SubCode::kNone) noexcept;
 
   Status(const Status& other) noexcept;
-  Status(Status&& other) noexcept : rep_(std::exchange(other.rep_, nullptr)) {}
+  Status(Status&& other) noexcept : rep_(std::exchange(other.rep_, 0)) {}
   Status& operator=(Status other) noexcept {
     std::swap(rep_, other.rep_);
     return *this;
   }
   ~Status() {
-    if (rep_ != nullptr) Release(rep_);
+    if (HasText()) Release();
   }
 
-  bool ok() const noexcept { return rep_ == nullptr; }
+  bool ok() const noexcept { return rep_ == 0; }
   StatusCode code() const noexcept;
+  SubCode sub_code() const noexcept;
   /// Empty when ok; lives as long as this object (or any copy of it) does. Not of a temporary,
   /// whose message would be gone: `ToString()` may be called on one.
   std::string_view message() const& noexcept;
   std::string_view message() const&& = delete;
-  /// "Ok", or "Corruption: <message>".
+  /// "Ok", or "Corruption: <message>", or "ResourceExhausted (DiskFull): <message>".
   std::string ToString() const;
 
  private:
-  struct Rep;
-  static void Release(Rep* rep) noexcept;
-  Rep* rep_ = nullptr;
+  struct Text;
+  bool HasText() const noexcept { return rep_ != 0 && (rep_ & kBare) == 0; }
+  Text* text() const noexcept { return reinterpret_cast<Text*>(rep_); }
+  void Release() noexcept;
+
+  /// 0: ok. With the lowest bit: no text; the code in the second byte, the sub-code in the third.
+  /// Else the address of a Text, which has them.
+  static constexpr uintptr_t kBare = 1;
+  uintptr_t rep_ = 0;
 };
 
 namespace internal {
@@ -116,6 +154,8 @@ class [[nodiscard]] Result {
   }
 
   bool has_value() const noexcept { return state_.index() == 0; }
+  /// The same, by the name that Status has for it.
+  bool ok() const noexcept { return has_value(); }
   explicit operator bool() const noexcept { return has_value(); }
 
   T& operator*() & noexcept { return *std::get_if<0>(&state_); }
@@ -148,6 +188,14 @@ class [[nodiscard]] Result {
   Status error() const&& noexcept { return *std::get_if<1>(&state_); }
   /// The error, or ok when there is a value.
   Status status() const { return has_value() ? Status() : error(); }
+  StatusCode code() const noexcept { return has_value() ? StatusCode::kOk : error().code(); }
+  /// A result whose value only says where a write stands (Commit) is a Status for those who do not
+  /// ask for that.
+  operator Status() const
+    requires(requires { typename T::IsReceipt; })
+  {
+    return status();
+  }
 
   template <class U>
   T value_or(U&& fallback) const& {

@@ -1,91 +1,289 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "basalt/changes.h"
 #include "basalt/iterator.h"
 #include "basalt/options.h"
 #include "basalt/snapshot.h"
 #include "basalt/status.h"
 #include "basalt/value.h"
+#include "basalt/wall_time.h"
 #include "basalt/write_batch.h"
 
 namespace basalt {
 
+class Transaction;
+
 namespace internal {
 /// InvalidArgument, of a MultiGet.
-Status DifferInLength(std::span<const std::string_view> keys,
-                      std::span<const Result<MaybeValue>> results);
+Status DifferInLength(size_t keys, size_t results);
 }  // namespace internal
 
-/// What `Update` calls: gets the present value, or nothing when the key is absent, and returns the
-/// new value, nothing (delete the key), or an error (all stays as it was, and Update returns it).
-using UpdateFunction =
-    std::function<Result<std::optional<std::string>>(std::optional<std::string_view>)>;
+/// A record as it was found.
+struct Entry {
+  Value value;
+  /// The sequence number of the newest write to the key. It changes with each write, so it serves
+  /// as a version for conditions (WriteBatch::RequireUnchanged) and as an entity tag.
+  uint64_t version = 0;
+  std::optional<WallTime> expiry{};  ///< Nothing: the record does not expire.
+};
 
-/// An ordered map from bytes to bytes: the one interface that everything above a store sees. Keys
-/// have up to 65,535 bytes. The largest value depends on the store's memory budget (see DB,
-/// MemTable) and has at most 4 GiB - 1 bytes. Both may be empty and hold any bytes; order is
-/// bytewise.
+/// A key with its keyspace.
+struct KeyspaceKey {
+  KeyspaceId keyspace = KeyspaceId::kDefault;
+  std::string_view key;
+};
+
+/// What a store can do. A call that needs what is missing is Unsupported.
+struct Capabilities {
+  bool ordered = false;       ///< Iterators.
+  bool snapshots = false;     ///< Snapshots, and iterators that stay at one moment.
+  bool transactions = false;  ///< Begin, and conditions in batches.
+  bool expiry = false;
+  bool merges = false;
+  bool keyspaces = false;  ///< More than the default one.
+  bool durable = false;    ///< Acknowledged writes outlive the process.
+  bool changes = false;    ///< AddListener and Watch. With `durable` also Changes.
+};
+
+/// One key as Update sees and changes it. The store makes it; it is valid during the call of the
+/// update function. A function that changes nothing leaves the record as it is, without a write.
+class EntryUpdate {
+ public:
+  /// `value` has no data() where the key is absent.
+  EntryUpdate(std::optional<std::string_view> value, uint64_t version,
+              std::optional<WallTime> expiry) noexcept
+      : value_(value), version_(version), expiry_(expiry) {}
+  EntryUpdate(const EntryUpdate&) = delete;
+  EntryUpdate& operator=(const EntryUpdate&) = delete;
+
+  // What is there.
+  bool exists() const noexcept { return value_.has_value(); }
+  /// Empty when the key is absent.
+  std::string_view value() const noexcept { return value_.value_or(std::string_view()); }
+  uint64_t version() const noexcept { return version_; }
+  /// Nothing: it does not expire.
+  std::optional<WallTime> expiry() const noexcept { return expiry_; }
+
+  // What it becomes. The last call of each kind counts.
+  /// The expiry stays as it is; a key that was absent gets the default ttl.
+  void Set(std::string value) {
+    new_value_ = std::move(value);
+    outcome_ = Outcome::kSet;
+  }
+  void Delete() noexcept { outcome_ = Outcome::kDelete; }
+  /// From now on; zero: it never expires. Of a key that stays absent it is ignored.
+  void SetTtl(std::chrono::milliseconds ttl) noexcept {
+    new_expiry_.reset();
+    new_ttl_ = ttl;
+  }
+  /// Nothing: it never expires.
+  void SetExpiry(std::optional<WallTime> expiry) noexcept {
+    if (!expiry) return SetTtl(std::chrono::milliseconds(0));
+    new_ttl_.reset();
+    new_expiry_ = expiry;
+  }
+
+  // For stores.
+  enum class Outcome : uint8_t { kKeep, kSet, kDelete };
+  Outcome outcome() const noexcept { return outcome_; }
+  const std::string& new_value() const noexcept { return new_value_; }
+  const std::optional<std::chrono::milliseconds>& new_ttl() const noexcept { return new_ttl_; }
+  const std::optional<WallTime>& new_expiry() const noexcept { return new_expiry_; }
+
+ private:
+  const std::optional<std::string_view> value_;
+  const uint64_t version_;
+  const std::optional<WallTime> expiry_;
+  std::string new_value_;
+  std::optional<std::chrono::milliseconds> new_ttl_{};
+  std::optional<WallTime> new_expiry_{};
+  Outcome outcome_ = Outcome::kKeep;
+};
+
+/// What Update calls. An error changes nothing and is Update's answer.
+using UpdateFunction = std::function<Status(EntryUpdate& entry)>;
+
+/// A map from bytes to bytes: the one interface that everything above a store sees. Keys have up to
+/// 65,535 bytes. The largest value depends on the store's memory budget (see DB, MemTable) and has
+/// at most 4 GiB - 1 bytes. Both may be empty and hold any bytes. Order is bytewise.
 ///
 /// All functions may be called from any thread. No exception of ours leaves them: running out of
-/// memory is ResourceExhausted, but for a NewIterator without room even for one that says so
-/// (std::bad_alloc). What a user's function throws changes nothing and reaches the caller.
+/// memory is ResourceExhausted. NewIterator is the exception: it throws std::bad_alloc when there
+/// is no room even for an iterator that says so. What a user's function throws changes nothing and
+/// reaches the caller. A keyspace that is not there is NotFound.
 class Store {
  public:
   virtual ~Store() = default;
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
+  virtual Capabilities capabilities() const noexcept = 0;
+
+  // Reads.
+
   /// The key's value, or nothing when it is absent. Errors are for what could not be read.
   Result<MaybeValue> Get(std::string_view key, const ReadOptions& options = {}) const {
     return DoGet(key, options);
   }
-
+  /// The same with the record's version and expiry.
+  Result<std::optional<Entry>> GetEntry(std::string_view key,
+                                        const ReadOptions& options = {}) const {
+    return DoGetEntry(key, options);
+  }
+  /// Whether the key is there. No value is copied; a value that lies on disk may have to be read.
+  Result<bool> Contains(std::string_view key, const ReadOptions& options = {}) const {
+    return DoContains(key, options);
+  }
   /// Many lookups at once, all of one moment; `results[i]` answers `keys[i]`, each with its own
   /// error. The Status is only for the arguments: InvalidArgument when the spans differ in length.
   Status MultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
                   const ReadOptions& options = {}) const {
-    if (keys.size() != results.size()) return internal::DifferInLength(keys, results);
+    if (keys.size() != results.size()) return internal::DifferInLength(keys.size(), results.size());
     return DoMultiGet(keys, results, options);
   }
-
-  /// Applies a batch atomically. Ok: it is visible and as durable as asked.
-  Status Write(const WriteBatch& batch, const WriteOptions& options = {}) {
-    return DoWrite(batch, options);
+  /// The same over several keyspaces; `options.keyspace` is ignored.
+  Status MultiGet(std::span<const KeyspaceKey> keys, std::span<Result<MaybeValue>> results,
+                  const ReadOptions& options = {}) const {
+    if (keys.size() != results.size()) return internal::DifferInLength(keys.size(), results.size());
+    return DoMultiGetOfKeyspaces(keys, results, options);
   }
-
-  /// Reads, computes and writes one key as one atomic step. `fn` runs outside all locks, and again
-  /// when another writer changed the key meanwhile.
-  Status Update(std::string_view key, const UpdateFunction& fn,
-                KeyspaceId keyspace = KeyspaceId::kDefault) {
-    return DoUpdate(key, fn, keyspace);
-  }
-
   /// Never null: what went wrong is in the iterator's status().
-  std::unique_ptr<Iterator> NewIterator(const ScanOptions& options = {}) const {
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options = {}) const {
     return DoNewIterator(options);
   }
-
   /// The present moment, O(1).
   Result<Snapshot> GetSnapshot() const { return DoGetSnapshot(); }
+
+  // Writes. A Commit: the write is visible, and as durable as asked. An error: nothing has changed,
+  // unless the message says that only durability is missing.
+
+  /// Sets one key.
+  Result<Commit> Put(std::string_view key, std::string_view value,
+                     const WriteOptions& options = {}) {
+    return DoPut(key, value, options);
+  }
+  /// Sets the key if it is absent. Nothing: it was there, and stays.
+  Result<std::optional<Commit>> PutIfAbsent(std::string_view key, std::string_view value,
+                                            const WriteOptions& options = {}) {
+    return DoPutIfAbsent(key, value, options);
+  }
+  /// Removes one key, present or not.
+  Result<Commit> Delete(std::string_view key, const WriteOptions& options = {}) {
+    return DoDelete(key, options);
+  }
+  /// Removes all keys in [begin, end), present or not.
+  Result<Commit> DeleteRange(std::string_view begin, std::string_view end,
+                             const WriteOptions& options = {}) {
+    return DoDeleteRange(begin, end, options);
+  }
+  /// Combines `operand` with the key's value without reading it (WriteBatch::Merge).
+  Result<Commit> Merge(std::string_view key, MergeOperator op, std::string_view operand,
+                       const WriteOptions& options = {}) {
+    return DoMerge(key, op, operand, options);
+  }
+  /// Applies a batch atomically, if its conditions hold. Aborted: one does not; the message names
+  /// key and keyspace.
+  Result<Commit> Write(const WriteBatch& batch, const WriteOptions& options = {}) {
+    return DoWrite(batch, options);
+  }
+  /// Reads, computes and writes one key as one atomic step. `fn` runs outside all locks, and again
+  /// when another writer changed the key meanwhile.
+  ///
+  ///     store->Update("visits", [](basalt::EntryUpdate& entry) {
+  ///       entry.Set(NextOf(entry.value()));
+  ///       return basalt::Status();
+  ///     });
+  Result<Commit> Update(std::string_view key, const UpdateFunction& fn,
+                        const WriteOptions& options = {}) {
+    return DoUpdate(key, fn, options);
+  }
+  /// A transaction (basalt/transaction.h). It takes effect when it commits.
+  Result<Transaction> Begin(const TransactionOptions& options = {});
+
+  // Durability.
+
+  /// Makes every write acknowledged before the call survive a power cut.
+  virtual Status Sync() = 0;
+  /// Returns when the log record `lsn` and all before it survive a power cut. It makes them so if
+  /// nobody else does. InvalidArgument: there is no such record yet.
+  virtual Status WaitDurable(uint64_t lsn) = 0;
+
+  // Keyspaces.
+
+  /// AlreadyExists: the name is taken. Names are 1 to 255 bytes.
+  Result<KeyspaceId> CreateKeyspace(std::string_view name, const KeyspaceOptions& options = {}) {
+    return DoCreateKeyspace(name, options);
+  }
+  /// NotFound: there is none of this name.
+  virtual Result<KeyspaceId> OpenKeyspace(std::string_view name) const = 0;
+  /// Opens it, or creates it with `options` where it is absent.
+  Result<KeyspaceId> OpenOrCreateKeyspace(std::string_view name,
+                                          const KeyspaceOptions& options = {});
+  /// All of them, by id; the default one first.
+  virtual Result<std::vector<KeyspaceInfo>> ListKeyspaces() const = 0;
+  /// Removes a keyspace with all it holds. Reads and writes of it are NotFound from then on;
+  /// iterators that are open keep what they see. A DB gives the space of its tables back at once,
+  /// and by compaction what lies in tables that it shares with other keyspaces. The default
+  /// keyspace stays: InvalidArgument.
+  virtual Status DropKeyspace(KeyspaceId keyspace) = 0;
+
+  // Changes (basalt/changes.h).
+
+  /// Calls `listener` with every batch that is committed from now on.
+  Result<Subscription> AddListener(CommitListener listener) {
+    return DoAddListener(std::move(listener));
+  }
+  /// Calls `fn` with every change of a key, or of keys with a prefix, from now on.
+  Result<Subscription> Watch(const WatchOptions& options, WatchFunction fn);
+  /// Reads committed batches from the log, from record `from_lsn` on; the first is 1. OutOfRange:
+  /// the log does not have it any more; or its end lies before `from_lsn` - 1, because a power cut
+  /// took what was not synced.
+  virtual Result<std::unique_ptr<ChangeReader>> Changes(uint64_t from_lsn) const;
 
  protected:
   Store() = default;
 
  private:
   virtual Result<MaybeValue> DoGet(std::string_view key, const ReadOptions& options) const = 0;
+  virtual Result<std::optional<Entry>> DoGetEntry(std::string_view key,
+                                                  const ReadOptions& options) const = 0;
+  virtual Result<bool> DoContains(std::string_view key, const ReadOptions& options) const = 0;
   virtual Status DoMultiGet(std::span<const std::string_view> keys,
                             std::span<Result<MaybeValue>> results,
                             const ReadOptions& options) const = 0;
-  virtual Status DoWrite(const WriteBatch& batch, const WriteOptions& options) = 0;
-  virtual Status DoUpdate(std::string_view key, const UpdateFunction& fn, KeyspaceId keyspace) = 0;
-  virtual std::unique_ptr<Iterator> DoNewIterator(const ScanOptions& options) const = 0;
+  virtual Status DoMultiGetOfKeyspaces(std::span<const KeyspaceKey> keys,
+                                       std::span<Result<MaybeValue>> results,
+                                       const ReadOptions& options) const = 0;
+  virtual std::unique_ptr<Iterator> DoNewIterator(const ReadOptions& options) const = 0;
   virtual Result<Snapshot> DoGetSnapshot() const = 0;
+
+  virtual Result<Commit> DoPut(std::string_view key, std::string_view value,
+                               const WriteOptions& options) = 0;
+  virtual Result<std::optional<Commit>> DoPutIfAbsent(std::string_view key, std::string_view value,
+                                                      const WriteOptions& options) = 0;
+  virtual Result<Commit> DoDelete(std::string_view key, const WriteOptions& options) = 0;
+  virtual Result<Commit> DoDeleteRange(std::string_view begin, std::string_view end,
+                                       const WriteOptions& options) = 0;
+  virtual Result<Commit> DoMerge(std::string_view key, MergeOperator op, std::string_view operand,
+                                 const WriteOptions& options) = 0;
+  virtual Result<Commit> DoWrite(const WriteBatch& batch, const WriteOptions& options) = 0;
+  virtual Result<Commit> DoUpdate(std::string_view key, const UpdateFunction& fn,
+                                  const WriteOptions& options) = 0;
+  virtual Result<Transaction> DoBegin(const TransactionOptions& options) = 0;
+
+  virtual Result<KeyspaceId> DoCreateKeyspace(std::string_view name,
+                                              const KeyspaceOptions& options) = 0;
+  virtual Result<Subscription> DoAddListener(CommitListener listener);
 };
 
 }  // namespace basalt

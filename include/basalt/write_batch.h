@@ -14,12 +14,17 @@
 
 namespace basalt {
 
+namespace base {
+struct BatchRecord;
+}  // namespace base
+
 /// The largest key and value, in bytes. Larger ones are InvalidArgument.
 inline constexpr size_t kMaxKeyBytes = 65'535;
 inline constexpr uint64_t kMaxValueBytes = 0xFFFF'FFFF;
 
 /// What a record does. The numbers stand in batches, logs and tables and are frozen. A store that
-/// meets a kind it does not know refuses it. A batch has no way to make the last one yet.
+/// meets a kind it does not know refuses it. A batch has no way to make the last one, which is for
+/// values in files of their own.
 enum class RecordKind : uint8_t {
   kPut = 1,
   kDelete = 2,
@@ -35,6 +40,24 @@ enum class RecordKind : uint8_t {
 /// key is FailedPrecondition until it is overwritten or deleted.
 enum class MergeOperator : uint8_t { kAdd = 1, kMin = 2, kMax = 3, kAppend = 4 };
 
+/// Where a record of a batch goes, and how long it lives.
+struct RecordOptions {
+  KeyspaceId keyspace = KeyspaceId::kDefault;
+  /// As WriteOptions::ttl: unset: the keyspace's default; zero: never; negative: InvalidArgument.
+  /// A merge has none: it keeps the expiry of the record that it builds on.
+  std::optional<std::chrono::milliseconds> ttl{};
+  /// The moment itself, instead of `ttl`: for copies of a record (Iterator::expiry). It must be
+  /// after the beginning of 1970. A record whose moment has passed hides older values all the same.
+  std::optional<WallTime> expiry{};
+};
+
+/// What a batch may ask of a key before it is applied.
+enum class Condition : uint8_t {
+  kAbsent = 1,
+  kPresent = 2,
+  kUnchanged = 3,  ///< It is there as a given version says (Entry::version).
+};
+
 /// Writes that a store applies together: all of them become visible and durable at once, or none.
 /// Later records win over earlier ones on the same key. Copyable; one thread at a time. A record
 /// that no store takes (a key above 65,535 bytes, a value above 4 GiB - 1), or that memory has no
@@ -43,16 +66,22 @@ enum class MergeOperator : uint8_t { kAdd = 1, kMin = 2, kMax = 3, kAppend = 4 }
 /// into the same batch.
 class WriteBatch {
  public:
-  /// One record, as views into the batch. `ttl` is relative to the write; zero: none, or there is
-  /// an `expiry`.
+  /// One record, as views into the batch. A put has at most one of `ttl` and `expiry`.
   struct Record {
     RecordKind kind;
     KeyspaceId keyspace;
     std::string_view key;
     std::string_view value;  ///< Or the exclusive end of a range, or a merge's operand.
-    std::chrono::milliseconds ttl;
+    std::optional<std::chrono::milliseconds> ttl{};  ///< Relative to the write. Zero: never.
+    std::optional<WallTime> expiry{};
     MergeOperator merge_operator = MergeOperator::kAdd;  ///< Of a merge.
-    std::optional<WallTime> expiry{};                    ///< Of PutUntil.
+  };
+  /// One condition, as views into the batch.
+  struct Requirement {
+    Condition condition;
+    KeyspaceId keyspace;
+    std::string_view key;
+    uint64_t version;  ///< Of kUnchanged.
   };
 
   WriteBatch() = default;
@@ -63,27 +92,43 @@ class WriteBatch {
   WriteBatch& operator=(WriteBatch&& other) noexcept;
   ~WriteBatch() = default;
 
-  /// Sets `key` to `value`. A `ttl` above zero makes it expire that long after the write (a
-  /// MemTable refuses it); zero means never, or a DB's default_ttl; a negative one is
-  /// InvalidArgument.
-  void Put(std::string_view key, std::string_view value, std::chrono::milliseconds ttl = {},
-           KeyspaceId keyspace = KeyspaceId::kDefault);
-  /// The same, but expiring at that moment by the database's clock, as Iterator::expiry tells it of
-  /// another record: for copies. What has expired already hides older values all the same. A moment
-  /// that is not after the beginning of 1970 is InvalidArgument.
-  void PutUntil(std::string_view key, std::string_view value, WallTime expiry,
-                KeyspaceId keyspace = KeyspaceId::kDefault);
+  /// Sets `key` to `value`.
+  void Put(std::string_view key, std::string_view value, const RecordOptions& options = {});
   /// Removes `key`, present or not.
   void Delete(std::string_view key, KeyspaceId keyspace = KeyspaceId::kDefault);
   /// Removes all keys in [begin, end), present or not; earlier records of this batch included. An
   /// empty range (end <= begin) adds nothing.
   void DeleteRange(std::string_view begin, std::string_view end,
                    KeyspaceId keyspace = KeyspaceId::kDefault);
-  /// Combines `operand` with the key's value, without reading it now: the value keeps its expiry.
-  /// An operand that is no operand of `op` is InvalidArgument. A MemTable refuses merges.
+  /// Combines `operand` with the key's value, without reading it now. An operand that is no operand
+  /// of `op` is InvalidArgument (EncodeCounter makes one for numbers).
   void Merge(std::string_view key, MergeOperator op, std::string_view operand,
-             KeyspaceId keyspace = KeyspaceId::kDefault);
+             const RecordOptions& options = {});
+
+  // Conditions: the batch is applied only if all of them hold at that moment; else Write is Aborted
+  // and changes nothing. They look at the store before the batch.
+  void RequireAbsent(std::string_view key, KeyspaceId keyspace = KeyspaceId::kDefault);
+  void RequirePresent(std::string_view key, KeyspaceId keyspace = KeyspaceId::kDefault);
+  /// It is there, and nobody has written it since it had this version; 0: no write to it is known.
+  void RequireUnchanged(std::string_view key, uint64_t version,
+                        KeyspaceId keyspace = KeyspaceId::kDefault);
+
+  /// Adds the records and conditions of another batch.
+  void Append(const WriteBatch& other);
   void Clear() noexcept;
+
+  /// A point to go back to.
+  struct Mark {
+    size_t bytes = 0;
+    size_t condition_bytes = 0;
+    size_t count = 0;
+    uint32_t contents = 0;
+    bool ok = true;
+  };
+  Mark mark() const noexcept;
+  /// Takes back the records and conditions that were added since, and a fault that was remembered
+  /// since. `mark` is of this batch, and nothing before it has been taken back meanwhile.
+  void TruncateTo(const Mark& mark) noexcept;
 
   /// Records that were added, and their bytes in the serialised form.
   size_t count() const noexcept { return count_; }
@@ -93,6 +138,7 @@ class WriteBatch {
   bool Has(RecordKind kind) const noexcept { return (contents_ & KindBit(kind)) != 0; }
   bool HasBeyond(RecordKind kind) const noexcept { return contents_ >= 2 * KindBit(kind); }
   bool has_ttl() const noexcept { return (contents_ & kTtlBit) != 0; }
+  bool has_conditions() const noexcept { return !conditions_.empty(); }
   /// Ok, or the first record's fault that Write will answer with.
   const Status& status() const& noexcept { return error_; }
   Status status() const&& noexcept { return error_; }
@@ -100,6 +146,8 @@ class WriteBatch {
   /// Calls `visit` for each record in order; stops at and returns the first error. `visit` must not
   /// change the batch; the views that it gets last until the batch is changed.
   Status ForEach(const std::function<Status(const Record&)>& visit) const;
+  /// The same for each condition.
+  Status ForEachCondition(const std::function<Status(const Requirement&)>& visit) const;
 
   /// The serialised form, which is also the log's payload (docs/write-batch.md). Of a batch whose
   /// status() is an error it is one that Parse refuses, so that no part of it is taken for all.
@@ -111,9 +159,9 @@ class WriteBatch {
   static Result<WriteBatch> Parse(std::string_view bytes);
 
  private:
-  void Add(RecordKind kind, KeyspaceId keyspace, std::string_view key, std::string_view value,
-           std::chrono::milliseconds time, MergeOperator op = MergeOperator::kAdd,
-           bool time_is_expiry = false);
+  void Add(const base::BatchRecord& record);
+  void Refuse(Status fault) noexcept;
+  void Require(Condition condition, std::string_view key, uint64_t version, KeyspaceId keyspace);
 
   static constexpr uint32_t kTtlBit = 1;  // Kinds begin at 1.
   static constexpr uint32_t KindBit(RecordKind kind) noexcept {
@@ -124,9 +172,16 @@ class WriteBatch {
   static constexpr std::string_view kRefusedBytes{"\0", 1};
 
   std::string bytes_;
+  std::string conditions_;
   size_t count_ = 0;
   uint32_t contents_ = 0;  // a bit for each kind that it has, and kTtlBit
   Status error_;
 };
+
+namespace internal {
+/// As WriteBatch::ForEach over the bytes of a validated batch; `end` is where the record ends.
+Status ForEachRecord(std::string_view bytes,
+                     const std::function<Status(const WriteBatch::Record&, size_t end)>& visit);
+}  // namespace internal
 
 }  // namespace basalt

@@ -14,7 +14,8 @@
 //   offset size
 //        0    1  kind (RecordKind)
 //        1    1  flags: 1 keyspace follows, 2 time follows, 4 a put's time is its expiry though
-//                this is no log, where all are; others are refused
+//                this is no log, where all are, 8 a put has no time and never expires, whatever
+//                its keyspace's default is; others are refused
 //        2    2  key length
 //        4    4  value length
 //        8    4  keyspace, if flagged and not zero
@@ -32,6 +33,7 @@ inline constexpr size_t kBatchRecordHeaderBytes = 8;
 inline constexpr uint8_t kBatchFlagKeyspace = 1;
 inline constexpr uint8_t kBatchFlagTime = 2;
 inline constexpr uint8_t kBatchFlagTimeIsExpiry = 4;
+inline constexpr uint8_t kBatchFlagNeverExpires = 8;
 
 /// What a record is made of.
 struct BatchRecord {
@@ -42,6 +44,7 @@ struct BatchRecord {
   std::string_view value;
   uint8_t merge_operator = 0;   ///< Goes before the value; 0: nothing does.
   bool time_is_expiry = false;  ///< Not relative; for a batch, not for a log. Only with a time.
+  bool never_expires = false;   ///< For a batch, not for a log. Only without a time.
 };
 
 /// No record takes more beside its key and value.
@@ -61,7 +64,8 @@ inline constexpr size_t kBatchRecordExtraBytesMax =
     at[0] = static_cast<char>(record.kind);
     at[1] = static_cast<char>((record.keyspace != 0 ? kBatchFlagKeyspace : 0) |
                               (record.time_ms != 0 ? kBatchFlagTime : 0) |
-                              (record.time_is_expiry ? kBatchFlagTimeIsExpiry : 0));
+                              (record.time_is_expiry ? kBatchFlagTimeIsExpiry : 0) |
+                              (record.never_expires ? kBatchFlagNeverExpires : 0));
     Store(at + 2, static_cast<uint16_t>(record.key.size()));
     Store(at + 4, static_cast<uint32_t>(operator_bytes + record.value.size()));
     at += kBatchRecordHeaderBytes;
@@ -116,6 +120,7 @@ class BatchCursor {
     keyspace_ = 0;
     time_ms_ = 0;
     time_is_expiry_ = (flags & kBatchFlagTimeIsExpiry) != 0;
+    never_expires_ = (flags & kBatchFlagNeverExpires) != 0;
     if ((flags & kBatchFlagKeyspace) != 0) {
       keyspace_ = Load<uint32_t>(at_);
       at_ += 4;
@@ -137,6 +142,7 @@ class BatchCursor {
   uint32_t keyspace() const noexcept { return keyspace_; }
   uint64_t time_ms() const noexcept { return time_ms_; }
   bool time_is_expiry() const noexcept { return time_is_expiry_; }
+  bool never_expires() const noexcept { return never_expires_; }
   std::string_view key() const noexcept { return key_; }
   std::string_view value() const noexcept { return value_; }
 
@@ -147,6 +153,7 @@ class BatchCursor {
   uint32_t keyspace_ = 0;
   uint64_t time_ms_ = 0;
   bool time_is_expiry_ = false;
+  bool never_expires_ = false;
   std::string_view key_;
   std::string_view value_;
 };

@@ -10,7 +10,7 @@
 namespace basalt {
 namespace {
 
-constexpr std::array<std::string_view, 12> kCodeNames = {"Ok",
+constexpr std::array<std::string_view, 18> kCodeNames = {"Ok",
                                                          "InvalidArgument",
                                                          "NotFound",
                                                          "AlreadyExists",
@@ -21,7 +21,18 @@ constexpr std::array<std::string_view, 12> kCodeNames = {"Ok",
                                                          "Cancelled",
                                                          "Unsupported",
                                                          "IoError",
-                                                         "Corruption"};
+                                                         "Corruption",
+                                                         "TypeMismatch",
+                                                         "WouldBlock",
+                                                         "Unavailable",
+                                                         "DeadlineExceeded",
+                                                         "PermissionDenied",
+                                                         "OutOfRange"};
+
+constexpr std::array<std::string_view, 16> kSubCodeNames = {
+    "",          "DiskFull", "Memory",     "Descriptors", "Budget", "BatchTooLarge",
+    "Pins",      "Closed",   "ReadOnly",   "Forked",      "Locked", "Conflict",
+    "Condition", "LogGone",  "NotDurable", "Keyspace"};
 
 }  // namespace
 
@@ -30,61 +41,61 @@ std::string_view StatusCodeName(StatusCode code) noexcept {
   return index < kCodeNames.size() ? kCodeNames[index] : "Unknown";
 }
 
+std::string_view SubCodeName(SubCode sub_code) noexcept {
+  const auto index = static_cast<size_t>(sub_code);
+  return index < kSubCodeNames.size() ? kSubCodeNames[index] : "Unknown";
+}
+
 /// One allocation: this header, then the message. Freed by the reference that counts down to zero.
-struct Status::Rep {
+struct Status::Text {
   std::atomic<uint64_t> references;
   uint64_t message_bytes;
   StatusCode code;
+  SubCode sub_code;
 
   char* message() noexcept { return reinterpret_cast<char*>(this + 1); }
-
-  /// The error of a code without a message, for when memory has run out. Its first reference is
-  /// never given back, so it is never freed, and it has no destructor that could run before its
-  /// last user.
-  static Rep* WithoutMessage(StatusCode code) noexcept {
-    static constinit Rep reps[kCodeNames.size()] = {
-        {1, 0, StatusCode{0}}, {1, 0, StatusCode{1}},  {1, 0, StatusCode{2}},
-        {1, 0, StatusCode{3}}, {1, 0, StatusCode{4}},  {1, 0, StatusCode{5}},
-        {1, 0, StatusCode{6}}, {1, 0, StatusCode{7}},  {1, 0, StatusCode{8}},
-        {1, 0, StatusCode{9}}, {1, 0, StatusCode{10}}, {1, 0, StatusCode{11}}};
-    Rep* rep = &reps[static_cast<size_t>(code)];
-    rep->references.fetch_add(1, std::memory_order_relaxed);
-    return rep;
-  }
 };
 
-Status::Status(StatusCode code, std::string_view message) noexcept {
+Status::Status(StatusCode code, std::string_view message, SubCode sub_code) noexcept {
   if (code == StatusCode::kOk || static_cast<size_t>(code) >= kCodeNames.size()) {
     internal::ResultCheckFailed("Status made with a code that is no error", nullptr);
   }
-  void* memory = message.empty() ? nullptr : std::malloc(sizeof(Rep) + message.size());
+  void* memory = message.empty() ? nullptr : std::malloc(sizeof(Text) + message.size());
   if (memory == nullptr) {
-    rep_ = Rep::WithoutMessage(code);
+    rep_ = kBare | static_cast<uintptr_t>(code) << 8 | static_cast<uintptr_t>(sub_code) << 16;
     return;
   }
-  rep_ = new (memory) Rep{1, message.size(), code};
-  std::memcpy(rep_->message(), message.data(), message.size());
+  auto* const made = new (memory) Text{1, message.size(), code, sub_code};
+  std::memcpy(made->message(), message.data(), message.size());
+  rep_ = reinterpret_cast<uintptr_t>(made);
 }
 
 Status::Status(const Status& other) noexcept : rep_(other.rep_) {
-  if (rep_ != nullptr) rep_->references.fetch_add(1, std::memory_order_relaxed);
+  if (HasText()) text()->references.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Status::Release(Rep* rep) noexcept {
-  if (rep->references.fetch_sub(1, std::memory_order_acq_rel) == 1) std::free(rep);
+void Status::Release() noexcept {
+  if (text()->references.fetch_sub(1, std::memory_order_acq_rel) == 1) std::free(text());
 }
 
-StatusCode Status::code() const noexcept { return rep_ == nullptr ? StatusCode::kOk : rep_->code; }
+StatusCode Status::code() const noexcept {
+  return HasText() ? text()->code : static_cast<StatusCode>(rep_ >> 8 & 0xFF);
+}
+
+SubCode Status::sub_code() const noexcept {
+  return HasText() ? text()->sub_code : static_cast<SubCode>(rep_ >> 16 & 0xFF);
+}
 
 std::string_view Status::message() const& noexcept {
-  if (rep_ == nullptr) return {};
-  return {rep_->message(), rep_->message_bytes};
+  if (!HasText()) return {};
+  return {text()->message(), text()->message_bytes};
 }
 
 std::string Status::ToString() const {
-  std::string text(StatusCodeName(code()));
-  if (const std::string_view why = message(); !why.empty()) text.append(": ").append(why);
-  return text;
+  std::string name(StatusCodeName(code()));
+  if (sub_code() != SubCode::kNone) name.append(" (").append(SubCodeName(sub_code())).append(")");
+  if (const std::string_view why = message(); !why.empty()) name.append(": ").append(why);
+  return name;
 }
 
 void internal::ResultCheckFailed(const char* what, const Status* error) noexcept {

@@ -4,14 +4,35 @@
 
 #include "base/out_of_memory.h"
 
-namespace basalt::internal {
+namespace basalt {
 
-Status DifferInLength(std::span<const std::string_view> keys,
-                      std::span<const Result<MaybeValue>> results) {
+Status internal::DifferInLength(size_t keys, size_t results) {
   return base::ErrorThatSays(StatusCode::kInvalidArgument, [&] {
-    return "MultiGet: " + std::to_string(keys.size()) + " keys, but room for " +
-           std::to_string(results.size()) + " results";
+    return "MultiGet: " + std::to_string(keys) + " keys, but room for " + std::to_string(results) +
+           " results";
   });
 }
 
-}  // namespace basalt::internal
+Result<KeyspaceId> Store::OpenOrCreateKeyspace(std::string_view name,
+                                               const KeyspaceOptions& options) {
+  while (true) {
+    Result<KeyspaceId> opened = OpenKeyspace(name);
+    if (opened || opened.error().code() != StatusCode::kNotFound) return opened;
+    Result<KeyspaceId> created = CreateKeyspace(name, options);
+    // Another thread may have created it meanwhile.
+    if (created || created.error().code() != StatusCode::kAlreadyExists) return created;
+  }
+}
+
+namespace {
+
+Status WithoutChanges() noexcept {
+  return Status(StatusCode::kUnsupported, "this store's changes cannot be followed");
+}
+
+}  // namespace
+
+Result<Subscription> Store::DoAddListener(CommitListener) { return WithoutChanges(); }
+Result<std::unique_ptr<ChangeReader>> Store::Changes(uint64_t) const { return WithoutChanges(); }
+
+}  // namespace basalt

@@ -35,7 +35,7 @@ std::optional<std::string> PrefixEnd(std::string_view prefix) {
 
 class VisibleIterator final : public Iterator {
  public:
-  VisibleIterator(View&& view, const ScanOptions& options)
+  VisibleIterator(View&& view, const ReadOptions& options)
       : view_(std::move(view)),
         keys_only_(options.keys_only),
         may_read_merged_(view_.read_merged != nullptr && !keys_only_),
@@ -502,13 +502,13 @@ std::unique_ptr<Iterator> NewErrorIterator(Status status) {
   return std::make_unique<ErrorIterator>(std::move(status));
 }
 
-Status CheckBounds(const ScanOptions& options) {
+Status CheckBounds(const ReadOptions& options) {
   if (!options.prefix || (!options.lower && !options.upper)) return {};
   return Status(StatusCode::kInvalidArgument,
-                "ScanOptions: prefix excludes lower and upper; set one or the other");
+                "ReadOptions: prefix excludes lower and upper; set one or the other");
 }
 
-std::unique_ptr<Iterator> NewVisibleIterator(View&& view, const ScanOptions& options) {
+std::unique_ptr<Iterator> NewVisibleIterator(View&& view, const ReadOptions& options) {
   return std::make_unique<VisibleIterator>(std::move(view), options);
 }
 

@@ -38,10 +38,10 @@ struct View {
 };
 
 /// Ok, or what is wrong with the bounds.
-Status CheckBounds(const ScanOptions& options);
+Status CheckBounds(const ReadOptions& options);
 
 /// `options`: bounds that CheckBounds accepts, and keys_only.
-std::unique_ptr<Iterator> NewVisibleIterator(View&& view, const ScanOptions& options);
+std::unique_ptr<Iterator> NewVisibleIterator(View&& view, const ReadOptions& options);
 
 /// Never Valid; `status` is what went wrong.
 std::unique_ptr<Iterator> NewErrorIterator(Status status);

@@ -14,28 +14,57 @@ namespace basalt {
 namespace {
 
 using base::kBatchFlagKeyspace;
+using base::kBatchFlagNeverExpires;
 using base::kBatchFlagTime;
 using base::kBatchFlagTimeIsExpiry;
 
-constexpr uint8_t kKnownFlags = kBatchFlagKeyspace | kBatchFlagTime | kBatchFlagTimeIsExpiry;
+constexpr uint8_t kKnownFlags =
+    kBatchFlagKeyspace | kBatchFlagTime | kBatchFlagTimeIsExpiry | kBatchFlagNeverExpires;
+/// The least part of a condition.
+constexpr size_t kConditionHeaderBytes = 15;
+
+Status Refusal(const std::string& what) {
+  return Status(StatusCode::kInvalidArgument, "write batch: " + what);
+}
+
+Status CheckKey(std::string_view key) {
+  if (key.size() <= kMaxKeyBytes) return {};
+  return Refusal("the key has " + std::to_string(key.size()) + " bytes, at most " +
+                 std::to_string(kMaxKeyBytes) + " are possible");
+}
 
 /// What may not stand in a batch, or ok. Sizes are checked here only, so that a record in a batch
-/// always fits its length fields.
-Status CheckRecord(std::string_view key, std::string_view value, std::chrono::milliseconds ttl) {
-  const auto refuse = [](const std::string& what) {
-    return Status(StatusCode::kInvalidArgument, "write batch: " + what);
-  };
-  if (key.size() > kMaxKeyBytes) {
-    return refuse("the key has " + std::to_string(key.size()) + " bytes, at most " +
-                  std::to_string(kMaxKeyBytes) + " are possible");
+/// always fits its length fields. `value` goes with an operator of `operator_bytes`.
+Status CheckRecord(std::string_view key, std::string_view value, size_t operator_bytes) {
+  BASALT_RETURN_IF_ERROR(CheckKey(key));
+  const uint64_t most = kMaxValueBytes - operator_bytes;
+  if (value.size() <= most) return {};
+  return Refusal("the value has " + std::to_string(value.size()) + " bytes, at most " +
+                 std::to_string(most) + " are possible");
+}
+
+/// Sets when `record` expires.
+Status SetExpiry(const RecordOptions& options, base::BatchRecord* record) {
+  if (options.ttl && options.expiry) {
+    return Refusal("a record has a ttl and an expiry; give one of them");
   }
-  if (value.size() > kMaxValueBytes) {
-    return refuse("the value has " + std::to_string(value.size()) + " bytes, at most " +
-                  std::to_string(kMaxValueBytes) + " are possible");
+  if (options.ttl) {
+    if (options.ttl->count() < 0) {
+      return Refusal("the ttl is " + std::to_string(options.ttl->count()) +
+                     " ms; give a positive one, zero for a record that never expires, or none for "
+                     "the keyspace's default");
+    }
+    record->time_ms = static_cast<uint64_t>(options.ttl->count());
+    record->never_expires = record->time_ms == 0;
   }
-  if (ttl.count() < 0) {
-    return refuse("the ttl is " + std::to_string(ttl.count()) +
-                  " ms; give a positive one, or zero for none");
+  if (options.expiry) {
+    const std::chrono::milliseconds since_1970 = options.expiry->time_since_epoch();
+    if (since_1970.count() <= 0) {
+      return Refusal("the expiry is " + std::to_string(since_1970.count()) +
+                     " ms since 1970; give a positive one, or none");
+    }
+    record->time_ms = static_cast<uint64_t>(since_1970.count());
+    record->time_is_expiry = true;
   }
   return {};
 }
@@ -75,9 +104,12 @@ Status CheckSerialisedRecord(base::Decoder* in, size_t start) {
   if (has_time && (time_ms == 0 || time_ms > std::numeric_limits<int64_t>::max())) {
     return refuse(StatusCode::kCorruption, "time " + std::to_string(time_ms) + " is out of range");
   }
-  if ((flags & kBatchFlagTimeIsExpiry) != 0 &&
-      (!has_time || kind != static_cast<uint8_t>(RecordKind::kPut))) {
+  const bool is_put = kind == static_cast<uint8_t>(RecordKind::kPut);
+  if ((flags & kBatchFlagTimeIsExpiry) != 0 && (!has_time || !is_put)) {
     return refuse(StatusCode::kCorruption, "an expiry without a time, or of what is no put");
+  }
+  if ((flags & kBatchFlagNeverExpires) != 0 && (has_time || !is_put)) {
+    return refuse(StatusCode::kCorruption, "no expiry beside a time, or of what is no put");
   }
   if (kind == static_cast<uint8_t>(RecordKind::kDelete) && (has_time || value_bytes != 0)) {
     return refuse(StatusCode::kCorruption, "a delete with a value or a time");
@@ -119,10 +151,12 @@ struct Moved {
 
 WriteBatch::WriteBatch(WriteBatch&& other) noexcept
     : bytes_(std::move(other.bytes_)),
+      conditions_(std::move(other.conditions_)),
       count_(std::exchange(other.count_, 0)),
       contents_(std::exchange(other.contents_, 0)),
       error_(std::move(other.error_)) {
   other.bytes_.clear();
+  other.conditions_.clear();
 }
 
 WriteBatch& WriteBatch::operator=(WriteBatch&& other) noexcept {
@@ -130,6 +164,8 @@ WriteBatch& WriteBatch::operator=(WriteBatch&& other) noexcept {
     // Move assignment of a short string would leave this one its old, perhaps large, buffer.
     bytes_.swap(other.bytes_);
     std::string().swap(other.bytes_);
+    conditions_.swap(other.conditions_);
+    std::string().swap(other.conditions_);
     count_ = std::exchange(other.count_, 0);
     contents_ = std::exchange(other.contents_, 0);
     error_ = std::move(other.error_);
@@ -137,110 +173,185 @@ WriteBatch& WriteBatch::operator=(WriteBatch&& other) noexcept {
   return *this;
 }
 
-void WriteBatch::Put(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
-                     KeyspaceId keyspace) {
-  Add(RecordKind::kPut, keyspace, key, value, ttl);
-}
-
-void WriteBatch::PutUntil(std::string_view key, std::string_view value, WallTime expiry,
-                          KeyspaceId keyspace) {
-  const std::chrono::milliseconds since_1970 = expiry.time_since_epoch();
-  if (since_1970.count() <= 0) {
-    if (error_.ok()) {
-      error_ = Status(StatusCode::kInvalidArgument,
-                      "write batch: the expiry is " + std::to_string(since_1970.count()) +
-                          " ms since 1970; give a positive one, or leave it out with Put");
-    }
-    return;
+void WriteBatch::Put(std::string_view key, std::string_view value, const RecordOptions& options) {
+  base::BatchRecord record{.kind = RecordKind::kPut,
+                           .keyspace = static_cast<uint32_t>(options.keyspace),
+                           .key = key,
+                           .value = value};
+  if (options.ttl || options.expiry) {
+    if (Status fault = SetExpiry(options, &record); !fault.ok()) return Refuse(std::move(fault));
   }
-  Add(RecordKind::kPut, keyspace, key, value, since_1970, {}, /*time_is_expiry=*/true);
+  Add(record);
 }
 
 void WriteBatch::Delete(std::string_view key, KeyspaceId keyspace) {
-  Add(RecordKind::kDelete, keyspace, key, {}, {});
+  Add({.kind = RecordKind::kDelete,
+       .keyspace = static_cast<uint32_t>(keyspace),
+       .key = key,
+       .value = {}});
 }
 
 void WriteBatch::DeleteRange(std::string_view begin, std::string_view end, KeyspaceId keyspace) {
-  if (end.size() > kMaxKeyBytes) {
-    if (error_.ok()) error_ = CheckRecord(end, {}, {});
-    return;
-  }
-  if (begin < end) Add(RecordKind::kDeleteRange, keyspace, begin, end, {});
+  if (Status fault = CheckKey(end); !fault.ok()) return Refuse(std::move(fault));
+  if (begin >= end) return;
+  Add({.kind = RecordKind::kDeleteRange,
+       .keyspace = static_cast<uint32_t>(keyspace),
+       .key = begin,
+       .value = end});
 }
 
 void WriteBatch::Merge(std::string_view key, MergeOperator op, std::string_view operand,
-                       KeyspaceId keyspace) {
-  if (Status fault = base::CheckMergeOperand(op, operand); !fault.ok()) {
-    if (error_.ok()) error_ = std::move(fault);
-    return;
+                       const RecordOptions& options) {
+  base::BatchRecord record{.kind = RecordKind::kMerge,
+                           .keyspace = static_cast<uint32_t>(options.keyspace),
+                           .key = key,
+                           .value = operand,
+                           .merge_operator = static_cast<uint8_t>(op)};
+  Status fault = base::CheckMergeOperand(op, operand);
+  if (fault.ok() && (options.ttl || options.expiry)) {
+    fault = Status(StatusCode::kInvalidArgument,
+                   "write batch: a merge takes no ttl and no expiry; it keeps the expiry of the "
+                   "record that it builds on (Put or Update sets one)");
   }
-  Add(RecordKind::kMerge, keyspace, key, operand, {}, op);
+  if (!fault.ok()) return Refuse(std::move(fault));
+  Add(record);
+}
+
+void WriteBatch::RequireAbsent(std::string_view key, KeyspaceId keyspace) {
+  Require(Condition::kAbsent, key, 0, keyspace);
+}
+
+void WriteBatch::RequirePresent(std::string_view key, KeyspaceId keyspace) {
+  Require(Condition::kPresent, key, 0, keyspace);
+}
+
+void WriteBatch::RequireUnchanged(std::string_view key, uint64_t version, KeyspaceId keyspace) {
+  Require(Condition::kUnchanged, key, version, keyspace);
+}
+
+void WriteBatch::Append(const WriteBatch& other) {
+  if (!other.error_.ok()) return Refuse(other.error_);
+  try {
+    // All the memory first, so that a failure adds nothing.
+    bytes_.reserve(bytes_.size() + other.bytes_.size());
+    conditions_.append(other.conditions_);
+  } catch (const std::bad_alloc&) {
+    return Refuse(Status(StatusCode::kResourceExhausted, "write batch: no memory to add another",
+                         SubCode::kMemory));
+  }
+  bytes_.append(other.bytes_);
+  count_ += other.count_;
+  contents_ |= other.contents_;
 }
 
 void WriteBatch::Clear() noexcept {
   bytes_.clear();
+  conditions_.clear();
   count_ = 0;
   contents_ = 0;
   error_ = Status();
 }
 
-void WriteBatch::Add(RecordKind kind, KeyspaceId keyspace, std::string_view key,
-                     std::string_view value, std::chrono::milliseconds time, MergeOperator op,
-                     bool time_is_expiry) {
-  const bool is_merge = kind == RecordKind::kMerge;
+WriteBatch::Mark WriteBatch::mark() const noexcept {
+  return {bytes_.size(), conditions_.size(), count_, contents_, error_.ok()};
+}
+
+void WriteBatch::TruncateTo(const Mark& mark) noexcept {
+  BASALT_CHECK(mark.bytes <= bytes_.size() && mark.condition_bytes <= conditions_.size());
+  bytes_.resize(mark.bytes);
+  conditions_.resize(mark.condition_bytes);
+  count_ = mark.count;
+  contents_ = mark.contents;
+  if (mark.ok) error_ = Status();
+}
+
+void WriteBatch::Refuse(Status fault) noexcept {
+  if (error_.ok()) error_ = std::move(fault);
+}
+
+void WriteBatch::Add(const base::BatchRecord& record) {
+  const size_t operator_bytes = record.merge_operator != 0 ? 1 : 0;
   // Apart from what gives the fault its text, which costs more than the rest of a small record.
-  if (key.size() > kMaxKeyBytes || value.size() >= kMaxValueBytes || time.count() < 0)
+  if (record.key.size() > kMaxKeyBytes || record.value.size() > kMaxValueBytes - operator_bytes)
       [[unlikely]] {
-    Status fault = CheckRecord(key, value, time);
-    if (fault.ok() && is_merge) {
-      fault = Status(StatusCode::kInvalidArgument,
-                     "write batch: the operand has 4 GiB - 1 bytes, one less is possible");
-    }
-    if (!fault.ok()) {
-      if (error_.ok()) error_ = std::move(fault);
-      return;
-    }
+    return Refuse(CheckRecord(record.key, record.value, operator_bytes));
   }
   try {
     const size_t size_max =
-        bytes_.size() + base::kBatchRecordExtraBytesMax + key.size() + value.size();
+        bytes_.size() + base::kBatchRecordExtraBytesMax + record.key.size() + record.value.size();
     if (size_max > bytes_.capacity()) [[unlikely]] {
       const Moved moved = Grow(&bytes_, size_max);
-      key = moved.Follow(key);
-      value = moved.Follow(value);
+      base::BatchRecord followed = record;
+      followed.key = moved.Follow(record.key);
+      followed.value = moved.Follow(record.value);
+      base::AppendBatchRecord(followed, &bytes_);
+    } else {
+      base::AppendBatchRecord(record, &bytes_);
     }
-    base::AppendBatchRecord({.kind = kind,
-                             .keyspace = static_cast<uint32_t>(keyspace),
-                             .time_ms = static_cast<uint64_t>(time.count()),
-                             .key = key,
-                             .value = value,
-                             .merge_operator = is_merge ? static_cast<uint8_t>(op) : uint8_t{0},
-                             .time_is_expiry = time_is_expiry},
-                            &bytes_);
   } catch (const std::bad_alloc&) {
-    if (error_.ok()) {
-      error_ = Status(StatusCode::kResourceExhausted, "write batch: no memory to add a record");
-    }
-    return;
+    return Refuse(Status(StatusCode::kResourceExhausted, "write batch: no memory to add a record",
+                         SubCode::kMemory));
   }
   ++count_;
-  contents_ |= KindBit(kind) | (time.count() != 0 ? kTtlBit : 0);
+  contents_ |= KindBit(record.kind) | (record.time_ms != 0 ? kTtlBit : 0);
+}
+
+// A condition: condition u8, keyspace u32, version u64, key length u16, key.
+void WriteBatch::Require(Condition condition, std::string_view key, uint64_t version,
+                         KeyspaceId keyspace) {
+  if (Status fault = CheckKey(key); !fault.ok()) return Refuse(std::move(fault));
+  char header[kConditionHeaderBytes];
+  header[0] = static_cast<char>(condition);
+  base::Store(header + 1, static_cast<uint32_t>(keyspace));
+  base::Store(header + 5, version);
+  base::Store(header + 13, static_cast<uint16_t>(key.size()));
+  try {
+    conditions_.reserve(conditions_.size() + sizeof header + key.size());
+  } catch (const std::bad_alloc&) {
+    return Refuse(Status(StatusCode::kResourceExhausted,
+                         "write batch: no memory to add a condition", SubCode::kMemory));
+  }
+  conditions_.append(header, sizeof header);
+  conditions_.append(key);
+}
+
+Status WriteBatch::ForEachCondition(const std::function<Status(const Requirement&)>& visit) const {
+  base::Decoder in(conditions_);
+  while (!in.AtEnd()) {
+    const auto condition = static_cast<Condition>(in.Read<uint8_t>());
+    const auto keyspace = static_cast<KeyspaceId>(in.Read<uint32_t>());
+    const auto version = in.Read<uint64_t>();
+    const auto size = in.Read<uint16_t>();
+    BASALT_RETURN_IF_ERROR(visit({condition, keyspace, in.ReadBytes(size), version}));
+  }
+  return {};
 }
 
 Status WriteBatch::ForEach(const std::function<Status(const Record&)>& visit) const {
-  base::BatchCursor cursor(bytes_);
+  return internal::ForEachRecord(bytes_,
+                                 [&](const Record& record, size_t) { return visit(record); });
+}
+
+Status internal::ForEachRecord(
+    std::string_view bytes,
+    const std::function<Status(const WriteBatch::Record&, size_t end)>& visit) {
+  base::BatchCursor cursor(bytes);
   while (cursor.Next()) {
     const bool is_merge = cursor.kind() == RecordKind::kMerge;
     const std::chrono::milliseconds time(static_cast<int64_t>(cursor.time_ms()));
-    BASALT_RETURN_IF_ERROR(
-        visit({.kind = cursor.kind(),
-               .keyspace = static_cast<KeyspaceId>(cursor.keyspace()),
-               .key = cursor.key(),
-               .value = is_merge ? cursor.value().substr(1) : cursor.value(),
-               .ttl = cursor.time_is_expiry() ? std::chrono::milliseconds(0) : time,
-               .merge_operator =
-                   is_merge ? static_cast<MergeOperator>(cursor.value()[0]) : MergeOperator::kAdd,
-               .expiry = cursor.time_is_expiry() ? std::optional(WallTime(time)) : std::nullopt}));
+    WriteBatch::Record record{.kind = cursor.kind(),
+                              .keyspace = static_cast<KeyspaceId>(cursor.keyspace()),
+                              .key = cursor.key(),
+                              .value = is_merge ? cursor.value().substr(1) : cursor.value()};
+    if (is_merge) record.merge_operator = static_cast<MergeOperator>(cursor.value()[0]);
+    if (cursor.never_expires()) {
+      record.ttl = std::chrono::milliseconds(0);
+    } else if (cursor.time_is_expiry()) {
+      record.expiry = WallTime(time);
+    } else if (time.count() != 0) {
+      record.ttl = time;
+    }
+    BASALT_RETURN_IF_ERROR(visit(record, static_cast<size_t>(cursor.next() - bytes.data())));
   }
   return {};
 }

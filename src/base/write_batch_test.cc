@@ -91,8 +91,8 @@ TEST(WriteBatch, KeepsRecordsInOrder) {
 
 TEST(WriteBatch, BytesAreTheDocumentedOnes) {
   WriteBatch batch;
-  batch.Put("key", "value", milliseconds(5), KeyspaceId{9});
-  batch.PutUntil("key", "value", WallTime(milliseconds(5)));
+  batch.Put("key", "value", {.keyspace = KeyspaceId{9}, .ttl = milliseconds(5)});
+  batch.Put("key", "value", {.expiry = WallTime(milliseconds(5))});
   batch.Delete("gone");
   const std::string expected =
       RecordBytes(1, 3, 3, 5, Bytes(uint32_t{9}) + Bytes(uint64_t{5}) + "keyvalue") +
@@ -102,41 +102,78 @@ TEST(WriteBatch, BytesAreTheDocumentedOnes) {
 
 TEST(WriteBatch, ForEachGivesKeyspaceAndTtl) {
   WriteBatch batch;
-  batch.Put("k", "v", milliseconds(1500), KeyspaceId{7});
+  batch.Put("k", "v", {.keyspace = KeyspaceId{7}, .ttl = milliseconds(1500)});
   batch.Delete("k", KeyspaceId{8});
-  std::vector<std::pair<KeyspaceId, milliseconds>> seen;
+  std::vector<std::pair<KeyspaceId, std::optional<milliseconds>>> seen;
   EXPECT_TRUE(batch
                   .ForEach([&seen](const WriteBatch::Record& record) {
                     seen.emplace_back(record.keyspace, record.ttl);
                     return Status();
                   })
                   .ok());
-  EXPECT_EQ(seen, (std::vector<std::pair<KeyspaceId, milliseconds>>{
-                      {KeyspaceId{7}, milliseconds(1500)}, {KeyspaceId{8}, milliseconds(0)}}));
+  EXPECT_EQ(seen, (std::vector<std::pair<KeyspaceId, std::optional<milliseconds>>>{
+                      {KeyspaceId{7}, milliseconds(1500)}, {KeyspaceId{8}, std::nullopt}}));
 }
 
 TEST(WriteBatch, ForEachGivesTheExpiryApartFromATtl) {
   WriteBatch batch;
   const WallTime expiry{milliseconds(1'764'297'600'000)};
-  batch.PutUntil("k", "v", expiry, KeyspaceId{7});
-  batch.Put("k", "v", milliseconds(5));
+  batch.Put("k", "v", {.keyspace = KeyspaceId{7}, .expiry = expiry});
+  batch.Put("k", "v", {.ttl = milliseconds(5)});
   EXPECT_TRUE(batch.has_ttl());
   for (const WriteBatch& read : {batch, WriteBatch::Parse(batch.bytes()).value()}) {
-    std::vector<std::pair<milliseconds, std::optional<WallTime>>> seen;
+    std::vector<std::pair<std::optional<milliseconds>, std::optional<WallTime>>> seen;
     EXPECT_TRUE(read.ForEach([&seen](const WriteBatch::Record& record) {
                       seen.emplace_back(record.ttl, record.expiry);
                       return Status();
                     })
                     .ok());
-    EXPECT_EQ(seen, (std::vector<std::pair<milliseconds, std::optional<WallTime>>>{
-                        {milliseconds(0), expiry}, {milliseconds(5), std::nullopt}}));
+    EXPECT_EQ(seen, (std::vector<std::pair<std::optional<milliseconds>, std::optional<WallTime>>>{
+                        {std::nullopt, expiry}, {milliseconds(5), std::nullopt}}));
   }
+}
+
+TEST(WriteBatch, GoesBackToAMark) {
+  WriteBatch batch;
+  batch.Put("k", "v");
+  batch.RequireAbsent("stays");
+  const WriteBatch::Mark mark = batch.mark();
+  const std::string bytes(batch.bytes());
+  batch.Put("later", "v", {.ttl = milliseconds(5)});
+  batch.Merge("k", MergeOperator::kAppend, "x");
+  batch.RequirePresent("later");
+  batch.Put("k", "v", {.ttl = milliseconds(-1)});
+  EXPECT_FALSE(batch.status().ok());
+
+  batch.TruncateTo(mark);
+  EXPECT_TRUE(batch.status().ok());
+  EXPECT_EQ(batch.bytes(), bytes);
+  EXPECT_EQ(batch.count(), 1u);
+  EXPECT_FALSE(batch.Has(RecordKind::kMerge));
+  EXPECT_FALSE(batch.has_ttl());
+  std::vector<std::string> required;
+  EXPECT_TRUE(batch
+                  .ForEachCondition([&](const WriteBatch::Requirement& condition) {
+                    required.emplace_back(condition.key);
+                    return Status();
+                  })
+                  .ok());
+  EXPECT_EQ(required, std::vector<std::string>{"stays"});
+}
+
+TEST(WriteBatch, AFaultBeforeAMarkStays) {
+  WriteBatch batch;
+  batch.Put("k", "v", {.ttl = milliseconds(-1)});
+  const WriteBatch::Mark mark = batch.mark();
+  batch.Put("k", "v");
+  batch.TruncateTo(mark);
+  EXPECT_EQ(batch.status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST(WriteBatch, AnExpiryBefore1970IsRemembered) {
   for (const int64_t ms : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min()}) {
     WriteBatch batch;
-    batch.PutUntil("k", "v", WallTime(milliseconds(ms)));
+    batch.Put("k", "v", {.expiry = WallTime(milliseconds(ms))});
     EXPECT_EQ(batch.count(), 0u);
     EXPECT_EQ(batch.status().code(), StatusCode::kInvalidArgument);
     EXPECT_NE(batch.status().message().find(" " + std::to_string(ms) + " ms since 1970"),
@@ -186,7 +223,7 @@ TEST(WriteBatch, AValueOfFourGibibytesIsRemembered) {
 
 TEST(WriteBatch, ANegativeTtlIsRemembered) {
   WriteBatch batch;
-  batch.Put("k", "v", milliseconds(-1));
+  batch.Put("k", "v", {.ttl = milliseconds(-1)});
   EXPECT_EQ(batch.count(), 0u);
   EXPECT_EQ(batch.status().code(), StatusCode::kInvalidArgument);
   EXPECT_NE(batch.status().message().find("-1 ms"), std::string_view::npos);
@@ -214,7 +251,7 @@ TEST(WriteBatch, ARangeDeleteKeepsItsEndsAndAnEmptyOneAddsNothing) {
 
 TEST(WriteBatch, TheFirstFaultStaysUntilClear) {
   WriteBatch batch;
-  batch.Put("k", "v", milliseconds(-1));
+  batch.Put("k", "v", {.ttl = milliseconds(-1)});
   batch.Put(std::string(kMaxKeyBytes + 1, 'k'), "v");
   EXPECT_NE(batch.status().message().find("ttl"), std::string_view::npos);
   batch.Clear();
@@ -233,7 +270,7 @@ TEST(WriteBatch, KnowsWhatKindsItHas) {
   EXPECT_TRUE(batch.HasBeyond(RecordKind::kDeleteRange));
   EXPECT_FALSE(batch.HasBeyond(RecordKind::kMerge));
   EXPECT_FALSE(batch.has_ttl());
-  batch.Put("c", "3", milliseconds(5));
+  batch.Put("c", "3", {.ttl = milliseconds(5)});
   EXPECT_TRUE(batch.has_ttl());
 
   const WriteBatch parsed = WriteBatch::Parse(batch.bytes()).value();
@@ -283,7 +320,9 @@ TEST(WriteBatch, ParseGivesTheSameBatch) {
         batch.Delete(key, keyspace);
       } else {
         const std::string value(random.Below(2000), static_cast<char>(random.Next()));
-        batch.Put(key, value, milliseconds(random.OneIn(3) ? random.Below(5) : 0), keyspace);
+        std::optional<milliseconds> ttl;
+        if (random.OneIn(2)) ttl = milliseconds(random.Below(5));
+        batch.Put(key, value, {.keyspace = keyspace, .ttl = ttl});
       }
     }
     const Result<WriteBatch> parsed = WriteBatch::Parse(batch.bytes());
@@ -313,7 +352,7 @@ TEST(WriteBatch, ParseOfATruncatedBatchIsCorruptionWithItsOffset) {
   WriteBatch batch;
   batch.Put("first", "record");
   const size_t second = batch.byte_size();
-  batch.Put("key", "value", milliseconds(5), KeyspaceId{9});
+  batch.Put("key", "value", {.keyspace = KeyspaceId{9}, .ttl = milliseconds(5)});
   for (size_t size = 0; size <= batch.byte_size(); ++size) {
     const Result<WriteBatch> parsed = WriteBatch::Parse(batch.bytes().substr(0, size));
     if (size == 0 || size == second || size == batch.byte_size()) {
@@ -343,7 +382,11 @@ TEST(WriteBatch, ParseRefusesMalformedRecordsByName) {
        "an expiry without a time"},
       {"an expiry of a merge", RecordBytes(4, 6, 1, 2, Bytes(uint64_t{5}) + "k\4a"),
        StatusCode::kCorruption, "of what is no put"},
-      {"flag 8", RecordBytes(1, 8, 0, 0, ""), StatusCode::kUnsupported, "unknown flags 8"},
+      {"flag 16", RecordBytes(1, 16, 0, 0, ""), StatusCode::kUnsupported, "unknown flags 16"},
+      {"no expiry of a delete", RecordBytes(2, 8, 1, 0, "k"), StatusCode::kCorruption,
+       "of what is no put"},
+      {"no expiry beside a time", RecordBytes(1, 10, 0, 0, Bytes(uint64_t{5})),
+       StatusCode::kCorruption, "no expiry beside a time"},
       {"flag 128", RecordBytes(1, 129, 0, 0, ""), StatusCode::kUnsupported, "unknown flags 129"},
       {"keyspace zero", RecordBytes(1, 1, 0, 0, Bytes(uint32_t{0})), StatusCode::kCorruption,
        "keyspace zero"},
@@ -402,7 +445,7 @@ TEST(WriteBatch, AShortBatchMayBeAddedToItself) {
 TEST(WriteBatch, TheBytesOfARefusedBatchAreRefused) {
   WriteBatch batch;
   batch.Put("debit", "1");
-  batch.Put("credit", "2", milliseconds(-1));
+  batch.Put("credit", "2", {.ttl = milliseconds(-1)});
   const Result<WriteBatch> parsed = WriteBatch::Parse(batch.bytes());
   ASSERT_FALSE(parsed);
   EXPECT_EQ(parsed.error().code(), StatusCode::kCorruption);

@@ -22,6 +22,7 @@
 #include "base/arena.h"
 #include "base/extent_pool.h"
 #include "base/random.h"
+#include "base/test_update.h"
 #include "cache/test_cache.h"
 
 // The budget: never passed, never stuck.
@@ -287,7 +288,7 @@ TEST(CacheBudget, WhatIsErasedTakenOrReplacedGivesItsMemoryBackWithoutFurtherPut
       const auto erase = [](std::optional<std::string_view>) {
         return Result<std::optional<std::string>>(std::nullopt);
       };
-      EXPECT_TRUE(cache->Update(key, erase).ok());
+      EXPECT_TRUE(cache->Update(key, base::ByValue(erase)).ok());
     });
   }
 }

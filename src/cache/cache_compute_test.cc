@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "basalt/cache.h"
+#include "base/test_update.h"
 #include "cache/test_cache.h"
 
 // The functions that call the user's: Update and GetOrCompute.
@@ -33,9 +34,9 @@ TEST(CacheUpdate, SeesThePresentValueAndPutsTheNewOne) {
   const auto append = [](Before before) -> After {
     return std::string(before.value_or("nothing")) + "+";
   };
-  ASSERT_TRUE(cache->Update("key", append).ok());
+  ASSERT_TRUE(cache->Update("key", base::ByValue(append)).ok());
   EXPECT_EQ(TextOf(cache->Get("key")), "nothing+");
-  ASSERT_TRUE(cache->Update("key", append).ok());
+  ASSERT_TRUE(cache->Update("key", base::ByValue(append)).ok());
   EXPECT_EQ(TextOf(cache->Get("key")), "nothing++");
 }
 
@@ -43,18 +44,19 @@ TEST(CacheUpdate, NothingErasesTheKey) {
   const auto cache = NewCache();
   const auto erase = [](Before) -> After { return std::nullopt; };
   ASSERT_TRUE(cache->Put("key", "value").ok());
-  EXPECT_TRUE(cache->Update("key", erase).ok());
+  EXPECT_TRUE(cache->Update("key", base::ByValue(erase)).ok());
   EXPECT_FALSE(cache->Get("key"));
-  EXPECT_TRUE(cache->Update("key", erase).ok()) << "of an absent key too";
+  EXPECT_TRUE(cache->Update("key", base::ByValue(erase)).ok()) << "of an absent key too";
 }
 
 TEST(CacheUpdate, AnErrorOrAnExceptionChangesNothing) {
   const auto cache = NewCache();
   ASSERT_TRUE(cache->Put("key", "old").ok());
-  EXPECT_EQ(cache->Update("key", [](Before) -> After { return SomeError(); }).code(),
+  EXPECT_EQ(cache->Update("key", base::ByValue([](Before) -> After { return SomeError(); })).code(),
             StatusCode::kIoError);
-  EXPECT_THROW(static_cast<void>(cache->Update(
-                   "key", [](Before) -> After { throw std::runtime_error("thrown"); })),
+  EXPECT_THROW(static_cast<void>(cache->Update("key", base::ByValue([](Before) -> After {
+                                                 throw std::runtime_error("thrown");
+                                               }))),
                std::runtime_error);
   EXPECT_EQ(TextOf(cache->Get("key")), "old");
   EXPECT_EQ(cache->GetStats().pinned_entries, 0u);
@@ -65,11 +67,10 @@ TEST(CacheUpdate, RunsAgainAfterEachKindOfConcurrentChange) {
   const auto change_meanwhile = [&](const auto& change) {
     int runs = 0;
     EXPECT_TRUE(cache
-                    ->Update("key",
-                             [&](Before before) -> After {
+                    ->Update("key", base::ByValue([&](Before before) -> After {
                                if (++runs == 1) change();
                                return std::string(before.value_or("nothing")) + "+";
-                             })
+                             }))
                     .ok());
     return runs;
   };
@@ -100,7 +101,7 @@ TEST(CacheUpdate, AnErasureThatWasDecidedOnAnOldValueRunsAgain) {
     if (before == "old") return std::nullopt;
     return std::string(*before);
   };
-  EXPECT_TRUE(cache->Update("key", erase_old).ok());
+  EXPECT_TRUE(cache->Update("key", base::ByValue(erase_old)).ok());
   EXPECT_EQ(runs, 2);
   EXPECT_EQ(TextOf(cache->Get("key")), "new");
 }
@@ -112,7 +113,7 @@ TEST(CacheUpdate, KeepsTheExpiry) {
   ASSERT_TRUE(cache.Put("never", "value", 0).ok());
   cache.AdvanceMillis(50);
   for (const std::string_view key : {"soon", "never", "new"}) {
-    ASSERT_TRUE(cache->Update(key, set).ok());
+    ASSERT_TRUE(cache->Update(key, base::ByValue(set)).ok());
   }
   cache.AdvanceMillis(49);
   EXPECT_EQ(cache.Get("soon"), "updated");
@@ -131,7 +132,7 @@ TEST(CacheUpdate, KeepsTheExpiryThatWasSetWhileItRan) {
     EXPECT_TRUE(cache.Touch("key", 500));
     return "updated";
   };
-  ASSERT_TRUE(cache->Update("key", set).ok());
+  ASSERT_TRUE(cache->Update("key", base::ByValue(set)).ok());
   cache.AdvanceMillis(499);
   EXPECT_EQ(cache.Get("key"), "updated");
   cache.AdvanceMillis(1);
@@ -147,7 +148,7 @@ TEST(CacheUpdate, SeesNothingOfWhatHasExpired) {
     cache.AdvanceMillis(100);
     return "updated";
   };
-  ASSERT_TRUE(cache->Update("key", set).ok());
+  ASSERT_TRUE(cache->Update("key", base::ByValue(set)).ok());
   EXPECT_EQ(runs, 2) << "it expired while the function ran";
 }
 
@@ -162,7 +163,7 @@ TEST(CacheUpdate, FromManyThreadsLosesNothing) {
         const auto increment = [](Before before) -> After {
           return std::to_string(before ? std::stoi(std::string(*before)) + 1 : 1);
         };
-        ASSERT_TRUE(cache->Update("counter", increment).ok());
+        ASSERT_TRUE(cache->Update("counter", base::ByValue(increment)).ok());
       }
     });
   }
@@ -278,10 +279,12 @@ TEST(CacheGetOrCompute, WhatIsWrittenMeanwhileWins) {
               cache->Erase("key");
             }),
             "<absent>");
-  EXPECT_EQ(compute_with([&] {
-              ASSERT_TRUE(cache->Update("key", [](Before) -> After { return "updated"; }).ok());
-            }),
-            "updated");
+  EXPECT_EQ(
+      compute_with([&] {
+        ASSERT_TRUE(
+            cache->Update("key", base::ByValue([](Before) -> After { return "updated"; })).ok());
+      }),
+      "updated");
   EXPECT_EQ(compute_with([&] { ASSERT_TRUE(cache->Put("other", "put").ok()); }), "computed");
   EXPECT_EQ(compute_with([&] { EXPECT_FALSE(cache->Replace("key", "not there").value()); }),
             "computed");

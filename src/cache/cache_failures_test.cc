@@ -20,6 +20,7 @@
 #include "base/extent_pool.h"
 #include "base/random.h"
 #include "base/test_memory.h"
+#include "base/test_update.h"
 #include "cache/test_cache.h"
 
 namespace basalt::cache {
@@ -73,9 +74,9 @@ class FailingWorld {
     }
     for (size_t i = 0; i < kKeys; i += 7) {
       const Status updated =
-          cache_->Update(keys_[i], [&](auto) -> Result<std::optional<std::string>> {
-            return std::optional(std::move(updates_[i]));
-          });
+          cache_->Update(keys_[i], base::ByValue([&](auto) -> Result<std::optional<std::string>> {
+                           return std::optional(std::move(updates_[i]));
+                         }));
       if (Answers(updated) && updated.ok()) versions_[i] = kUpdated;
     }
     for (size_t i = 0; i < kKeys; i += 11) Allocate(i);

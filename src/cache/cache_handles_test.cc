@@ -16,6 +16,7 @@
 
 #include "basalt/cache.h"
 #include "base/test_fork.h"
+#include "base/test_update.h"
 #include "cache/test_cache.h"
 
 // What a cache hands out and what is charged to it: values, allocations, reservations.
@@ -134,13 +135,13 @@ TEST(CacheValues, MoreHandlesThanAnEntryCountsAreCopies) {
   ASSERT_TRUE(cache->MultiGet(keys, values).ok());
   EXPECT_EQ(TextOf(values[0]), text);
   const auto update = [](auto) -> Result<std::optional<std::string>> { return "updated"; };
-  EXPECT_EQ(cache->Update("key", update).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(cache->Update("key", base::ByValue(update)).code(), StatusCode::kResourceExhausted);
   const Result<Value> computed = cache->GetOrCompute("key", [] { return std::string("other"); });
   EXPECT_EQ(computed.status().code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(TextOf(cache->Get("key")), text) << "it was there: nothing was to be computed";
   ASSERT_TRUE(cache->Put("key", "new").ok());
   EXPECT_EQ(TextOf(cache->Get("key")), "new");
-  EXPECT_TRUE(cache->Update("key", update).ok());
+  EXPECT_TRUE(cache->Update("key", base::ByValue(update)).ok());
   for (const Value& value : held) ASSERT_TRUE(value.view() == text);
   held.clear();
   EXPECT_EQ(cache->GetStats().pinned_entries, 0u);

@@ -17,6 +17,7 @@
 
 #include "basalt/cache.h"
 #include "base/random.h"
+#include "base/test_update.h"
 #include "cache/test_cache.h"
 
 // Threads note what they do to a few keys, and when by tickets of one counter, drawn before and
@@ -271,7 +272,7 @@ class Actor {
       if (erases) return std::nullopt;
       return NewValue(&version);
     };
-    const Status status = world_->cache->Update(name_, update);
+    const Status status = world_->cache->Update(name_, base::ByValue(update));
     put.end = read.end = Ticket();
     if (!status.ok()) return;
     NoteRead(key_, seen, read, began_at);

@@ -18,6 +18,7 @@
 
 #include "base/epoch.h"
 #include "base/test_memory_operators.h"
+#include "base/test_update.h"
 #include "cache/test_cache.h"
 
 namespace basalt::cache {
@@ -227,7 +228,8 @@ TEST(CacheMemory, WhatRefusesAnArgumentDoesNotThrowWhereThereIsNone) {
   for (int n = 0; n < 10; ++n) {
     EXPECT_NO_THROW(RunWithFailure(n, [&] { EXPECT_FALSE(cache->Put("key", large).ok()); }));
     EXPECT_NO_THROW(RunWithFailure(n, [&] { EXPECT_FALSE(cache->Allocate(long_key, 10)); }));
-    EXPECT_NO_THROW(RunWithFailure(n, [&] { EXPECT_FALSE(cache->Update(long_key, update).ok()); }));
+    EXPECT_NO_THROW(RunWithFailure(
+        n, [&] { EXPECT_FALSE(cache->Update(long_key, base::ByValue(update)).ok()); }));
     EXPECT_NO_THROW(
         RunWithFailure(n, [&] { EXPECT_FALSE(cache->MultiGet({}, {&value, 1}).ok()); }));
   }

@@ -14,6 +14,7 @@
 
 #include "basalt/cache.h"
 #include "base/random.h"
+#include "base/test_update.h"
 #include "cache/test_cache.h"
 
 // Random operations on a cache and on a map with deadlines. With capacity for everything the two
@@ -212,7 +213,7 @@ class ModelRun {
       if (kind == 1) return std::nullopt;
       return value;
     };
-    const Status status = cache_->Update(key_, update);
+    const Status status = cache_->Update(key_, base::ByValue(update));
     ASSERT_EQ(status.code(), kind == 0 ? StatusCode::kAborted : StatusCode::kOk);
     Agree(seen);
     const Model::Item* const before = Expected();

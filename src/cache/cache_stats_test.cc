@@ -17,6 +17,7 @@
 
 #include "basalt/cache.h"
 #include "base/random.h"
+#include "base/test_update.h"
 #include "cache/test_cache.h"
 
 // What a cache tells about itself: figures, Prometheus text, on_remove.
@@ -255,7 +256,7 @@ TEST(CacheOnRemove, HearsOfEveryKindWithKeyAndValue) {
   heard.clear();
   ASSERT_TRUE(cache.Put("c", "three", 0).ok());
   const auto erase = [](auto) -> Result<std::optional<std::string>> { return std::nullopt; };
-  EXPECT_TRUE(cache->Update("c", erase).ok());
+  EXPECT_TRUE(cache->Update("c", base::ByValue(erase)).ok());
   EXPECT_EQ(heard, (std::vector<Heard>{{"c", "three", Removal::kErased}}));
   heard.clear();
   ASSERT_TRUE(cache.Put("d", "four", 10).ok());

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/test_update.h"
 #include "cache/test_cache.h"
 
 namespace basalt::cache {
@@ -165,7 +166,7 @@ TEST(Cache, AKeyThatIsTooLongIsRefusedByEveryPut) {
   EXPECT_EQ(cache->GetOrCompute(key, [] { return std::string("computed"); }).status().code(),
             StatusCode::kInvalidArgument);
   const auto set = [](auto) -> Result<std::optional<std::string>> { return "new"; };
-  EXPECT_EQ(cache->Update(key, set).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(cache->Update(key, base::ByValue(set)).code(), StatusCode::kInvalidArgument);
   EXPECT_FALSE(cache->Get(key));
   EXPECT_FALSE(cache->Peek(key));
   EXPECT_FALSE(cache->Take(key));

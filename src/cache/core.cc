@@ -15,6 +15,7 @@
 #include "base/option_value.h"
 #include "base/out_of_memory.h"
 #include "base/random.h"
+#include "base/update_function.h"
 
 namespace basalt::cache {
 
@@ -439,11 +440,13 @@ Status CacheCore::Update(std::string_view key, const UpdateFunction& fn) {
   const auto update = [&](const Entry* present) -> Result<std::optional<NewEntry>> {
     std::optional<std::string_view> before;
     if (present != nullptr) before = present->value_view();
-    const Result<std::optional<std::string>> after = fn(before);
-    if (!after) return after.error();
-    if (!*after) return std::optional<NewEntry>();
-    BASALT_ASSIGN_OR_RETURN(NewEntry entry, Allocate(key, (*after)->size(), {}));
-    std::memcpy(entry->value(), (*after)->data(), (*after)->size());
+    EntryUpdate update(before, 0, std::nullopt);
+    BASALT_RETURN_IF_ERROR(fn(update));
+    const std::optional<base::UpdatedRecord> after = base::RecordOf(update, {});
+    if (!after) return std::optional<NewEntry>();
+    if (!after->value) return std::optional<NewEntry>();
+    BASALT_ASSIGN_OR_RETURN(NewEntry entry, Allocate(key, after->value->size(), {}));
+    std::memcpy(entry->value(), after->value->data(), after->value->size());
     return std::optional(std::move(entry));
   };
   // By reference, so that it takes no memory.

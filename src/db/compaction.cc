@@ -106,7 +106,7 @@ CompactionLimits Core::Limits() const {
   CompactionLimits limits;
   limits.base_bytes = base_bytes_;
   limits.job_bytes_max = kTablesOfJob * table_bytes_;
-  limits.now_ms = WallMillis();
+  limits.now_ms = ExpiredForAllMs();
   limits.keyspaces = state_->keyspaces.get();
   // While the log is replayed nobody reads, and nothing is compacted.
   if (queue_ != nullptr) limits.boundaries = BoundariesLocked();
@@ -355,7 +355,7 @@ Status Core::MergeTables(CompactionJob* job, NewTables* outputs) {
   merge.smallest_key = job->smallest_key();
   merge.largest_key = job->largest_key();
   merge.piece_bytes = std::max(kTablesOfPiece * table_bytes_, job->input_bytes() / kPiecesMax);
-  SurvivingRecords::Rules rules;
+  base::SurvivingRecords::Rules rules;
   Tree tree;  // what the job asks about, so that it does not hold the tables that it gives back
   {
     const std::shared_ptr<const ReadState> state = State();
@@ -369,16 +369,15 @@ Status Core::MergeTables(CompactionJob* job, NewTables* outputs) {
     }
     tree.IndexLevels();
   }
-  rules.boundaries = RetainedBoundaries();
-  rules.range_deletes = {&tree.range_deletes};
-  rules.now_ms = WallMillis();
+  RetainForReaders(&rules);
+  rules.cover_of = CoverOf(tree.range_deletes);
   rules.is_bottom = [&](std::string_view key) {
     for (size_t level = job->output_level + 1; level < Tree::kLevels; ++level) {
       if (tree.Find(level, key) != nullptr) return false;
     }
     return true;
   };
-  rules.expiry_below = [&](std::string_view key, const SurvivingRecords::Chain& chain) {
+  rules.expiry_below = [&](std::string_view key, const base::SurvivingRecords::Chain& chain) {
     return ExpiryBelow(tree, key, chain);
   };
   outputs->tree = job->keyspace;

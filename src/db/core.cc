@@ -47,12 +47,13 @@ class Core::SnapshotState {
   explicit SnapshotState(std::shared_ptr<Core> core) : core_(std::move(core)) {
     const std::scoped_lock lock(core_->mutex_);
     sequence_ = core_->visible();
-    core_->snapshots_.insert(sequence_);
+    time_ms_ = core_->WallMillis();
+    core_->snapshots_.emplace(sequence_, time_ms_);
   }
   ~SnapshotState() {
     if (core_->IsInherited()) return;
     const std::scoped_lock lock(core_->mutex_);
-    core_->snapshots_.erase(core_->snapshots_.find(sequence_));
+    core_->snapshots_.erase(core_->snapshots_.find({sequence_, time_ms_}));
     // What it kept may go now.
     if (sequence_ <= core_->last_boundary_) core_->ScheduleCompaction();
   }
@@ -61,10 +62,12 @@ class Core::SnapshotState {
 
   const Core* core() const noexcept { return core_.get(); }
   base::SequenceNumber sequence() const noexcept { return sequence_; }
+  uint64_t time_ms() const noexcept { return time_ms_; }
 
  private:
   const std::shared_ptr<Core> core_;
   base::SequenceNumber sequence_ = 0;
+  uint64_t time_ms_ = 0;
 };
 
 // Readers in other threads may be inside an epoch still, for some moments.
@@ -118,16 +121,17 @@ Result<Snapshot> Core::TakeSnapshot() {
   BASALT_RETURN_IF_ERROR(CheckUsable());
   auto state = std::make_shared<const SnapshotState>(shared_from_this());
   const base::SequenceNumber sequence = state->sequence();
-  return Snapshot(std::move(state), sequence);
+  const WallTime time(std::chrono::milliseconds(static_cast<int64_t>(state->time_ms())));
+  return Snapshot(std::move(state), sequence, time);
 }
 
-Result<base::SequenceNumber> Core::SnapshotSequence(const Snapshot& snapshot) const {
+Status Core::CheckSnapshot(const Snapshot& snapshot) const {
   const auto* state = static_cast<const SnapshotState*>(snapshot.state().get());
   if (state == nullptr || state->core() != this) {
     return Status(StatusCode::kInvalidArgument,
                   "the snapshot was taken from another store than " + path_);
   }
-  return snapshot.sequence();
+  return {};
 }
 
 Status Core::Close() {
@@ -190,7 +194,7 @@ DBStats Core::GetStats() const {
     const std::scoped_lock lock(mutex_);
     stats = counters_;
     stats.snapshots = snapshots_.size();
-    stats.oldest_snapshot = snapshots_.empty() ? 0 : *snapshots_.begin();
+    stats.oldest_snapshot = snapshots_.empty() ? 0 : snapshots_.begin()->first;
     stats.compactions_running = running_.size();
     if (!background_error_.ok()) stats.background_error = background_error_.ToString();
     limits = Limits();

@@ -20,10 +20,11 @@
 #include "base/hash.h"
 #include "base/internal_key.h"
 #include "base/merge_operator.h"
+#include "base/surviving_records.h"
+#include "db/commit_history.h"
 #include "db/commit_queue.h"
 #include "db/compaction_plan.h"
 #include "db/environment.h"
-#include "db/expiry_clock.h"
 #include "db/in_flight.h"
 #include "db/job_count.h"
 #include "db/keyspaces.h"
@@ -32,12 +33,15 @@
 #include "db/obsolete_files.h"
 #include "db/pacer.h"
 #include "db/reserve_file.h"
-#include "db/surviving_records.h"
 #include "db/unnamed_files.h"
 #include "db/version.h"
+#include "io/expiry_clock.h"
 #include "io/posix_descriptor.h"
 #include "memtable/generation.h"
+#include "memtable/merges_of_key.h"
+#include "transaction/listener_list.h"
 #include "wal/log.h"
+#include "wal/log_reader.h"
 #include "wal/recovery.h"
 
 // The database itself, shared by its handle, iterators, snapshots and background jobs.
@@ -89,14 +93,13 @@ struct Generation {
 };
 
 /// Whether it is one of these.
-inline bool Contains(const std::vector<std::shared_ptr<Generation>>& generations,
-                     const Generation* generation) noexcept {
+inline bool IsAmong(const std::vector<std::shared_ptr<Generation>>& generations,
+                    const Generation* generation) noexcept {
   return std::ranges::find(generations, generation, &std::shared_ptr<Generation>::get) !=
          generations.end();
 }
 
 class LookupKey;
-struct MergesOfKey;
 struct ReadState;
 
 /// Keeps a state that has been replaced for those who still look at it. Made with the state: once
@@ -145,15 +148,33 @@ class Core : public std::enable_shared_from_this<Core> {
   static Status CheckKeyspace(const ReadState& state, KeyspaceId keyspace);
 
   // write.cc
-  /// `batch`: validated records.
-  Status Write(std::string_view batch, size_t count, const WriteOptions& options);
-  Status Update(std::string_view key, const UpdateFunction& fn, KeyspaceId keyspace);
-  Result<bool> PutIfAbsent(std::string_view key, std::string_view value,
-                           const WriteOptions& options);
+  /// `batch`: without an error.
+  Result<Commit> Write(const WriteBatch& batch, const WriteOptions& options);
+  Result<Commit> Update(std::string_view key, const UpdateFunction& fn,
+                        const WriteOptions& options);
+  Result<std::optional<Commit>> PutIfAbsent(std::string_view key, std::string_view value,
+                                            const WriteOptions& options);
+  /// Writes the batch if nothing in `reads`, which is normalised, was written later than `since`.
+  /// A CommitHistory::User must have lived since then.
+  Result<Commit> WriteIfUnchanged(const WriteBatch& batch, transaction::ReadSet* reads,
+                                  base::SequenceNumber since, const WriteOptions& options);
+  /// `listener` is called with every batch that is committed from now on.
+  Result<Subscription> AddListener(CommitListener listener);
+  CommitHistory* history() noexcept { return &history_; }
+  /// Sees to it that later commits are recorded. Once a CommitHistory::User.
+  void BeginHistory();
   Status Sync();
+  Status WaitDurable(uint64_t lsn);
+  /// A reader of the log from this record on. FailedPrecondition, Unsupported: there is no log.
+  Result<wal::LogReader> ReadLog(wal::Lsn from) const;
 
   // read.cc
   Result<MaybeValue> Get(std::string_view key, const ReadOptions& options) const;
+  Result<std::optional<basalt::Entry>> GetEntry(std::string_view key,
+                                                const ReadOptions& options) const;
+  Result<bool> Contains(std::string_view key, const ReadOptions& options) const;
+  Status MultiGet(std::span<const KeyspaceKey> keys, std::span<Result<MaybeValue>> results,
+                  const ReadOptions& options) const;
   Status MultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
                   const ReadOptions& options) const;
   /// As base::View::read_merged.
@@ -165,8 +186,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // core.cc
   Result<Snapshot> TakeSnapshot();
-  /// The sequence number of one of our snapshots.
-  Result<base::SequenceNumber> SnapshotSequence(const Snapshot& snapshot) const;
+  /// InvalidArgument: the snapshot is not one of ours.
+  Status CheckSnapshot(const Snapshot& snapshot) const;
   Status Close();
   /// The handle is being destroyed: background work ends, and is waited for, unless this is called
   /// by it.
@@ -191,6 +212,9 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<KeyspaceId> OpenKeyspace(std::string_view name) const;
   Result<std::vector<KeyspaceInfo>> ListKeyspaces() const;
   Status DropKeyspace(KeyspaceId keyspace);
+
+  /// How long a record of the keyspace lives whose put names no ttl; zero: for ever.
+  std::chrono::milliseconds DefaultTtl(KeyspaceId keyspace) const;
 
   // flush.cc
   Status Flush();
@@ -225,7 +249,26 @@ class Core : public std::enable_shared_from_this<Core> {
     bool cached_only = false;     ///< No I/O: inside an epoch.
     mutable uint64_t now_ms = 0;  ///< Asked when something may have expired, once; 0: not yet.
   };
-  using Precondition = std::function<Status()>;
+  /// What a write depends on: that nothing in `reads`, which is normalised, was written later than
+  /// `since`. That is raised when it was looked at.
+  struct Expectations {
+    transaction::ReadSet* reads = nullptr;
+    base::SequenceNumber since = 0;
+    /// Whether a snapshot keeps the versions that were visible at `since`. Else compaction may have
+    /// dropped them, together with the delete that hid them.
+    bool is_kept = false;
+    /// What was found of the only key in `reads`, where no snapshot keeps it. Null: LookForChange
+    /// answers with a conflict, and the caller looks again.
+    const Found* before = nullptr;
+  };
+  /// One write on its way.
+  struct PendingWrite {
+    const LogForm& form;
+    size_t count = 0;
+    Expectations* expected = nullptr;  ///< Null: nothing.
+    bool may_wait = true;
+    Commit commit{};  ///< Once it is done.
+  };
   /// A write's hold on a memtable.
   struct Entry {
     Generation* generation = nullptr;
@@ -233,10 +276,13 @@ class Core : public std::enable_shared_from_this<Core> {
   };
   /// What became of one try to write.
   struct Attempt {
-    enum class Outcome : uint8_t { kDone, kAgain };
+    enum class Outcome : uint8_t {
+      kDone,
+      kAgain,
+      kMustLook,  ///< The history cannot tell whether something has changed: LookForChange.
+    };
 
     Status status{};
-    wal::Lsn lsn = 0;
     Outcome outcome = Outcome::kDone;
     std::shared_ptr<Generation> full{};  ///< The active memtable, which has no room.
   };
@@ -268,16 +314,32 @@ class Core : public std::enable_shared_from_this<Core> {
   Status CheckBatchSize(size_t bytes, size_t count) const;
   Result<Durability> DurabilityOf(const LogForm& form, const WriteOptions& options) const;
   Result<LogForm> ToLogForm(std::string_view batch, std::string* buffer) const;
-  Status WriteForm(const LogForm& form, size_t count, const Precondition* precondition,
-                   Durability durability);
+  Result<Commit> WriteBytes(std::string_view batch, size_t count, const WriteOptions& options,
+                            Expectations* expected);
+  Status WriteForm(PendingWrite* write, Durability durability);
   /// Tries until it is written, or refused for another reason than a full memtable.
-  Status WriteUntilRefused(const LogForm& form, size_t count, const Precondition* precondition,
-                           wal::Lsn* lsn);
+  Status WriteUntilRefused(PendingWrite* write);
   /// The same, not inlined.
-  Status WriteUnsynced(const LogForm& form, size_t count, const Precondition* precondition,
-                       wal::Lsn* lsn);
-  Attempt TryWrite(const LogForm& form, size_t count, const Precondition* precondition,
-                   const Entry& entry);
+  Status WriteUnsynced(PendingWrite* write);
+  Attempt TryWrite(PendingWrite* write, const Entry& entry);
+  /// Under the commit lock, without I/O. Aborted: something has changed.
+  Attempt CheckUnderLock(const Expectations& expected) const;
+  /// Aborted: `changed` names something, or what was read has expired, or its keyspace is dropped.
+  Status CheckChange(const Expectations& expected, const std::optional<std::string>& changed) const;
+  /// Looks in memtables and tables, without the commit lock, and raises `since`.
+  Status LookForChange(Expectations* expected) const;
+  Result<std::optional<std::string>> SearchChange(const Expectations& expected,
+                                                  base::SequenceNumber to) const;
+  /// Looks at a batch's conditions as they are at `at`, and enters them into `reads`. Aborted: one
+  /// does not hold.
+  Status CheckConditions(const WriteBatch& batch, transaction::ReadSet* reads,
+                         base::SequenceNumber* at) const;
+  Result<Commit> WriteIfKeyIsUnchanged(const WriteBatch& one, std::string_view key,
+                                       const Found& before, base::SequenceNumber at,
+                                       const WriteOptions& options);
+  /// Of a write that may not wait.
+  Status CheckWithoutWaiting(Durability durability) const;
+  static Status WouldBlock() noexcept;
   /// The active memtable, which then stays until Leave.
   Entry EnterActive();
   void Leave(const Entry& entry);
@@ -286,15 +348,12 @@ class Core : public std::enable_shared_from_this<Core> {
   void FoldSome(const LogForm& form, base::SequenceNumber first,
                 memtable::Generation* table) const noexcept;
   std::shared_ptr<Generation> IfActive(const Generation* generation) const;
-  /// Puts `value` or, without one, deletes, if the key's last write is still `expected`; Aborted if
-  /// not.
-  Status WriteIfUnchanged(KeyspaceId keyspace, std::string_view key,
-                          std::optional<std::string_view> value, uint64_t expiry_ms,
-                          base::SequenceNumber expected, const WriteOptions& options);
   /// Seals the full memtable, or waits for the flush that keeps it from being sealed.
   Status MakeRoom(const std::shared_ptr<Generation>& full);
+  /// The same for a writer that may not wait: WouldBlock instead of waiting.
+  Status MakeRoomAtOnce(const std::shared_ptr<Generation>& full);
   /// Holds a writer back while compaction lags behind.
-  void Pace(uint64_t bytes);
+  void Pace(const PendingWrite& write);
 
   // read.cc
   ReadPoint Now() const { return {.at = visible()}; }
@@ -334,12 +393,12 @@ class Core : public std::enable_shared_from_this<Core> {
                       StoredVersion* version) const;
   static Result<bool> FindInTable(const TableFile& file, const LookupKey& lookup,
                                   const ReadPoint& point, StoredVersion* version);
-  /// As SurvivingRecords::Rules::expiry_below, for what builds on this tree.
+  /// As base::SurvivingRecords::Rules::expiry_below, for what builds on this tree.
   std::optional<uint64_t> ExpiryBelow(const Tree& tree, std::string_view tree_key,
-                                      const SurvivingRecords::Chain& chain) const;
+                                      const base::SurvivingRecords::Chain& chain) const;
   Status FindMerges(const ReadState& state, uint32_t keyspace, std::string_view key, uint64_t hash,
                     ReadPoint point, uint64_t expiry_ms, StoredVersion newest,
-                    MergesOfKey* found) const;
+                    memtable::MergesOfKey* found) const;
   /// `newest`: a merge.
   Result<Found> FindMerged(const ReadState& state, uint32_t keyspace, std::string_view key,
                            uint64_t hash, const ReadPoint& point, StoredVersion newest) const;
@@ -367,8 +426,7 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Whether there are tables that the batch deletes as a whole.
   bool MakesRoom(const LogForm& form) const;
   /// Writes what the disk has refused.
-  Status WriteToFullDisk(const LogForm& form, size_t count, const Precondition* precondition,
-                         Status refused, wal::Lsn* lsn);
+  Status WriteToFullDisk(PendingWrite* write, Status refused);
 
   // flush.cc
   std::shared_ptr<Generation> NewGeneration() const;
@@ -448,7 +506,7 @@ class Core : public std::enable_shared_from_this<Core> {
             .obsolete = obsolete_};
   }
   /// Writes what of `records` is to be kept into new tables.
-  Status WriteTables(base::RecordIterator* source, SurvivingRecords::Rules rules,
+  Status WriteTables(base::RecordIterator* source, base::SurvivingRecords::Rules rules,
                      NewTables* outputs);
   /// A record of the shared tree with this key is next.
   Status EnterKeyspace(std::string_view key, NewTables* outputs);
@@ -461,10 +519,14 @@ class Core : public std::enable_shared_from_this<Core> {
   static void SetBounds(std::optional<std::string_view> next_key, NewTables* outputs,
                         table::TableProperties* properties);
   void DropTables(NewTables* outputs) const;
-  /// Where somebody reads, or may come to read: for what is about to be written or dropped.
-  std::vector<base::SequenceNumber> RetainedBoundaries() const;
-  /// Under mutex_: the same, to be looked at.
+  /// Sets where somebody reads, or may come to read (boundaries), and what they see expired
+  /// (now_ms): for what is about to be written or dropped.
+  void RetainForReaders(base::SurvivingRecords::Rules* rules) const;
+  /// Under mutex_: these boundaries, to be looked at.
   std::vector<base::SequenceNumber> BoundariesLocked() const;
+  /// What expires at or before it is seen by nobody: the present, or the oldest snapshot's time.
+  /// Under mutex_.
+  uint64_t ExpiredForAllMs() const noexcept;
 
   // install.cc
   /// Makes an edit of the present version the new one: writes the manifest, then publishes it.
@@ -521,7 +583,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::unique_ptr<CommitQueue> queue_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> handle_gone_{false};
-  mutable ExpiryClock time_{environment_.clock};
+  mutable io::ExpiryClock time_{environment_.clock};
 
   /// What every write changes, and what guards it: one line.
   struct alignas(64) CommitState {
@@ -537,6 +599,9 @@ class Core : public std::enable_shared_from_this<Core> {
   };
   static_assert(sizeof(CommitState) == 64);
   CommitState commit_;
+  CommitHistory history_;  // under commit_.lock
+  const std::shared_ptr<transaction::ListenerList> listeners_ =
+      std::make_shared<transaction::ListenerList>();
 
   std::atomic<wal::Lsn> flushed_lsn_{0};
   std::mutex install_mutex_;
@@ -574,7 +639,8 @@ class Core : public std::enable_shared_from_this<Core> {
   uint32_t manual_compactions_ = 0;  // that wait for tables; no other one begins
   Status flush_error_;               // of the last attempt to flush
   Status background_error_;
-  std::multiset<base::SequenceNumber> snapshots_;
+  /// Sequence number and wall time; both ascend together.
+  std::multiset<std::pair<base::SequenceNumber, uint64_t>> snapshots_;
   mutable base::SequenceNumber last_boundary_ = 0;  // nothing is kept for snapshots behind it
   DBStats counters_;                                // those of background work and recovery
 

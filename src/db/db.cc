@@ -3,14 +3,17 @@
 #include <new>
 #include <utility>
 
+#include "basalt/transaction.h"
 #include "base/check.h"
 #include "base/out_of_memory.h"
 #include "base/thread_kept.h"
 #include "base/update_function.h"
 #include "base/visible_iterator.h"
+#include "db/change_reader.h"
 #include "db/core.h"
 #include "db/db_iterator.h"
 #include "db/environment.h"
+#include "db/transaction_backend.h"
 #include "io/memory_file_system.h"
 
 namespace basalt::db {
@@ -31,39 +34,17 @@ class DatabaseHandle final : public DB {
   /// Before any other call.
   void Take(std::shared_ptr<Core> core) noexcept { core_ = std::move(core); }
 
-  Status Put(std::string_view key, std::string_view value, const WriteOptions& options) override {
-    return WriteOne(
-        [&](WriteBatch* batch) { batch->Put(key, value, options.ttl, options.keyspace); }, options);
+  Capabilities capabilities() const noexcept override {
+    return {.ordered = true,
+            .snapshots = true,
+            .transactions = true,
+            .expiry = true,
+            .merges = true,
+            .keyspaces = true,
+            .durable = true,
+            .changes = true};
   }
 
-  Result<bool> PutIfAbsent(std::string_view key, std::string_view value,
-                           const WriteOptions& options) override {
-    return base::OrOutOfMemory([&] { return core_->PutIfAbsent(key, value, options); });
-  }
-
-  Status Delete(std::string_view key, const WriteOptions& options) override {
-    BASALT_RETURN_IF_ERROR(RefuseTtl(options));
-    return WriteOne([&](WriteBatch* batch) { batch->Delete(key, options.keyspace); }, options);
-  }
-
-  Status DeleteRange(std::string_view begin, std::string_view end,
-                     const WriteOptions& options) override {
-    BASALT_RETURN_IF_ERROR(RefuseTtl(options));
-    return WriteOne([&](WriteBatch* batch) { batch->DeleteRange(begin, end, options.keyspace); },
-                    options);
-  }
-
-  Status Merge(std::string_view key, MergeOperator op, std::string_view operand,
-               const WriteOptions& options) override {
-    BASALT_RETURN_IF_ERROR(RefuseTtl(options));
-    return WriteOne([&](WriteBatch* batch) { batch->Merge(key, op, operand, options.keyspace); },
-                    options);
-  }
-
-  Result<KeyspaceId> CreateKeyspace(std::string_view name,
-                                    const KeyspaceOptions& options) override {
-    return base::OrOutOfMemory([&] { return core_->CreateKeyspace(name, options); });
-  }
   Result<KeyspaceId> OpenKeyspace(std::string_view name) const override {
     return base::OrOutOfMemory([&] { return core_->OpenKeyspace(name); });
   }
@@ -76,6 +57,9 @@ class DatabaseHandle final : public DB {
 
   Status Sync() override {
     return base::OrOutOfMemory([&] { return core_->Sync(); });
+  }
+  Status WaitDurable(uint64_t lsn) override {
+    return base::OrOutOfMemory([&] { return core_->WaitDurable(lsn); });
   }
   Status Flush() override {
     return base::OrOutOfMemory([&] { return core_->Flush(); });
@@ -98,24 +82,67 @@ class DatabaseHandle final : public DB {
   }
 
  private:
-  static Status RefuseTtl(const WriteOptions& options) {
-    if (options.ttl.count() == 0) return {};
-    return Status(StatusCode::kInvalidArgument,
-                  "WriteOptions::ttl: only what puts one key has a time to live; the records of a "
-                  "batch name their own");
-  }
-
   template <class Fill>
-  Status WriteOne(Fill fill, const WriteOptions& options) {
-    return base::OrOutOfMemory([&]() -> Status {
+  Result<Commit> WriteOne(Fill fill, const WriteOptions& options) {
+    return base::OrOutOfMemory([&]() -> Result<Commit> {
       const base::ThreadKept<WriteBatch> batch;
       batch->Clear();
       fill(batch.get());
-      Status written = batch->status();
-      if (written.ok()) written = core_->Write(batch->bytes(), batch->count(), options);
+      Result<Commit> written = Commit();
+      if (Status fault = batch->status(); fault.ok()) {
+        written = core_->Write(*batch.get(), options);
+      } else {
+        written = std::move(fault);
+      }
       if (batch->byte_size() > kKeptBatchBytes) *batch.get() = WriteBatch();
       return written;
     });
+  }
+  static RecordOptions RecordOptionsOf(const WriteOptions& options) noexcept {
+    return {.keyspace = options.keyspace, .ttl = options.ttl, .expiry = options.expiry};
+  }
+
+  Result<Commit> DoPut(std::string_view key, std::string_view value,
+                       const WriteOptions& options) override {
+    return WriteOne([&](WriteBatch* batch) { batch->Put(key, value, RecordOptionsOf(options)); },
+                    options);
+  }
+  Result<std::optional<Commit>> DoPutIfAbsent(std::string_view key, std::string_view value,
+                                              const WriteOptions& options) override {
+    return base::OrOutOfMemory([&] { return core_->PutIfAbsent(key, value, options); });
+  }
+  Result<Commit> DoDelete(std::string_view key, const WriteOptions& options) override {
+    BASALT_RETURN_IF_ERROR(base::RefuseExpiry(options));
+    return WriteOne([&](WriteBatch* batch) { batch->Delete(key, options.keyspace); }, options);
+  }
+  Result<Commit> DoDeleteRange(std::string_view begin, std::string_view end,
+                               const WriteOptions& options) override {
+    BASALT_RETURN_IF_ERROR(base::RefuseExpiry(options));
+    return WriteOne([&](WriteBatch* batch) { batch->DeleteRange(begin, end, options.keyspace); },
+                    options);
+  }
+  Result<Commit> DoMerge(std::string_view key, MergeOperator op, std::string_view operand,
+                         const WriteOptions& options) override {
+    return WriteOne(
+        [&](WriteBatch* batch) { batch->Merge(key, op, operand, RecordOptionsOf(options)); },
+        options);
+  }
+  Result<KeyspaceId> DoCreateKeyspace(std::string_view name,
+                                      const KeyspaceOptions& options) override {
+    return base::OrOutOfMemory([&] { return core_->CreateKeyspace(name, options); });
+  }
+
+  Result<std::optional<Entry>> DoGetEntry(std::string_view key,
+                                          const ReadOptions& options) const override {
+    return base::OrOutOfMemory([&] { return core_->GetEntry(key, options); });
+  }
+  Result<bool> DoContains(std::string_view key, const ReadOptions& options) const override {
+    return base::OrOutOfMemory([&] { return core_->Contains(key, options); });
+  }
+  Status DoMultiGetOfKeyspaces(std::span<const KeyspaceKey> keys,
+                               std::span<Result<MaybeValue>> results,
+                               const ReadOptions& options) const override {
+    return base::OrOutOfMemory([&] { return core_->MultiGet(keys, results, options); });
   }
 
   Result<MaybeValue> DoGet(std::string_view key, const ReadOptions& options) const override {
@@ -131,25 +158,35 @@ class DatabaseHandle final : public DB {
     return base::OrOutOfMemory([&] { return core_->MultiGet(keys, results, options); });
   }
 
-  Status DoWrite(const WriteBatch& batch, const WriteOptions& options) override {
-    return base::OrOutOfMemory([&]() -> Status {
+  Result<Commit> DoWrite(const WriteBatch& batch, const WriteOptions& options) override {
+    return base::OrOutOfMemory([&]() -> Result<Commit> {
       BASALT_RETURN_IF_ERROR(batch.status());
-      BASALT_RETURN_IF_ERROR(RefuseTtl(options));
+      BASALT_RETURN_IF_ERROR(base::RefuseExpiry(options));
       if (options.keyspace != KeyspaceId::kDefault) {
         return Status(StatusCode::kInvalidArgument,
                       "WriteOptions::keyspace: the records of a batch name their own");
       }
-      return core_->Write(batch.bytes(), batch.count(), options);
+      return core_->Write(batch, options);
     });
   }
 
-  Status DoUpdate(std::string_view key, const UpdateFunction& fn, KeyspaceId keyspace) override {
+  Result<Commit> DoUpdate(std::string_view key, const UpdateFunction& fn,
+                          const WriteOptions& options) override {
     return base::UpdateThatMayThrow(fn, [&](const UpdateFunction& guarded) {
-      return base::OrOutOfMemory([&] { return core_->Update(key, guarded, keyspace); });
+      return base::OrOutOfMemory([&] { return core_->Update(key, guarded, options); });
     });
   }
 
-  std::unique_ptr<Iterator> DoNewIterator(const ScanOptions& options) const override {
+  Result<Subscription> DoAddListener(CommitListener listener) override {
+    return base::OrOutOfMemory([&] { return core_->AddListener(std::move(listener)); });
+  }
+  Result<std::unique_ptr<ChangeReader>> Changes(uint64_t from_lsn) const override {
+    return base::OrOutOfMemory([&] { return NewChangeReader(core_, from_lsn); });
+  }
+  Result<Transaction> DoBegin(const TransactionOptions& options) override {
+    return base::OrOutOfMemory([&] { return NewTransaction(core_, options); });
+  }
+  std::unique_ptr<Iterator> DoNewIterator(const ReadOptions& options) const override {
     try {
       return NewDBIterator(core_, options);
     } catch (const std::bad_alloc&) {

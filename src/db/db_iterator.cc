@@ -18,7 +18,7 @@ namespace {
 
 /// What an iterator is opened for.
 struct Wanted {
-  Wanted(const ScanOptions& scan, base::SequenceNumber sequence)
+  Wanted(const ReadOptions& scan, base::SequenceNumber sequence)
       : keyspace(static_cast<uint32_t>(scan.keyspace)),
         at(sequence),
         options(scan),
@@ -39,7 +39,7 @@ struct Wanted {
 
   const uint32_t keyspace;
   const base::SequenceNumber at;
-  const ScanOptions& options;
+  const ReadOptions& options;
   const TreeRange range;
   std::optional<std::string> prefix{};  ///< Of tree keys.
 };
@@ -141,7 +141,7 @@ std::shared_ptr<const base::RangeCovers> RangesOf(const ReadState& state, const 
 }  // namespace
 
 std::unique_ptr<Iterator> NewDBIterator(const std::shared_ptr<Core>& core,
-                                        const ScanOptions& options) {
+                                        const ReadOptions& options) {
   if (Status usable = core->CheckUsable(); !usable.ok()) return base::NewErrorIterator(usable);
   if (Status bounds = base::CheckBounds(options); !bounds.ok()) {
     return base::NewErrorIterator(bounds);
@@ -151,16 +151,18 @@ std::unique_ptr<Iterator> NewDBIterator(const std::shared_ptr<Core>& core,
     return base::NewErrorIterator(known);
   }
   base::SequenceNumber at = core->visible();
+  uint64_t now_ms = core->WallMillis();
   if (options.snapshot != nullptr) {
-    const auto sequence = core->SnapshotSequence(*options.snapshot);
-    if (!sequence) return base::NewErrorIterator(sequence.error());
-    at = *sequence;
+    if (Status ours = core->CheckSnapshot(*options.snapshot); !ours.ok()) {
+      return base::NewErrorIterator(ours);
+    }
+    at = options.snapshot->sequence();
+    now_ms = static_cast<uint64_t>(options.snapshot->time().time_since_epoch().count());
   }
   const Wanted wanted(options, at);
   auto ranges = RangesOf(*state, wanted);
   auto source = NewSource(core.get(), *state, wanted, ranges.get());
   if (!source) return base::NewErrorIterator(source.error());
-  const uint64_t now_ms = core->WallMillis();
   const auto read_merged = [core, state, keyspace = wanted.keyspace, at,
                             now_ms](std::string_view key) {
     return core->ReadMerged(*state, keyspace, key, at, now_ms);

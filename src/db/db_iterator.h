@@ -11,6 +11,6 @@ class Core;
 
 /// Never null; what is wrong with the options is in the iterator's status.
 std::unique_ptr<Iterator> NewDBIterator(const std::shared_ptr<Core>& core,
-                                        const ScanOptions& options);
+                                        const ReadOptions& options);
 
 }  // namespace basalt::db

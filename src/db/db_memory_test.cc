@@ -24,6 +24,7 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "base/test_memory_operators.h"
+#include "base/test_update.h"
 #include "base/thread_pool.h"
 #include "db/environment.h"
 #include "db/file_names.h"
@@ -331,8 +332,8 @@ TEST_P(DbMemorySweep, WritesAreWholeOrNotThere) {
        {{"merged", "onetwo"}}},
       {"update",
        [](World* world) {
-         return world->db()->Update("merged",
-                                    [](auto) { return std::optional<std::string>("new"); });
+         return world->db()->Update(
+             "merged", base::ByValue([](auto) { return std::optional<std::string>("new"); }));
        },
        Nothing,
        {{"merged", "new"}}},
@@ -568,7 +569,7 @@ TEST(DbMemory, ThreadsGoOnWhileAllocationsFailInAllOfThem) {
         Status status;
         {
           const MemoryThatFails once(i % 11, 1);
-          status = i % 50 == 49 ? db->Flush() : db->Put(key, value);
+          status = i % 50 == 49 ? db->Flush() : Status(db->Put(key, value));
         }
         if (status.ok() && i % 50 != 49) (*content)[key] = value;
         if (!status.ok()) {

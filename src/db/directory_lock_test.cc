@@ -41,7 +41,7 @@ class DirectoryLock : public testing::Test {
                      EnvironmentOf());
     if (!db) return db.error();
     for (const Status& done :
-         {(*db)->Put("key", "value"), (*db)->Flush(), (*db)->Put("key", "b")}) {
+         {Status((*db)->Put("key", "value")), (*db)->Flush(), Status((*db)->Put("key", "b"))}) {
       if (!done.ok()) return done;
     }
     return (*db)->Close();

@@ -55,7 +55,7 @@ struct Core::NewTables {
     for (const std::shared_ptr<TableFile>& table : files) table->MarkObsolete();
   }
   /// Of a record that the open table got.
-  void CountGarbage(const SurvivingRecords& record);
+  void CountGarbage(const base::SurvivingRecords& record);
   /// Of the open table.
   TableFile::Place PlaceAt(uint64_t created_ms) const;
 

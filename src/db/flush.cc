@@ -123,7 +123,7 @@ void Core::EndFlush(const Generation* generation, const Status& flushed) {
   flush_error_ = flushed;
   background_error_ = flushed;
   if (!flushed.ok()) ++counters_.background_errors;
-  if (Contains(state_->sealed, generation)) {
+  if (IsAmong(state_->sealed, generation)) {
     for (const std::shared_ptr<Generation>& waiting : state_->sealed) {
       ++waiting->failed_flushes;
       waiting->flush_error = flushed;
@@ -173,7 +173,8 @@ Status Core::TryFlush(const std::shared_ptr<Generation>& generation) {
   if (log_ != nullptr && lsn != 0) {
     log_->SetFlushed(lsn);
     // A log file that cannot be removed now is removed after a later flush, or at Open.
-    static_cast<void>(base::OrOutOfMemory([&] { return log_->RemoveObsolete(lsn); }));
+    static_cast<void>(
+        base::OrOutOfMemory([&] { return log_->RemoveObsolete(lsn, options_.log_keep_bytes); }));
   }
   Notify({.kind = Event::Kind::kFlush,
           .bytes_in = generation->table->memory_bytes(),
@@ -217,15 +218,15 @@ Status Core::FlushTree(const Generation& generation, std::vector<uint32_t> keysp
     if (TreeOf(added.keyspace) == outputs->tree) ranges.push_back(InTree(added));
   }
   const RangeDeletes range_deletes(std::move(ranges), outputs->tree == kSharedTree);
-  SurvivingRecords::Rules rules;
-  rules.boundaries = RetainedBoundaries();
-  rules.range_deletes = {&range_deletes};
-  rules.now_ms = WallMillis();
+  base::SurvivingRecords::Rules rules;
+  RetainForReaders(&rules);
+  rules.cover_of = CoverOf(range_deletes);
   // While the log is replayed, what it still holds is above, and not known yet.
   rules.has_merges_above = queue_ == nullptr || HasMerges(*State(), &generation);
   const std::shared_ptr<const ReadState> state = State();
   const Tree* const below = state->version->tree(outputs->tree);
-  rules.expiry_below = [this, below](std::string_view key, const SurvivingRecords::Chain& chain) {
+  rules.expiry_below = [this, below](std::string_view key,
+                                     const base::SurvivingRecords::Chain& chain) {
     return below == nullptr ? 0 : ExpiryBelow(*below, key, chain);
   };
   outputs->ranges_applied =
@@ -250,7 +251,7 @@ Status Core::DropEmpty(const std::shared_ptr<Generation>& generation) {
 Status Core::WaitForFlushOf(const std::shared_ptr<Generation>& generation) {
   std::unique_lock lock(mutex_);
   const uint64_t failed = generation->failed_flushes;
-  const auto is_sealed = [&] { return Contains(state_->sealed, generation.get()); };
+  const auto is_sealed = [&] { return IsAmong(state_->sealed, generation.get()); };
   ScheduleFlush();
   // Else nobody would end the wait.
   if (is_sealed() && !flush_scheduled_ && !flushing_) return base::OutOfMemory();
@@ -274,7 +275,7 @@ Status Core::Flush() {
         if (target->table->empty() && target->in_flight.empty()) return {};
         Seal();
         blocking = target;
-      } else if (Contains(state->sealed, target.get())) {
+      } else if (IsAmong(state->sealed, target.get())) {
         blocking = target;
       } else {
         return {};  // somebody else sealed it, and it is flushed

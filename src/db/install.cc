@@ -194,12 +194,14 @@ std::shared_ptr<const Version> Core::Edited(const Version& present, const Keyspa
         *edit.dropped_keyspace);
   }
 
-  const std::vector<base::SequenceNumber> boundaries = RetainedBoundaries();
+  base::SurvivingRecords::Rules rules;
+  RetainForReaders(&rules);
+  const base::SequenceNumber oldest_boundary = rules.boundaries.front();
   Version::Trees trees;
   for (auto& [id, tree] : changed) {
     if (id == kSharedTree) DropDead(tree.get(), keyspaces, removed);
     if (!tree->range_deletes.empty()) {
-      const base::SequenceNumber oldest_needed = std::min(boundaries.front(), flushed_sequence);
+      const base::SequenceNumber oldest_needed = std::min(oldest_boundary, flushed_sequence);
       DropCovered(tree.get(), oldest_needed, removed);
       std::vector<RangeDelete> needed = Needed(*tree);
       if (needed.size() != tree->range_deletes.ranges().size()) {

@@ -73,10 +73,12 @@ Result<std::vector<KeyspaceInfo>> Core::ListKeyspaces() const {
   for (const Keyspace& keyspace : state->keyspaces->entries()) {
     list.push_back({.id = static_cast<KeyspaceId>(keyspace.id),
                     .name = keyspace.name,
-                    .durability = keyspace.durability});
+                    .options = {.durability = keyspace.durability}});
   }
   return list;
 }
+
+std::chrono::milliseconds Core::DefaultTtl(KeyspaceId) const { return options_.default_ttl; }
 
 Status Core::DropKeyspace(KeyspaceId keyspace) {
   BASALT_RETURN_IF_ERROR(CheckWritable());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/batch_cursor.h"
+#include "base/batch_time.h"
 #include "base/check.h"
 
 namespace basalt::db {
@@ -15,24 +16,6 @@ Status UnsupportedKind(RecordKind kind, const std::string& where) {
 }
 
 bool IsApplicable(RecordKind kind) noexcept { return kind != RecordKind::kBlobReference; }
-
-bool HasTime(const base::BatchCursor& record, const LogFormRules& rules) noexcept {
-  if (record.kind() == RecordKind::kMerge) return true;
-  return record.kind() == RecordKind::kPut &&
-         (record.time_ms() != 0 || rules.default_ttl.count() != 0);
-}
-
-// The record's time in the log.
-uint64_t LogTime(const base::BatchCursor& record, const LogFormRules& rules) noexcept {
-  if (record.kind() == RecordKind::kMerge) return rules.now_ms;
-  if (record.kind() != RecordKind::kPut) return 0;
-  if (record.time_is_expiry()) return record.time_ms();
-  const uint64_t ttl =
-      record.time_ms() != 0 ? record.time_ms() : static_cast<uint64_t>(rules.default_ttl.count());
-  if (ttl == 0) return 0;
-  constexpr uint64_t kTimeMax = INT64_MAX;
-  return ttl < kTimeMax - rules.now_ms ? rules.now_ms + ttl : kTimeMax;
-}
 
 }  // namespace
 
@@ -49,7 +32,7 @@ Result<LogForm> ToLogForm(std::string_view batch, const LogFormRules& rules, std
     form.has_merges = form.has_merges || cursor.kind() == RecordKind::kMerge;
     form.deletes_only = form.deletes_only && (cursor.kind() == RecordKind::kDelete ||
                                               cursor.kind() == RecordKind::kDeleteRange);
-    has_times = has_times || HasTime(cursor, rules);
+    has_times = has_times || base::NeedsTime(cursor, rules.default_ttl);
     if (!is_first && cursor.keyspace() == last_keyspace) continue;
     last_keyspace = cursor.keyspace();
     if (!rules.keyspaces.Contains(last_keyspace)) {
@@ -76,7 +59,7 @@ Result<LogForm> ToLogForm(std::string_view batch, const LogFormRules& rules, std
   while (cursor.Next()) {
     base::AppendBatchRecord({.kind = cursor.kind(),
                              .keyspace = cursor.keyspace(),
-                             .time_ms = LogTime(cursor, rules),
+                             .time_ms = base::KeptTime(cursor, rules.default_ttl, rules.now_ms),
                              .key = cursor.key(),
                              .value = cursor.value()},
                             buffer);

@@ -14,6 +14,7 @@
 #include "basalt/db.h"
 #include "base/coding.h"
 #include "base/random.h"
+#include "base/test_update.h"
 #include "db/environment.h"
 #include "io/manual_executor.h"
 #include "io/sim_clock.h"
@@ -272,7 +273,7 @@ TEST_F(MergeChain, IsReadThroughFoldsByMultiGetAndUpdateUnderSnapshotsToo) {
       [](std::optional<std::string_view> present) -> Result<std::optional<std::string>> {
     return Encoded(base::Load<uint64_t>(present->data()) / 2);
   };
-  ASSERT_TRUE(db_->Update("a", halve).ok());
+  ASSERT_TRUE(db_->Update("a", base::ByValue(halve)).ok());
   EXPECT_EQ(Number("a"), 300U);
   ASSERT_NO_FATAL_FAILURE(Reopen());  // the log has no folds
   EXPECT_EQ(Number("a"), 300U);

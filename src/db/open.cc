@@ -365,7 +365,7 @@ Status Core::StartLog(const wal::RecoveryResult& recovered) {
   const wal::Lsn flushed = flushed_lsn_.load(std::memory_order_relaxed);
   log_->SetFlushed(flushed);
   // What cannot be removed now is removed after a later flush.
-  static_cast<void>(log_->RemoveObsolete(flushed));
+  static_cast<void>(log_->RemoveObsolete(flushed, options_.log_keep_bytes));
 
   // What was replayed but not known durable may lie in pages whose sync once failed: syncing the
   // old files again would prove nothing, so that it goes to tables.

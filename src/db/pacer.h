@@ -26,6 +26,10 @@ class Pacer {
   bool is_free() const noexcept { return ns_per_kib_.load(std::memory_order_relaxed) == 0; }
   /// How many ns a writer of `bytes` is to wait at `now_ns`, a time that does not run backward.
   uint64_t Charge(uint64_t bytes, uint64_t now_ns) noexcept;
+  /// Whether writers that were charged before have taken the time from `now_ns` on.
+  bool IsTaken(uint64_t now_ns) const noexcept {
+    return taken_until_ns_.load(std::memory_order_relaxed) >= now_ns + kWaitMinNs;
+  }
 
  private:
   std::atomic<uint64_t> ns_per_kib_{0};

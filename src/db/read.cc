@@ -6,8 +6,8 @@
 #include "base/hash.h"
 #include "base/merge_operator.h"
 #include "base/short_hash.h"
+#include "base/wall_time_millis.h"
 #include "db/core.h"
-#include "db/merges_of_key.h"
 #include "db/tree_key.h"
 
 // Lookups of single keys: the newest place that knows a key decides. Memtables come first, then the
@@ -23,6 +23,11 @@ table::TableRead HiddenBy(base::SequenceNumber range) noexcept {
 
 /// Nobody reads why, so that it takes no memory.
 Status NotCached() noexcept { return Status(StatusCode::kAborted, ""); }
+
+Status NotInMemory() noexcept {
+  return Status(StatusCode::kWouldBlock,
+                "the read needs the disk: make it on a thread that may wait");
+}
 
 /// Starts to load the lines where a lookup in each of the tables begins.
 void PrefetchAll(const TableFiles& files, const LookupKey& key) noexcept {
@@ -107,20 +112,23 @@ Status Core::FindValue(const ReadState& state, uint32_t keyspace, std::string_vi
 // Goes down to what the merges build on. `newest`: as FindVersion found it, or without a tag.
 Status Core::FindMerges(const ReadState& state, uint32_t keyspace, std::string_view key,
                         uint64_t hash, ReadPoint point, uint64_t expiry_ms, StoredVersion newest,
-                        MergesOfKey* found) const {
+                        memtable::MergesOfKey* found) const {
   const auto ends_in = [&](const auto& generation) {
     return found->TakeFrom(generation->table.get(), keyspace, key, hash, point.at, expiry_ms);
   };
   if (ends_in(state.active) || std::ranges::any_of(state.sealed, ends_in)) return {};
-  StoredVersion& version = found->below;
   // Without a merge in a memtable it was found in a table.
+  StoredVersion version;
   if (found->merges.empty()) version = std::move(newest);
   while (true) {
     if (version.tag == 0) {
       BASALT_RETURN_IF_ERROR(FindFlushed(state, keyspace, key, hash, point, &version));
     }
-    if (base::TagKind(version.tag) != RecordKind::kMerge) return {};
-    found->Take(version);
+    if (base::TagKind(version.tag) != RecordKind::kMerge) {
+      found->below = {version.tag, version.time_ms, std::move(version.value)};
+      return {};
+    }
+    found->merges.push_back({version.value.ToString(), version.time_ms});
     point.at = base::TagSequence(version.tag) - 1;
     version = StoredVersion();
   }
@@ -131,7 +139,7 @@ Result<Core::Found> Core::FindMerged(const ReadState& state, uint32_t keyspace,
                                      StoredVersion newest) const {
   Found found;
   found.sequence = base::TagSequence(newest.tag);
-  MergesOfKey read;
+  memtable::MergesOfKey read;
   BASALT_RETURN_IF_ERROR(
       FindMerges(state, keyspace, key, hash, point, 0, std::move(newest), &read));
   const uint64_t expiry_ms = read.below.time_ms;
@@ -214,7 +222,7 @@ Status Core::FindInTree(const Tree& tree, const LookupKey& lookup, const ReadPoi
 // Most often the tables tell without being read that nothing expires between the merges. Else a
 // long chain is worth some lookups.
 std::optional<uint64_t> Core::ExpiryBelow(const Tree& tree, std::string_view tree_key,
-                                          const SurvivingRecords::Chain& chain) const {
+                                          const base::SurvivingRecords::Chain& chain) const {
   constexpr size_t kWorthReading = 16;
   constexpr int kVersionsMax = 64;
   bool may_expire_between = false;
@@ -315,9 +323,12 @@ Status Core::Read(const ReadOptions& options, const Look& look) const {
     BASALT_RETURN_IF_ERROR(CheckKeyspace(state, options.keyspace));
     point = {.at = visible(), .fill_cache = options.fill_cache, .cached_only = true};
     if (options.snapshot != nullptr) {
-      BASALT_ASSIGN_OR_RETURN(point.at, SnapshotSequence(*options.snapshot));
+      BASALT_RETURN_IF_ERROR(CheckSnapshot(*options.snapshot));
+      point.at = options.snapshot->sequence();
+      point.now_ms = static_cast<uint64_t>(options.snapshot->time().time_since_epoch().count());
     }
     if (look(state, point)) return {};
+    if (options.memory_only) return NotInMemory();
     held = state.shared_from_this();
   }
   point.cached_only = false;
@@ -337,6 +348,54 @@ Result<MaybeValue> Core::GetSlowly(std::string_view key, uint64_t hash,
   if (status.ok()) status = std::move(found);
   if (!status.ok()) result = std::move(status);
   return result;  // one name for all that is returned: made in the caller's place
+}
+
+Result<std::optional<basalt::Entry>> Core::GetEntry(std::string_view key,
+                                                    const ReadOptions& options) const {
+  const auto keyspace = static_cast<uint32_t>(options.keyspace);
+  const uint64_t hash = base::Hash(key);
+  Result<Found> found;
+  BASALT_RETURN_IF_ERROR(Read(options, [&](const ReadState& state, const ReadPoint& point) {
+    found = Find(state, keyspace, key, hash, point);
+    return found || !point.cached_only || found.error().code() != StatusCode::kAborted;
+  }));
+  if (!found) return found.error();
+  if (!found->value) return std::optional<basalt::Entry>();
+  return std::optional(basalt::Entry{.value = std::move(*found->value),
+                                     .version = found->sequence,
+                                     .expiry = base::WallTimeOf(found->expiry_ms)});
+}
+
+// The value comes along: where it lies in a block, it is read with the key.
+Result<bool> Core::Contains(std::string_view key, const ReadOptions& options) const {
+  BASALT_ASSIGN_OR_RETURN(const MaybeValue value, Get(key, options));
+  return value.has_value();
+}
+
+// One moment for all of them: a keyspace after the other, each from the first key that was not
+// answered from memory on.
+Status Core::MultiGet(std::span<const KeyspaceKey> keys, std::span<Result<MaybeValue>> results,
+                      const ReadOptions& options) const {
+  size_t done = 0;
+  BASALT_RETURN_IF_ERROR(CheckUsable());
+  ReadOptions of_all = options;
+  of_all.keyspace = KeyspaceId::kDefault;
+  return Read(of_all, [&](const ReadState& state, const ReadPoint& point) {
+    for (; done < keys.size(); ++done) {
+      Result<MaybeValue>& result = results[done];
+      const auto& [keyspace, key] = keys[done];
+      if (Status known = CheckKeyspace(state, keyspace); !known.ok()) {
+        result = std::move(known);
+        continue;
+      }
+      if (!result) result = MaybeValue();
+      Status found =
+          FindValue(state, static_cast<uint32_t>(keyspace), key, base::Hash(key), point, &*result);
+      if (point.cached_only && found.code() == StatusCode::kAborted) return false;
+      if (!found.ok()) result = std::move(found);
+    }
+    return true;
+  });
 }
 
 Status Core::MultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,

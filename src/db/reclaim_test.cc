@@ -157,16 +157,24 @@ TEST_F(Reclaim, WhatExpiresWithoutATableBeingTouchedGoesAlsoAfterAReopening) {
   EXPECT_EQ(Records(), 200U);
 }
 
-TEST_F(Reclaim, ExpiredValuesGoUnderASnapshotWhichSeesNothingOfThem) {
+TEST_F(Reclaim, ExpiredValuesStayForASnapshotOfBeforeAndGoUnderALaterOne) {
   ASSERT_NO_FATAL_FAILURE(PutMixed(200, seconds(10)));
-  auto snapshot = std::make_optional(db_->GetSnapshot().value());
+  auto before = std::make_optional(db_->GetSnapshot().value());
   ASSERT_NO_FATAL_FAILURE(Put("later", "x"));
   ASSERT_TRUE(db_->CompactRange().ok());
   Idle(seconds(10));
+  auto after = std::make_optional(db_->GetSnapshot().value());
+  ASSERT_TRUE(db_->CompactRange().ok());
+  EXPECT_GT(Bytes(), 20'000U);
+  EXPECT_NE(Get(KeyOf(3) + "/value", {.snapshot = &*before}), "(absent)");
+  EXPECT_EQ(Get(KeyOf(3) + "/value", {.snapshot = &*after}), "(absent)");
+  EXPECT_EQ(Get(KeyOf(3) + "/value"), "(absent)");
+  before.reset();
+  Idle(seconds(10));
   EXPECT_LT(Bytes(), 20'000U);
-  EXPECT_EQ(Get(KeyOf(3) + "/value", {.snapshot = &*snapshot}), "(absent)");
-  EXPECT_EQ(Get(KeyOf(3) + "/stays", {.snapshot = &*snapshot}), "x");
-  snapshot.reset();
+  EXPECT_EQ(Get(KeyOf(3) + "/value", {.snapshot = &*after}), "(absent)");
+  EXPECT_EQ(Get(KeyOf(3) + "/stays", {.snapshot = &*after}), "x");
+  after.reset();
   executor_.RunAll();
   EXPECT_EQ(Records(), 201U) << "the deletes that they became";
 }
@@ -189,6 +197,7 @@ TEST_F(Reclaim, EachKeyspaceGivesBackItsOwnWithTheDefaultTtl) {
 TEST_F(Reclaim, ExpiredRecordsGoBesideARangeDelete) {
   ASSERT_NO_FATAL_FAILURE(PutMixed(300, seconds(10)));
   ASSERT_TRUE(db_->CompactRange().ok());
+  clock_.Advance(10'000'000);
   auto snapshot = std::make_optional(db_->GetSnapshot().value());
   ASSERT_TRUE(db_->DeleteRange(KeyOf(0), KeyOf(100)).ok());
   ASSERT_TRUE(db_->Flush().ok());

@@ -121,7 +121,8 @@ Status Core::ClearTheWay(const LogForm& form) {
   const uint32_t obstacles = obstacles_.load(std::memory_order_acquire);
   if ((obstacles & kManifestIsUnsure) != 0) BASALT_RETURN_IF_ERROR(Install(Edit{}));
   if ((obstacles & kReserveIsOwed) == 0 || form.deletes_only) return {};
-  // The file that a refused record was on its way to may have been flushed meanwhile.
+  // The file that a refused record was on its way to may have been flushed meanwhile. What is kept
+  // for readers of changes goes too: writes need the space.
   static_cast<void>(log_->RemoveObsolete(flushed_lsn_.load(std::memory_order_acquire)));
   return FillReserve(LogAhead()) ? Status() : NoRoomForReserve();
 }
@@ -165,20 +166,19 @@ bool Core::MakesRoom(const LogForm& form) const {
   return false;
 }
 
-Status Core::WriteToFullDisk(const LogForm& form, size_t count, const Precondition* precondition,
-                             Status refused, wal::Lsn* lsn) {
-  if (!form.deletes_only) {
+Status Core::WriteToFullDisk(PendingWrite* write, Status refused) {
+  if (!write->form.deletes_only) {
     // A flush may let the log grow again, and is not worth it for a little.
     const bool may_help = log_->live_bytes() > LogAhead() ? FlushWithLog() : AwaitReserve();
-    return may_help ? WriteUnsynced(form, count, precondition, lsn) : refused;
+    return may_help ? WriteUnsynced(write) : refused;
   }
   const std::scoped_lock one_at_a_time(full_disk_mutex_);
-  if (!FlushFromReserve() && !MakesRoom(form)) return refused;
+  if (!FlushFromReserve() && !MakesRoom(write->form)) return refused;
   const ReserveUse use(this);
-  Status written = WriteUnsynced(form, count, precondition, lsn);
+  Status written = WriteUnsynced(write);
   // Behind puts that asked for the reserve before this, it was refused with them.
   if (written.code() != StatusCode::kResourceExhausted) return written;
-  return WriteUnsynced(form, count, precondition, lsn);
+  return WriteUnsynced(write);
 }
 
 }  // namespace basalt::db

@@ -46,7 +46,7 @@ class ScanCost : public testing::Test {
     }
     ASSERT_EQ(Level0Tables(), kTables);
   }
-  void Scan(const ScanOptions& options = {}) {
+  void Scan(const ReadOptions& options = {}) {
     const auto it = db_->NewIterator(options);
     it->SeekToFirst();
     ASSERT_TRUE(it->Valid());

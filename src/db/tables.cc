@@ -21,21 +21,32 @@ constexpr uint64_t kSharedShare = 4;
 
 }  // namespace
 
-std::vector<base::SequenceNumber> Core::RetainedBoundaries() const {
-  if (queue_ == nullptr) return {base::kMaxSequence};  // recovery: nobody reads yet
+void Core::RetainForReaders(base::SurvivingRecords::Rules* rules) const {
+  rules->boundaries.clear();
+  if (queue_ == nullptr) {  // recovery: nobody reads yet
+    rules->boundaries.push_back(base::kMaxSequence);
+    rules->now_ms = WallMillis();
+    return;
+  }
   const std::scoped_lock lock(mutex_);
   last_boundary_ = visible();
-  return BoundariesLocked();
+  rules->boundaries = BoundariesLocked();
+  rules->now_ms = ExpiredForAllMs();
 }
 
 std::vector<base::SequenceNumber> Core::BoundariesLocked() const {
-  std::vector<base::SequenceNumber> boundaries(snapshots_.begin(), snapshots_.end());
+  std::vector<base::SequenceNumber> boundaries;
+  for (const auto& [sequence, time_ms] : snapshots_) boundaries.push_back(sequence);
   boundaries.push_back(visible());
   boundaries.erase(std::unique(boundaries.begin(), boundaries.end()), boundaries.end());
   return boundaries;
 }
 
-void Core::NewTables::CountGarbage(const SurvivingRecords& record) {
+uint64_t Core::ExpiredForAllMs() const noexcept {
+  return snapshots_.empty() ? WallMillis() : std::min(snapshots_.begin()->second, WallMillis());
+}
+
+void Core::NewTables::CountGarbage(const base::SurvivingRecords& record) {
   const uint64_t bytes = record.key().size() + record.value().size();
   if (base::TagKind(record.tag()) == RecordKind::kPut && record.time_ms() > now_ms) {
     expiry.Add(record.time_ms(), bytes);
@@ -54,11 +65,11 @@ TableFile::Place Core::NewTables::PlaceAt(uint64_t created_ms) const {
           .retained_bytes = retained.bytes()};
 }
 
-Status Core::WriteTables(base::RecordIterator* source, SurvivingRecords::Rules rules,
+Status Core::WriteTables(base::RecordIterator* source, base::SurvivingRecords::Rules rules,
                          NewTables* outputs) {
   const auto write = [&]() -> Status {
     outputs->now_ms = rules.now_ms;
-    SurvivingRecords records(source, std::move(rules));
+    base::SurvivingRecords records(source, std::move(rules));
     std::string last_key;
     uint64_t next_pause = kRecordsBetweenPauses;
     while (records.Next()) {

@@ -203,6 +203,14 @@ void RangeDeletes::Collect(uint32_t keyspace, base::SequenceNumber at,
                        [&](const base::RangeCover::Range& range) { return range.sequence <= at; });
 }
 
+std::function<base::SequenceNumber(std::string_view key, base::SequenceNumber at)> CoverOf(
+    const RangeDeletes& ranges) {
+  if (ranges.empty()) return nullptr;
+  return [&ranges](std::string_view key, base::SequenceNumber at) {
+    return ranges.SequenceAt(key, at);
+  };
+}
+
 LevelSearch::LevelSearch(const TableFiles& files) {
   if (files.empty()) return;
   const std::string& first = files.front()->properties().smallest_key;

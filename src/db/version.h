@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -177,6 +178,10 @@ class RangeDeletes {
   };
   std::shared_ptr<const Flattened> flattened_;  ///< Null: none.
 };
+
+/// As SurvivingRecords::Rules::cover_of, of what outlives it; unset: there are none.
+std::function<base::SequenceNumber(std::string_view key, base::SequenceNumber at)> CoverOf(
+    const RangeDeletes& ranges);
 
 /// Finds the table of a level >= 1 that may hold a key, mostly without a look at a whole key: by 8
 /// bytes of each table's smallest and largest key, behind what all keys of the level share.

@@ -6,12 +6,40 @@
 #include "base/option_value.h"
 #include "base/short_hash.h"
 #include "base/thread_kept.h"
+#include "base/update_function.h"
+#include "base/wall_time_millis.h"
+#include "db/change_search.h"
 #include "db/core.h"
 
 // The path of a write, and what is built on it: Update and PutIfAbsent.
 
 namespace basalt::db {
 namespace {
+
+/// So many commits at most are looked at for changes under the commit lock.
+constexpr size_t kCommitsUnderLock = 256;
+/// What is remembered of the reads of one batch with conditions.
+constexpr uint64_t kReadSetBytesMax = uint64_t{64} << 20;
+
+Status Conflict(const std::string& what) {
+  return Status(StatusCode::kAborted, what, SubCode::kConflict);
+}
+
+/// Whether a condition holds for a key whose newest write is `newest`; 0: there is none any more.
+/// Compaction may leave nothing of a key that was deleted, so that a version must be there to be
+/// unchanged.
+bool Holds(const WriteBatch::Requirement& required, base::SequenceNumber newest,
+           bool is_present) noexcept {
+  switch (required.condition) {
+    case Condition::kAbsent:
+      return !is_present;
+    case Condition::kPresent:
+      return is_present;
+    case Condition::kUnchanged:
+      return required.version == 0 ? newest == 0 : is_present && newest <= required.version;
+  }
+  return false;
+}
 
 /// A buffer that grew larger for one batch is not kept.
 constexpr size_t kKeptFormBytes = size_t{1} << 20;
@@ -65,7 +93,8 @@ Status Core::CheckBatchSize(size_t bytes, size_t count) const {
                     " bytes is larger than any that can be written: the limit is " +
                     std::to_string(largest) + " bytes, an eighth of DBOptions::memory_budget; " +
                     (count == 1 ? "" : "split it, or ") + "open the database with at least " +
-                    std::to_string(8 * bytes));
+                    std::to_string(8 * bytes),
+                SubCode::kBatchTooLarge);
 }
 
 Result<LogForm> Core::ToLogForm(std::string_view batch, std::string* buffer) const {
@@ -97,19 +126,66 @@ Result<Durability> Core::DurabilityOf(const LogForm& form, const WriteOptions& o
   return *options.durability;
 }
 
-Status Core::Write(std::string_view batch, size_t count, const WriteOptions& options) {
+Result<Commit> Core::Write(const WriteBatch& batch, const WriteOptions& options) {
   BASALT_RETURN_IF_ERROR(CheckWritable());
+  if (!batch.has_conditions()) {
+    return WriteBytes(batch.bytes(), batch.count(), options, nullptr);
+  }
+  const CommitHistory::User user(&history_);
+  BeginHistory();
+  while (true) {
+    transaction::ReadSet reads(kReadSetBytesMax);
+    Expectations expected{.reads = &reads};
+    BASALT_RETURN_IF_ERROR(CheckConditions(batch, &reads, &expected.since));
+    Result<Commit> written = WriteBytes(batch.bytes(), batch.count(), options, &expected);
+    // Something has changed since the conditions were looked at: they may hold all the same.
+    if (!written && written.error().sub_code() == SubCode::kConflict) continue;
+    return written;
+  }
+}
+
+Status Core::CheckConditions(const WriteBatch& batch, transaction::ReadSet* reads,
+                             base::SequenceNumber* at) const {
+  const std::shared_ptr<const ReadState> state = State();
+  const ReadPoint point = Now();
+  *at = point.at;
+  BASALT_RETURN_IF_ERROR(
+      batch.ForEachCondition([&](const WriteBatch::Requirement& required) -> Status {
+        BASALT_RETURN_IF_ERROR(CheckKeyspace(*state, required.keyspace));
+        const auto keyspace = static_cast<uint32_t>(required.keyspace);
+        BASALT_ASSIGN_OR_RETURN(const Found found, Find(*state, keyspace, required.key, point));
+        if (!Holds(required, found.sequence, found.value.has_value())) {
+          return Status(StatusCode::kAborted,
+                        "a condition of the batch does not hold for " +
+                            transaction::NameOfKey(required.key, keyspace),
+                        SubCode::kCondition);
+        }
+        reads->AddKey(keyspace, required.key);
+        reads->AddExpiry(found.expiry_ms);
+        return {};
+      }));
+  reads->Normalise();
+  return {};
+}
+
+Result<Commit> Core::WriteBytes(std::string_view batch, size_t count, const WriteOptions& options,
+                                Expectations* expected) {
   BASALT_RETURN_IF_ERROR(CheckBatchSize(batch.size(), count));
   const base::ThreadKept<FormBuffer> buffer;
   BASALT_ASSIGN_OR_RETURN(const LogForm form, ToLogForm(batch, &buffer->bytes));
   BASALT_ASSIGN_OR_RETURN(const Durability durability, DurabilityOf(form, options));
   if (count == 0) {  // it carries what was written before all the same
-    return options.durability.value_or(options_.durability) == Durability::kPower ? Sync()
-                                                                                  : Status();
+    if (options.durability.value_or(options_.durability) == Durability::kPower) {
+      BASALT_RETURN_IF_ERROR(Sync());
+    }
+    return Commit();
   }
-  Status written = WriteForm(form, count, nullptr, durability);
+  PendingWrite write{
+      .form = form, .count = count, .expected = expected, .may_wait = options.may_wait};
+  Status written = WriteForm(&write, durability);
   if (buffer->bytes.capacity() > kKeptFormBytes) std::string().swap(buffer->bytes);
-  return written;
+  if (!written.ok()) return written;
+  return write.commit;
 }
 
 // Counted before it is asked whether the memtable is still the active one: whoever seals it
@@ -139,45 +215,61 @@ void Core::Leave(const Entry& entry) {
 }
 
 // Inlined, which spares every write some 50 instructions.
-[[gnu::always_inline]] inline Status Core::WriteUntilRefused(const LogForm& form, size_t count,
-                                                             const Precondition* precondition,
-                                                             wal::Lsn* lsn) {
+[[gnu::always_inline]] inline Status Core::WriteUntilRefused(PendingWrite* write) {
   while (true) {
-    Attempt attempt = TryWrite(form, count, precondition, EnterActive());
+    Attempt attempt = TryWrite(write, EnterActive());
     if (attempt.outcome == Attempt::Outcome::kDone && attempt.status.ok()) {
-      *lsn = attempt.lsn;
-      Pace(form.bytes.size());
+      Pace(*write);
       return {};
     }
     Status refused = std::move(attempt.status);
+    if (attempt.outcome == Attempt::Outcome::kMustLook) refused = LookForChange(write->expected);
     if (attempt.full != nullptr) {
-      Status made = MakeRoom(attempt.full);
+      Status made = write->may_wait ? MakeRoom(attempt.full) : MakeRoomAtOnce(attempt.full);
       if (refused.ok()) refused = std::move(made);
     }
     if (!refused.ok()) return refused;
   }
 }
 
-Status Core::WriteForm(const LogForm& form, size_t count, const Precondition* precondition,
-                       Durability durability) {
-  wal::Lsn lsn = 0;
+Status Core::WriteForm(PendingWrite* write, Durability durability) {
+  if (!write->may_wait) BASALT_RETURN_IF_ERROR(CheckWithoutWaiting(durability));
   Status written;
-  if (obstacles_.load(std::memory_order_acquire) != 0) written = ClearTheWay(form);
-  if (written.ok()) written = WriteUntilRefused(form, count, precondition, &lsn);
+  if (obstacles_.load(std::memory_order_acquire) != 0) written = ClearTheWay(write->form);
+  if (written.ok()) written = WriteUntilRefused(write);
   if (written.code() == StatusCode::kResourceExhausted) {
-    written = WriteToFullDisk(form, count, precondition, std::move(written), &lsn);
+    written = WriteToFullDisk(write, std::move(written));
   }
-  if (written.ok() && durability == Durability::kPower) written = log_->Sync(lsn);
+  if (written.ok() && durability == Durability::kPower) {
+    Status synced = log_->Sync(write->commit.lsn);
+    if (!synced.ok()) written = Status(synced.code(), synced.message(), SubCode::kNotDurable);
+  }
   return written;
 }
 
-Status Core::WriteUnsynced(const LogForm& form, size_t count, const Precondition* precondition,
-                           wal::Lsn* lsn) {
-  return WriteUntilRefused(form, count, precondition, lsn);
+Status Core::CheckWithoutWaiting(Durability durability) const {
+  if (durability == Durability::kPower) {
+    return Status(StatusCode::kInvalidArgument,
+                  "WriteOptions::may_wait: a write at kPower waits for the disk; write at kProcess "
+                  "and call WaitDurable");
+  }
+  if (obstacles_.load(std::memory_order_acquire) != 0) return WouldBlock();
+  if (!pacer_.is_free() && pacer_.IsTaken(1000 * environment_.clock->MonotonicMicros()))
+    return WouldBlock();
+  return {};
 }
 
-Core::Attempt Core::TryWrite(const LogForm& form, size_t count, const Precondition* precondition,
-                             const Entry& entry) {
+Status Core::WouldBlock() noexcept {
+  return Status(StatusCode::kWouldBlock,
+                "the write would have to wait for a flush or for compaction: make it on a thread "
+                "that may wait");
+}
+
+Status Core::WriteUnsynced(PendingWrite* write) { return WriteUntilRefused(write); }
+
+Core::Attempt Core::TryWrite(PendingWrite* write, const Entry& entry) {
+  const LogForm& form = write->form;
+  const size_t count = write->count;
   struct Leaver {
     ~Leaver() { core->Leave(entry); }
     Core* core;
@@ -206,11 +298,17 @@ Core::Attempt Core::TryWrite(const LogForm& form, size_t count, const Preconditi
     return {.outcome = Attempt::Outcome::kAgain, .full = IfActive(generation)};
   }
 
+  transaction::ListenerList::Node heard;
+  if (listeners_->any()) heard = transaction::ListenerList::Prepare(form.bytes, count);
+
   std::unique_lock commit(commit_.lock);
   if (Status usable = CheckUsable(); !usable.ok()) return {std::move(usable)};
-  if (generation->sealed) return {.outcome = Attempt::Outcome::kAgain};
-  if (precondition != nullptr) {
-    if (Status refused = (*precondition)(); !refused.ok()) return {std::move(refused)};
+  if (generation->sealed || (heard.empty() && listeners_->any())) {
+    return {.outcome = Attempt::Outcome::kAgain};
+  }
+  if (write->expected != nullptr) {
+    Attempt looked = CheckUnderLock(*write->expected);
+    if (looked.outcome == Attempt::Outcome::kMustLook || !looked.status.ok()) return looked;
   }
   const base::SequenceNumber first = commit_.last_sequence + 1;
   const base::SequenceNumber last = commit_.last_sequence + count;
@@ -231,6 +329,9 @@ Core::Attempt Core::TryWrite(const LogForm& form, size_t count, const Preconditi
   ++commit_.writes;
   commit_.records_written += count;
   commit_.bytes_written += form.bytes.size() - count * base::kBatchRecordHeaderBytes;
+  if (history_.is_recording()) history_.Record(last, form.bytes);
+  transaction::ListenerList::Pending* pending = nullptr;
+  if (!heard.empty()) pending = listeners_->Add(std::move(heard), last);
   commit.unlock();
   queue_->Prefetch();
 
@@ -239,15 +340,17 @@ Core::Attempt Core::TryWrite(const LogForm& form, size_t count, const Preconditi
     table.Insert(std::move(holder.reservation), first);
     holder.held = false;
     ranges.Finish(first);
-    if (form.is_logged) {
-      done.lsn = ticket.lsn();
-      if (!was_written) generation->RaiseLastLsn(done.lsn);
-    }
+    write->commit = {.sequence = last, .lsn = form.is_logged ? ticket.lsn() : 0};
+    if (form.is_logged && !was_written) generation->RaiseLastLsn(ticket.lsn());
   } else if (table.empty() && table.memory_bytes() > memtable_bytes_) {
     // An empty memtable takes any batch, so that one to which every write fails has to go in time.
     done.full = IfActive(generation);
   }
+  if (pending != nullptr) {
+    transaction::ListenerList::Settle(pending, done.status.ok(), write->commit.lsn);
+  }
   queue_->Finish(place, last);
+  if (pending != nullptr) listeners_->Deliver(last);
   if (form.range_deletes != 0) table.FlattenRangeDeletes(nullptr);
   if (form.has_merges && done.status.ok()) FoldSome(form, first, &table);
   return done;
@@ -273,78 +376,150 @@ std::shared_ptr<Generation> Core::IfActive(const Generation* generation) const {
   return state->active.get() == generation ? state->active : nullptr;
 }
 
-// Update and PutIfAbsent
+// Writes that depend on what was read
 
-Status Core::WriteIfUnchanged(KeyspaceId keyspace, std::string_view key,
-                              std::optional<std::string_view> value, uint64_t expiry_ms,
-                              base::SequenceNumber expected, const WriteOptions& options) {
-  std::string bytes;
-  base::AppendBatchRecord({.kind = value ? RecordKind::kPut : RecordKind::kDelete,
-                           .keyspace = static_cast<uint32_t>(keyspace),
-                           .time_ms = value ? expiry_ms : 0,
-                           .key = key,
-                           .value = value.value_or(std::string_view())},
-                          &bytes);
-  BASALT_RETURN_IF_ERROR(CheckBatchSize(bytes.size(), 1));
-  std::string buffer;
-  BASALT_ASSIGN_OR_RETURN(LogForm form, ToLogForm(bytes, &buffer));
-  form.bytes = bytes;  // the time is absolute already
-  BASALT_ASSIGN_OR_RETURN(const Durability durability, DurabilityOf(form, options));
-  // Inside the commit section: nobody may have written the key since it was read. What is queued
-  // becomes visible without that section, so that waiting for it here ends.
-  const Precondition unchanged = [&]() -> Status {
-    queue_->Drain(commit_.queue);
-    StoredVersion now;
-    BASALT_RETURN_IF_ERROR(
-        FindVersion(*State(), static_cast<uint32_t>(keyspace), key, base::Hash(key), Now(), &now));
-    if (base::TagSequence(now.tag) == expected) return {};
-    return Status(StatusCode::kAborted, "the key was changed meanwhile");
-  };
-  return WriteForm(form, 1, &unchanged, durability);
-}
-
-Status Core::Update(std::string_view key, const UpdateFunction& fn, KeyspaceId keyspace) {
-  while (true) {
-    BASALT_RETURN_IF_ERROR(CheckWritable());
-    const std::shared_ptr<const ReadState> state = State();
-    BASALT_RETURN_IF_ERROR(CheckKeyspace(*state, keyspace));
-    BASALT_ASSIGN_OR_RETURN(const Found before,
-                            Find(*state, static_cast<uint32_t>(keyspace), key, Now()));
-    std::optional<std::string_view> current;
-    if (before.value) current = before.value->view();
-    auto changed = fn(current);
-    if (!changed) return changed.error();
-    WriteBatch sizes;  // refuses what is too large
-    sizes.Put(key, *changed ? std::string_view(**changed) : std::string_view());
-    BASALT_RETURN_IF_ERROR(sizes.status());
-    Status written = WriteIfUnchanged(
-        keyspace, key, *changed ? std::optional<std::string_view>(**changed) : std::nullopt,
-        before.expiry_ms, before.sequence, {});
-    if (written.code() != StatusCode::kAborted) return written;
+Core::Attempt Core::CheckUnderLock(const Expectations& expected) const {
+  const transaction::ReadSet& reads = *expected.reads;
+  if (!history_.Covers(expected.since) || history_.CountAbove(expected.since) > kCommitsUnderLock) {
+    return {.outcome = Attempt::Outcome::kMustLook};
   }
+  return {CheckChange(expected, history_.ConflictAbove(expected.since, reads))};
 }
 
-Result<bool> Core::PutIfAbsent(std::string_view key, std::string_view value,
-                               const WriteOptions& options) {
-  WriteBatch one;
-  one.Put(key, value, options.ttl, options.keyspace);
-  BASALT_RETURN_IF_ERROR(one.status());
+Status Core::CheckChange(const Expectations& expected,
+                         const std::optional<std::string>& changed) const {
+  if (changed) return Conflict(*changed + " was changed meanwhile");
+  const uint64_t expiry = expected.reads->earliest_expiry_ms();
+  if (expiry != 0 && expiry <= WallMillis()) {
+    return Conflict("something that was read has expired meanwhile");
+  }
+  const base::EpochGuard inside;
+  const Keyspaces& keyspaces = *current_.load(std::memory_order_acquire)->keyspaces;
+  const uint32_t* const dropped = expected.reads->FindKeyspace(
+      [&](uint32_t keyspace) { return !keyspaces.Contains(keyspace); });
+  if (dropped == nullptr) return {};
+  return Conflict("keyspace " + std::to_string(*dropped) + " was dropped meanwhile");
+}
+
+Result<Subscription> Core::AddListener(CommitListener listener) {
+  BASALT_RETURN_IF_ERROR(CheckWritable());
+  CommitQueue::Tail tail;
+  Subscription made = listeners_->Register(std::move(listener), [&] {
+    const std::scoped_lock commit(commit_.lock);
+    tail = commit_.queue;
+    return commit_.last_sequence;
+  });
+  queue_->Drain(tail);
+  return made;
+}
+
+Result<Commit> Core::WriteIfUnchanged(const WriteBatch& batch, transaction::ReadSet* reads,
+                                      base::SequenceNumber since, const WriteOptions& options) {
+  BASALT_RETURN_IF_ERROR(CheckWritable());
+  BASALT_RETURN_IF_ERROR(batch.status());
+  if (batch.has_conditions()) {
+    base::SequenceNumber at = 0;
+    BASALT_RETURN_IF_ERROR(CheckConditions(batch, reads, &at));
+  }
+  Expectations expected{.reads = reads, .since = since, .is_kept = true};
+  // Conditions alone: they held now, and so must what was read.
+  if (batch.empty()) BASALT_RETURN_IF_ERROR(LookForChange(&expected));
+  return WriteBytes(batch.bytes(), batch.count(), options, &expected);
+}
+
+Status Core::LookForChange(Expectations* expected) const {
+  CommitQueue::Tail tail;
+  base::SequenceNumber to;
+  {
+    const std::scoped_lock commit(commit_.lock);
+    tail = commit_.queue;
+    to = commit_.last_sequence;
+  }
+  queue_->Drain(tail);
+  BASALT_ASSIGN_OR_RETURN(const std::optional<std::string> changed, SearchChange(*expected, to));
+  BASALT_RETURN_IF_ERROR(CheckChange(*expected, changed));
+  expected->since = to;
+  return {};
+}
+
+Result<std::optional<std::string>> Core::SearchChange(const Expectations& expected,
+                                                      base::SequenceNumber to) const {
+  const std::shared_ptr<const ReadState> state = State();
+  const transaction::ReadSet& reads = *expected.reads;
+  if (expected.is_kept) return FindChange(*state, reads, expected.since, to);
+  if (expected.before == nullptr) return std::optional<std::string>("what conditions look at");
+  const transaction::ReadSet::Key& key = reads.keys().front();
+  const std::string_view bytes = reads.BytesOf(key);
+  BASALT_ASSIGN_OR_RETURN(const Found now, Find(*state, key.keyspace, bytes, ReadPoint{.at = to}));
+  if (now.sequence == expected.before->sequence) return std::optional<std::string>();
+  return std::optional<std::string>(transaction::NameOfKey(bytes, key.keyspace));
+}
+
+void Core::BeginHistory() {
+  const std::scoped_lock commit(commit_.lock);
+  history_.Begin(commit_.last_sequence);
+}
+
+Result<Commit> Core::Update(std::string_view key, const UpdateFunction& fn,
+                            const WriteOptions& options) {
+  const CommitHistory::User user(&history_);
+  BeginHistory();
   while (true) {
     BASALT_RETURN_IF_ERROR(CheckWritable());
     const std::shared_ptr<const ReadState> state = State();
     BASALT_RETURN_IF_ERROR(CheckKeyspace(*state, options.keyspace));
+    const ReadPoint point = Now();
     BASALT_ASSIGN_OR_RETURN(const Found before,
-                            Find(*state, static_cast<uint32_t>(options.keyspace), key, Now()));
-    if (before.value) return false;
-    std::string buffer;
-    BASALT_ASSIGN_OR_RETURN(const LogForm form, ToLogForm(one.bytes(), &buffer));
-    base::BatchCursor record(form.bytes);
-    record.Next();
-    Status written =
-        WriteIfUnchanged(options.keyspace, key, value, record.time_ms(), before.sequence, options);
-    if (written.ok()) return true;
-    if (written.code() != StatusCode::kAborted) return written;
+                            Find(*state, static_cast<uint32_t>(options.keyspace), key, point));
+    std::optional<std::string_view> current;
+    if (before.value) current = before.value->view();
+    EntryUpdate update(current, before.value ? before.sequence : 0,
+                       base::WallTimeOf(before.expiry_ms));
+    BASALT_RETURN_IF_ERROR(fn(update));
+    const std::optional<base::UpdatedRecord> changed = base::RecordOf(update, options);
+    if (!changed) return Commit();
+    WriteBatch one;
+    if (changed->value) {
+      one.Put(key, *changed->value, changed->options);
+    } else {
+      one.Delete(key, options.keyspace);
+    }
+    Result<Commit> written = WriteIfKeyIsUnchanged(one, key, before, point.at, options);
+    if (written || written.error().code() != StatusCode::kAborted) return written;
   }
+}
+
+Result<std::optional<Commit>> Core::PutIfAbsent(std::string_view key, std::string_view value,
+                                                const WriteOptions& options) {
+  WriteBatch one;
+  one.Put(key, value, {.keyspace = options.keyspace, .ttl = options.ttl, .expiry = options.expiry});
+  BASALT_RETURN_IF_ERROR(one.status());
+  const CommitHistory::User user(&history_);
+  BeginHistory();
+  while (true) {
+    BASALT_RETURN_IF_ERROR(CheckWritable());
+    const std::shared_ptr<const ReadState> state = State();
+    BASALT_RETURN_IF_ERROR(CheckKeyspace(*state, options.keyspace));
+    const ReadPoint point = Now();
+    BASALT_ASSIGN_OR_RETURN(const Found before,
+                            Find(*state, static_cast<uint32_t>(options.keyspace), key, point));
+    if (before.value) return std::optional<Commit>();
+    Result<Commit> written = WriteIfKeyIsUnchanged(one, key, before, point.at, options);
+    if (written) return std::optional<Commit>(*written);
+    if (written.error().code() != StatusCode::kAborted) return written.error();
+  }
+}
+
+Result<Commit> Core::WriteIfKeyIsUnchanged(const WriteBatch& one, std::string_view key,
+                                           const Found& before, base::SequenceNumber at,
+                                           const WriteOptions& options) {
+  BASALT_RETURN_IF_ERROR(one.status());
+  transaction::ReadSet reads(kReadSetBytesMax);
+  reads.AddKey(static_cast<uint32_t>(options.keyspace), key);
+  reads.AddExpiry(before.expiry_ms);
+  Expectations expected{.reads = &reads, .since = at, .before = &before};
+  WriteOptions of_batch{.durability = options.durability, .may_wait = options.may_wait};
+  return WriteBytes(one.bytes(), one.count(), of_batch, &expected);
 }
 
 // Room and pace
@@ -377,15 +552,63 @@ Status Core::MakeRoom(const std::shared_ptr<Generation>& full) {
   return {};
 }
 
-void Core::Pace(uint64_t bytes) {
+// A writer that may not wait is charged, so that its next write waits elsewhere.
+void Core::Pace(const PendingWrite& write) {
   if (pacer_.is_free()) return;
   io::Clock* const clock = environment_.clock;
-  const uint64_t wait_us = pacer_.Charge(bytes, 1000 * clock->MonotonicMicros()) / 1000;
-  if (wait_us == 0) return;
+  const uint64_t wait_us =
+      pacer_.Charge(write.form.bytes.size(), 1000 * clock->MonotonicMicros()) / 1000;
+  if (wait_us == 0 || !write.may_wait) return;
   clock->SleepFor(wait_us);
   const std::scoped_lock lock(mutex_);
   ++counters_.write_delays;
   counters_.write_delay_us += wait_us;
+}
+
+Status Core::MakeRoomAtOnce(const std::shared_ptr<Generation>& full) {
+  {
+    const std::scoped_lock commit(commit_.lock);
+    BASALT_RETURN_IF_ERROR(CheckWritable());
+    const std::shared_ptr<const ReadState> state = State();
+    if (state->active != full) return {};
+    if (!CanSeal(*state)) return WouldBlock();
+    Seal();
+  }
+  const std::scoped_lock lock(mutex_);
+  ScheduleFlush();
+  return {};
+}
+
+Status Core::WaitDurable(uint64_t lsn) {
+  BASALT_RETURN_IF_ERROR(CheckWritable());
+  if (lsn > log_->last_lsn()) {
+    return Status(StatusCode::kInvalidArgument, "WaitDurable: there is no log record " +
+                                                    std::to_string(lsn) + " yet; the last is " +
+                                                    std::to_string(log_->last_lsn()));
+  }
+  return log_->Sync(lsn);
+}
+
+Result<wal::LogReader> Core::ReadLog(wal::Lsn from) const {
+  BASALT_RETURN_IF_ERROR(CheckUsable());
+  if (log_ == nullptr || mode_ != Mode::kWrite) {
+    return Status(StatusCode::kUnsupported, "follow the changes of " + path_ +
+                                                ": only a database that is open to be written "
+                                                "has a log to read them from");
+  }
+  if (from == 0) {
+    return Status(StatusCode::kInvalidArgument, "Changes: the first log record is 1, not 0");
+  }
+  const wal::Lsn last = log_->last_lsn();
+  if (from > last + 1) {
+    return Status(StatusCode::kOutOfRange,
+                  "follow the changes of " + path_ + " from LSN " + std::to_string(from) +
+                      ": its log ends with " + std::to_string(last) +
+                      ", because a power cut took records that were not synced; read the store, "
+                      "and follow from the log's end",
+                  SubCode::kLogGone);
+  }
+  return wal::LogReader(log_.get(), environment_.fs, from);
 }
 
 Status Core::Sync() {

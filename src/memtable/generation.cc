@@ -376,6 +376,18 @@ std::unique_ptr<base::RecordIterator> Generation::NewIterator(uint32_t keyspace,
                                               visible);
 }
 
+Generation::Tail Generation::OpenTail() const {
+  const std::lock_guard lock(runs_->mutex);
+  ExtendRuns();
+  Tail tail(shared_from_this(), runs_->watermarks);
+  runs_->tail_readers.fetch_add(1, std::memory_order_relaxed);
+  return tail;
+}
+
+Generation::Tail::~Tail() {
+  if (table_ != nullptr) table_->runs_->tail_readers.fetch_sub(1, std::memory_order_release);
+}
+
 void Generation::SortTail() const {
   std::unique_lock lock(runs_->mutex);
   ExtendRuns();

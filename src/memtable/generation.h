@@ -194,6 +194,12 @@ class Generation : public std::enable_shared_from_this<Generation> {
   std::unique_ptr<base::RecordIterator> NewIterator(uint32_t keyspace,
                                                     base::SequenceNumber visible) const;
 
+  /// The records that no run covers when it is made, and all that come later. While it lives, no
+  /// memory of order entries is given back.
+  class Tail;
+  /// Sorts what is new, so that it is short. Throws std::bad_alloc.
+  Tail OpenTail() const;
+
   /// Sorts what is new, as NewIterator does. Any thread; an iterator that is created meanwhile
   /// waits for the sorting, but not for larger merges. Throws std::bad_alloc.
   void SortTail() const;
@@ -336,6 +342,37 @@ Generation::Placed Generation::Put(const RecordSource& source, uint64_t hash,
   CollectRetired();
   return outcome == Shard::Outcome::kNotAssigned ? Placed::kNotAssigned : Placed::kYes;
 }
+
+class Generation::Tail {
+ public:
+  Tail(Tail&& other) noexcept
+      : table_(std::move(other.table_)), watermarks_(std::move(other.watermarks_)) {}
+  Tail& operator=(Tail&&) = delete;
+  ~Tail();
+
+  /// Calls `visit(record, tag)` for each that can be found, until it answers false.
+  template <class Visit>
+  void ForEach(const Visit& visit) const {
+    bool goes_on = true;
+    for (size_t i = 0; i < watermarks_.size() && goes_on; ++i) {
+      const Lane& lane = *table_->lanes_[i];
+      lane.VisitOrder(watermarks_[i], lane.order_count(),
+                      [&](uint32_t, const OrderEntry&, const Record* record, base::Tag tag) {
+                        if (tag == 0 || tag == Record::kAbandonedTag) return true;
+                        goes_on = visit(*record, tag);
+                        return goes_on;
+                      });
+    }
+  }
+
+ private:
+  friend class Generation;
+  Tail(std::shared_ptr<const Generation> table, std::vector<uint32_t> watermarks) noexcept
+      : table_(std::move(table)), watermarks_(std::move(watermarks)) {}
+
+  std::shared_ptr<const Generation> table_;  ///< Null: moved from.
+  std::vector<uint32_t> watermarks_;         ///< Of each lane.
+};
 
 class Generation::Reservation {
  public:

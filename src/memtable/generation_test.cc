@@ -102,8 +102,8 @@ TEST(Generation, KeyspacesDoNotSeeEachOther) {
   const auto table = Generation::Create({});
   WriteBatch batch;
   batch.Put("key", "zero");
-  batch.Put("key", "one", {}, KeyspaceId{1});
-  batch.Put("key", "many", {}, KeyspaceId{0xFFFF'FFFF});
+  batch.Put("key", "one", {.keyspace = KeyspaceId{1}});
+  batch.Put("key", "many", {.keyspace = KeyspaceId{0xFFFF'FFFF}});
   table->Insert(MustReserve(*table, batch), 1);
   EXPECT_EQ(GetAt(*table, "key", 9), "1=zero");
   EXPECT_EQ(GetAt(*table, "key", 9, 1), "2=one");
@@ -447,7 +447,7 @@ class Model {
       if (random_.OneIn(5)) {
         open.batch.Delete(SomeKey(), keyspace);
       } else {
-        open.batch.Put(SomeKey(), std::string(random_.Below(150), 'v'), {}, keyspace);
+        open.batch.Put(SomeKey(), std::string(random_.Below(150), 'v'), {.keyspace = keyspace});
       }
     }
     auto reservation = table_->Reserve(open.batch.bytes(), open.batch.count());

@@ -705,8 +705,8 @@ TEST(GenerationRuns, SortAllLeavesOneRunAKeyspace) {
       WriteBatch batch;
       for (int i = 0; i < 100 / (round + 1) + 1; ++i) {
         for (uint32_t keyspace = 0; keyspace < 3; ++keyspace) {
-          batch.Put(Numbered("k", (sequence + batch.count()) * 7919 % 1000), "v", {},
-                    KeyspaceId{keyspace});
+          batch.Put(Numbered("k", (sequence + batch.count()) * 7919 % 1000), "v",
+                    {.keyspace = KeyspaceId{keyspace}});
         }
       }
       table->Insert(MustReserve(*table, batch), sequence);

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/batch_cursor.h"
+#include "base/batch_time.h"
 #include "base/check.h"
-#include "base/merging_iterator.h"
+#include "base/merge_operator.h"
 #include "base/option_value.h"
 #include "base/short_hash.h"
-#include "base/visible_iterator.h"
 
 namespace basalt::memtable {
 namespace {
@@ -19,16 +19,12 @@ namespace {
 constexpr uint64_t kBudgetMin = uint64_t{256} << 10;
 /// A batch so large is sorted by its writer.
 constexpr size_t kSortedBatchBytes = size_t{256} << 10;
-/// What a record takes beside its bytes in a batch.
-constexpr size_t kRecordBytes = 160;
 /// After so many small batches it is time to sort.
 constexpr uint64_t kBatchesPiled = 64;
 
 Status NoMemory() {
   return Status(StatusCode::kResourceExhausted, "use a memtable: the system has no memory left");
 }
-
-size_t BytesOf(const WriteBatch& batch) { return batch.byte_size() + batch.count() * kRecordBytes; }
 
 Status CheckSizes(const RecordSource& source) {
   const auto refuse = [](const char* what, size_t bytes, uint64_t most) {
@@ -46,35 +42,10 @@ Status CheckSizes(const RecordSource& source) {
 
 }  // namespace
 
-/// Keeps a sequence from being compacted away.
-class StoreCore::SnapshotState {
- public:
-  explicit SnapshotState(std::shared_ptr<const StoreCore> core) : core_(std::move(core)) {
-    const std::lock_guard lock(core_->snapshots_mutex_);
-    sequence_ = core_->sequencer_.last();
-    place_ = core_->snapshots_.insert(sequence_);
-  }
-  ~SnapshotState() {
-    if (core_->IsInherited()) return;
-    const std::lock_guard lock(core_->snapshots_mutex_);
-    core_->snapshots_.erase(place_);
-    core_->snapshot_changes_.fetch_add(1, std::memory_order_relaxed);
-  }
-  SnapshotState(const SnapshotState&) = delete;
-  SnapshotState& operator=(const SnapshotState&) = delete;
-
-  const StoreCore* core() const noexcept { return core_.get(); }
-  base::SequenceNumber sequence() const noexcept { return sequence_; }
-
- private:
-  const std::shared_ptr<const StoreCore> core_;
-  base::SequenceNumber sequence_ = 0;
-  std::multiset<base::SequenceNumber>::iterator place_;
-};
-
 // ---- Life ----
 
-Result<std::shared_ptr<StoreCore>> StoreCore::Create(const basalt::MemTableOptions& options) {
+Result<std::shared_ptr<StoreCore>> StoreCore::Create(const basalt::MemTableOptions& options,
+                                                     io::Clock* clock) {
   const auto invalid = [](const std::string& what) {
     return Status(StatusCode::kInvalidArgument, "create a memtable: " + what);
   };
@@ -110,17 +81,20 @@ Result<std::shared_ptr<StoreCore>> StoreCore::Create(const basalt::MemTableOptio
                              "kVector, kRadix or kComparison");
   }
   try {
-    return std::shared_ptr<StoreCore>(new StoreCore(Private{}, checked), [](StoreCore* core) {
-      if (!core->IsInherited()) delete core;
-    });
+    return std::shared_ptr<StoreCore>(new StoreCore(Private{}, checked, clock),
+                                      [](StoreCore* core) {
+                                        if (!core->IsInherited()) delete core;
+                                      });
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }
 }
 
-StoreCore::StoreCore(Private, const basalt::MemTableOptions& options)
-    : options_(options), sort_delay_(std::thread::hardware_concurrency()) {
-  state_.store(new State{.active = NewGeneration(options_.generation_bytes), .sealed = {}},
+StoreCore::StoreCore(Private, const basalt::MemTableOptions& options, io::Clock* clock)
+    : options_(options), time_(clock), sort_delay_(std::thread::hardware_concurrency()) {
+  state_.store(new State{.active = NewGeneration(options_.generation_bytes),
+                         .sealed = {},
+                         .keyspaces = std::make_shared<const Keyspaces>()},
                std::memory_order_release);
   // What one generation gives back the next one takes: fresh pages cost more than a record.
   base::ChunkPool::Process()->KeepMore(static_cast<int64_t>(options_.memory_budget));
@@ -139,228 +113,175 @@ std::shared_ptr<Generation> StoreCore::NewGeneration(uint64_t bytes) const {
   return Generation::Create(options);
 }
 
-// ---- Reads ----
+// ---- Keyspaces ----
 
-StoreCore::Seen StoreCore::Look(const Generation& generation, uint32_t keyspace,
-                                std::string_view key, uint64_t hash,
-                                base::SequenceNumber at) const {
-  std::optional<Seen> before;
-  for (;;) {
-    BatchCheck check(*this);
-    Seen seen;
-    if (!generation.range_deletes().empty()) {
-      seen.covered = generation.range_deletes().SequenceAt(keyspace, key, at, &check);
-    }
-    seen.record = generation.Find(keyspace, key, hash, at, &check);
-    if (!check.has_asked() || seen == before) return seen;
-    before = seen;
+Result<KeyspaceId> StoreCore::CreateKeyspace(std::string_view name,
+                                             const KeyspaceOptions& options) {
+  BASALT_RETURN_IF_ERROR(CheckNewKeyspace(name, options));
+  const std::lock_guard lock(state_mutex_);
+  State next = CopyState();
+  if (next.keyspaces->Find(name) != nullptr) {
+    return Status(StatusCode::kAlreadyExists,
+                  "there is a keyspace \"" + std::string(name) + "\" already: open it");
   }
+  std::vector<Keyspaces::Keyspace> entries = next.keyspaces->entries();
+  const uint32_t id = next_keyspace_id_;
+  entries.push_back({.id = id, .name = std::string(name), .options = options});
+  next.keyspaces =
+      std::make_shared<const Keyspaces>(std::move(entries), next.keyspaces->number() + 1);
+  Publish(std::move(next));
+  ++next_keyspace_id_;
+  return static_cast<KeyspaceId>(id);
 }
 
-StoreCore::Found StoreCore::Find(const State& state, uint32_t keyspace, std::string_view key,
-                                 uint64_t hash, base::SequenceNumber at) const {
-  for (const auto& generation : state.sealed) generation->Prefetch(keyspace, hash);
-  Found found;
-  const auto is_decided = [&](const Generation& generation) {
-    const Seen seen = Look(generation, keyspace, key, hash, at);
-    if (seen.record == nullptr) return seen.covered != 0;  // It covers all that is older.
-    const base::Tag tag = seen.record->tag.load(std::memory_order_relaxed);
-    if (base::TagKind(tag) == RecordKind::kPut && base::TagSequence(tag) > seen.covered) {
-      found = {seen.record, &generation};
-    }
-    return true;
-  };
-  if (is_decided(*state.active)) return found;
-  for (const auto& generation : state.sealed) {
-    if (is_decided(*generation)) break;
+Result<KeyspaceId> StoreCore::OpenKeyspace(std::string_view name) const {
+  const std::shared_ptr<const Keyspaces> keyspaces = CopyState().keyspaces;
+  const Keyspaces::Keyspace* const found = keyspaces->Find(name);
+  if (found == nullptr) {
+    return Status(StatusCode::kNotFound,
+                  "there is no keyspace \"" + std::string(name) + "\": create it (CreateKeyspace)",
+                  SubCode::kKeyspace);
   }
-  return found;
+  return static_cast<KeyspaceId>(found->id);
 }
 
-Result<base::SequenceNumber> StoreCore::SequenceOf(const Snapshot& snapshot) const {
-  const auto* const state = static_cast<const SnapshotState*>(snapshot.state().get());
-  if (state == nullptr || state->core() != this) {
+std::vector<KeyspaceInfo> StoreCore::ListKeyspaces() const {
+  std::vector<KeyspaceInfo> list(1);
+  const std::shared_ptr<const Keyspaces> keyspaces = CopyState().keyspaces;
+  for (const Keyspaces::Keyspace& keyspace : keyspaces->entries()) {
+    list.push_back({.id = static_cast<KeyspaceId>(keyspace.id),
+                    .name = keyspace.name,
+                    .options = keyspace.options});
+  }
+  return list;
+}
+
+// No batch and no transaction is between its look at the keyspaces and its last record. A single
+// put that is comes before the drop: nobody will see it.
+Status StoreCore::DropKeyspace(KeyspaceId keyspace) {
+  if (keyspace == KeyspaceId::kDefault) {
     return Status(StatusCode::kInvalidArgument,
-                  "read from a memtable: the snapshot was taken from another store");
+                  "the default keyspace cannot be dropped: delete its keys (DeleteRange)");
   }
-  return state->sequence();
-}
-
-// Most lookups are told by the first record that they meet, in some 250 instructions, of which a
-// processor's window holds more than of the general way's 430.
-Result<MaybeValue> StoreCore::Get(std::string_view key, const ReadOptions& options) const {
-  const uint64_t hash = base::HashShort(key);
-  if (options.snapshot == nullptr && options.keyspace == KeyspaceId::kDefault) {
-    const base::QuickEpochGuard inside;
-    if (inside) [[likely]] {
-      const State& seen = *state();
-      if (seen.sealed.empty() && seen.active->range_deletes().empty()) {
-        const Record* const first = seen.active->First(hash);
-        if (first == nullptr) return MaybeValue();
-        first->FetchBehind();
-        if (first->IsPlainPutOf(key) && first->has_short_value() && IsSettled(*first)) [[likely]] {
-          return Result<MaybeValue>(std::in_place, std::in_place,
-                                    first->PlainShortValue(key.size()));
-        }
-      }
-    }
+  const auto id = static_cast<uint32_t>(keyspace);
+  {
+    const std::unique_lock order(order_mutex_);
+    const std::lock_guard lock(state_mutex_);
+    State next = CopyState();
+    if (!next.keyspaces->Contains(id)) return NoSuchKeyspace(id);
+    std::vector<Keyspaces::Keyspace> entries = next.keyspaces->entries();
+    std::erase_if(entries, [&](const Keyspaces::Keyspace& entry) { return entry.id == id; });
+    next.keyspaces =
+        std::make_shared<const Keyspaces>(std::move(entries), next.keyspaces->number() + 1);
+    Publish(std::move(next));
   }
-  return GetSlowly(key, hash, options);
-}
-
-Result<MaybeValue> StoreCore::GetSlowly(std::string_view key, uint64_t hash,
-                                        const ReadOptions& options) const {
-  base::SequenceNumber at = base::kMaxSequence;
-  if (options.snapshot != nullptr) {
-    BASALT_ASSIGN_OR_RETURN(at, SequenceOf(*options.snapshot));
-  }
-  const base::EpochGuard inside;
-  const Found found = Find(*state(), static_cast<uint32_t>(options.keyspace), key, hash, at);
-  if (!found) return MaybeValue();
-  return Result<MaybeValue>(std::in_place, std::in_place, found);
-}
-
-const StoreCore::State* StoreCore::Settled(base::SequenceNumber* at) const {
-  for (;;) {
-    const State* const seen = state();
-    *at = sequencer_.Settle();
-    // Another one would have writes up to `at` that this one lacks.
-    if (state() == seen) return seen;
-  }
-}
-
-Status StoreCore::MultiGet(std::span<const std::string_view> keys,
-                           std::span<Result<MaybeValue>> results,
-                           const ReadOptions& options) const {
-  const auto keyspace = static_cast<uint32_t>(options.keyspace);
-  const base::EpochGuard inside;
-  const State* seen = nullptr;
-  base::SequenceNumber at = 0;
-  if (options.snapshot != nullptr) {
-    BASALT_ASSIGN_OR_RETURN(at, SequenceOf(*options.snapshot));
-    seen = state();
-  } else {
-    seen = Settled(&at);
-  }
-  constexpr size_t kGroup = 32;
-  uint64_t hashes[kGroup];
-  const Record* candidates[kGroup];
-  const bool has_ranges = !seen->active->range_deletes().empty();
-  for (size_t first = 0; first < keys.size(); first += kGroup) {
-    const size_t count = std::min(kGroup, keys.size() - first);
-    for (size_t i = 0; i < count; ++i) {
-      hashes[i] = base::HashShort(keys[first + i]);
-      seen->active->Prefetch(keyspace, hashes[i]);
-      for (const auto& generation : seen->sealed) generation->Prefetch(keyspace, hashes[i]);
-    }
-    for (size_t i = 0; i < count; ++i) {
-      candidates[i] = seen->active->Candidate(keyspace, hashes[i]);
-      for (const auto& generation : seen->sealed) {
-        static_cast<void>(generation->Candidate(keyspace, hashes[i]));
-      }
-    }
-    for (size_t i = 0; i < count; ++i) {
-      // What can be told from the newest version alone, which is nearly always the case: nothing up
-      // to `at` is under way.
-      const Record* const newest = candidates[i];
-      const bool is_it = newest != nullptr && !has_ranges && newest->keyspace() == keyspace &&
-                         base::SameBytes(newest->key(), keys[first + i]);
-      const base::Tag tag = is_it ? newest->tag.load(std::memory_order_acquire) : 0;
-      const bool is_put =
-          is_it && base::TagSequence(tag) <= at && base::TagKind(tag) == RecordKind::kPut;
-      const Found found = is_put ? Found{newest, seen->active.get()}
-                                 : Find(*seen, keyspace, keys[first + i], hashes[i], at);
-      // In its place: a value that is moved there is copied three times.
-      Result<MaybeValue>& result = results[first + i];
-      if (!result) result = MaybeValue();
-      if (found) {
-        result->emplace(found);
-      } else {
-        result->reset();
-      }
-    }
-  }
+  ScheduleWork();
   return {};
 }
 
-StoreCore::State StoreCore::CopyState() const {
+std::chrono::milliseconds StoreCore::DefaultTtl(KeyspaceId keyspace) const noexcept {
   const base::EpochGuard inside;
-  return *state();
-}
-
-std::unique_ptr<Iterator> StoreCore::NewIterator(const ScanOptions& options) const {
-  if (Status bounds = base::CheckBounds(options); !bounds.ok()) {
-    return base::NewErrorIterator(bounds);
-  }
-  base::SequenceNumber at = 0;
-  State seen;
-  if (options.snapshot != nullptr) {
-    const Result<base::SequenceNumber> sequence = SequenceOf(*options.snapshot);
-    if (!sequence) return base::NewErrorIterator(sequence.error());
-    at = *sequence;
-    seen = CopyState();
-  } else {
-    const base::EpochGuard inside;
-    seen = *Settled(&at);
-  }
-  const auto keyspace = static_cast<uint32_t>(options.keyspace);
-  std::vector<const base::RangeCover*> covers;
-  std::vector<base::RangeCover::Range> loose;
-  const auto read = [&](const Generation& generation) {
-    auto iterator = generation.NewIterator(keyspace, at);
-    generation.range_deletes().Collect(keyspace, at, &covers, &loose);
-    return iterator;
-  };
-  if (!was_iterated_.load(std::memory_order_relaxed)) {
-    was_iterated_.store(true, std::memory_order_relaxed);
-  }
-  std::unique_ptr<base::RecordIterator> source;
-  if (seen.sealed.empty()) {
-    source = read(*seen.active);
-  } else {
-    std::vector<std::unique_ptr<base::RecordIterator>> children;
-    if (!seen.active->empty()) children.push_back(read(*seen.active));
-    for (const auto& generation : seen.sealed) children.push_back(read(*generation));
-    source = base::NewMergingIterator(std::move(children));
-  }
-  return base::NewVisibleIterator({.ranges = base::NewRangeCovers(std::move(covers), loose),
-                                   .at = at,
-                                   .source = std::move(source),
-                                   .records_stay = true},
-                                  options);
-}
-
-Result<Snapshot> StoreCore::TakeSnapshot() const {
-  auto taken = std::make_shared<const SnapshotState>(shared_from_this());
-  const base::SequenceNumber sequence = taken->sequence();
-  sequencer_.Settle(sequence);
-  return Snapshot(std::move(taken), sequence);
+  return state()->keyspaces->DefaultTtl(static_cast<uint32_t>(keyspace));
 }
 
 // ---- Writes ----
 
-Status StoreCore::Write(const RecordSource& source) {
+Result<Commit> StoreCore::Put(std::string_view key, std::string_view value,
+                              const WriteOptions& options) {
+  if (!options.ttl && !options.expiry) [[likely]] {
+    return WriteOne({.kind = RecordKind::kPut,
+                     .keyspace = static_cast<uint32_t>(options.keyspace),
+                     .key = key,
+                     .value = value},
+                    options);
+  }
+  WriteBatch one;
+  one.Put(key, value, {.keyspace = options.keyspace, .ttl = options.ttl, .expiry = options.expiry});
+  return Write(one, options);
+}
+
+Result<Commit> StoreCore::Delete(std::string_view key, const WriteOptions& options) {
+  return WriteOne({.kind = RecordKind::kDelete,
+                   .keyspace = static_cast<uint32_t>(options.keyspace),
+                   .key = key,
+                   .value = {}},
+                  options);
+}
+
+Result<Commit> StoreCore::Merge(std::string_view key, MergeOperator op, std::string_view operand,
+                                const WriteOptions& options) {
+  BASALT_RETURN_IF_ERROR(base::CheckMergeOperand(op, operand));
+  std::string value(1, static_cast<char>(op));
+  value.append(operand);
+  NoteMerges();
+  return WriteOne({.kind = RecordKind::kMerge,
+                   .keyspace = static_cast<uint32_t>(options.keyspace),
+                   .key = key,
+                   .value = value,
+                   .time_ms = time_.NowMs()},
+                  options);
+}
+
+Status StoreCore::Complete(RecordSource* source) const {
+  const base::EpochGuard inside;
+  const Keyspaces& keyspaces = *state()->keyspaces;
+  if (!keyspaces.Contains(source->keyspace)) return NoSuchKeyspace(source->keyspace);
+  const auto default_ttl = keyspaces.DefaultTtl(source->keyspace);
+  if (source->kind == RecordKind::kPut && default_ttl.count() != 0) {
+    source->time_ms = base::TimeAfter(time_.NowMs(), static_cast<uint64_t>(default_ttl.count()));
+  }
+  return {};
+}
+
+Result<Commit> StoreCore::WriteOne(RecordSource source, const WriteOptions& options) {
   BASALT_RETURN_IF_ERROR(CheckSizes(source));
+  if (source.keyspace != 0) [[unlikely]] {
+    BASALT_RETURN_IF_ERROR(Complete(&source));
+    if (source.time_ms != 0) NoteExpiring();
+  }
   if (source.ByteSize() > Generation::kSmallBytesMax) {
     // Not copied under a lock.
-    WriteBatch batch;
-    if (source.kind == RecordKind::kPut) {
-      batch.Put(source.key, source.value, {}, static_cast<KeyspaceId>(source.keyspace));
-    } else {
-      batch.Delete(source.key, static_cast<KeyspaceId>(source.keyspace));
-    }
-    return Write(batch);
+    std::string bytes;
+    base::AppendBatchRecord({.kind = source.kind,
+                             .keyspace = source.keyspace,
+                             .time_ms = source.time_ms,
+                             .key = source.key,
+                             .value = source.value},
+                            &bytes);
+    BASALT_ASSIGN_OR_RETURN(
+        const Insertion done,
+        WriteForm({.bytes = bytes, .count = 1, .only_deletes = source.kind == RecordKind::kDelete},
+                  options, nullptr));
+    return Commit{.sequence = done.last};
   }
   const uint64_t hash = base::HashShort(source.key);
   for (;;) {
     const Attempt attempt = TryOne(source, hash, nullptr);
     if (attempt.has_piled_up) SortSoon();
-    if (attempt.placed == Generation::Placed::kYes) return {};
+    if (attempt.placed == Generation::Placed::kYes) {
+      if (source.kind == RecordKind::kMerge) FoldSome(source, hash, attempt.sequence);
+      return Commit{.sequence = attempt.sequence};
+    }
     if (attempt.placed == Generation::Placed::kNoRoom) {
-      BASALT_RETURN_IF_ERROR(
-          MakeRoom(*attempt.full, source.ByteSize(), source.kind == RecordKind::kDelete));
+      BASALT_RETURN_IF_ERROR(MakeRoom(*attempt.full, source.ByteSize(),
+                                      source.kind == RecordKind::kDelete, options.may_wait));
     }
   }
+}
+
+// What is appended is copied into folds, so that is left to readers. Nothing up to `at` is under
+// way.
+void StoreCore::FoldSome(const RecordSource& source, uint64_t hash,
+                         base::SequenceNumber sequence) noexcept {
+  const std::string_view bytes(reinterpret_cast<const char*>(&sequence), sizeof sequence);
+  if (base::HashShort(bytes) % Generation::kFoldedMin != 0 ||
+      static_cast<MergeOperator>(source.value[0]) == MergeOperator::kAppend) {
+    return;
+  }
+  const base::EpochGuard inside;
+  base::SequenceNumber at = 0;
+  const State* const seen = Settled(&at);
+  seen->active->FoldMerges(source.keyspace, source.key, hash, at, /*expiry_ms=*/0);
 }
 
 StoreCore::Attempt StoreCore::TryOne(const RecordSource& source, uint64_t hash,
@@ -377,9 +298,10 @@ StoreCore::Attempt StoreCore::TryOne(const RecordSource& source, uint64_t hash,
     return attempt;
   }
   const auto assign = [&](base::Tag newest) -> base::SequenceNumber {
-    if (condition != nullptr && !(*condition)(*active, newest)) return 0;
     const base::SequenceNumber sequence =
         sequencer_.Take(slot, seen->active_number, base::TagSequence(newest));
+    if (condition != nullptr && !(*condition)(*active, newest)) return 0;
+    attempt.sequence = sequence;
     return IsActive(active) ? sequence : 0;
   };
   attempt.placed = active->Put(source, hash, inside.thread_number(), assign, &attempt.has_piled_up);
@@ -388,84 +310,109 @@ StoreCore::Attempt StoreCore::TryOne(const RecordSource& source, uint64_t hash,
   return attempt;
 }
 
-Status StoreCore::Write(const WriteBatch& batch) {
+Result<Commit> StoreCore::Write(const WriteBatch& batch, const WriteOptions& options) {
   BASALT_RETURN_IF_ERROR(batch.status());
-  if (batch.HasBeyond(RecordKind::kDeleteRange)) {
-    return Status(StatusCode::kUnsupported,
-                  "write to a memtable: it has no merges; leave all out but puts, deletes and "
-                  "range deletes");
-  }
-  if (batch.has_ttl()) {
-    return Status(StatusCode::kUnsupported,
-                  "write to a memtable: it has no expiry; leave ttl and expiry out");
-  }
-  if (batch.empty()) return {};
-  const size_t bytes = BytesOf(batch);
-  const bool only_deletes = !batch.Has(RecordKind::kPut);
-  for (;;) {
-    std::shared_ptr<Generation> full;
-    {
-      const std::shared_lock order(order_mutex_);
-      const base::EpochGuard inside;
-      const State* const seen = state();
-      const Inserted inserted = seen->only_deletes && !only_deletes
-                                    ? Inserted::kNoRoom
-                                    : Insert(*seen->active, batch, inside.thread_number());
-      if (inserted == Inserted::kYes) break;
-      if (inserted == Inserted::kNoRoom) full = seen->active;
-    }
-    if (full != nullptr) {
-      BASALT_RETURN_IF_ERROR(MakeRoom(*full, bytes, only_deletes));
-    }
-  }
-  if (batch.byte_size() > kSortedBatchBytes) {
-    SortIfMemoryAllows();
-  } else if ((written_batches_.fetch_add(1, std::memory_order_relaxed) + 1) % kBatchesPiled == 0) {
-    SortSoon();
-  }
-  return {};
+  if (batch.has_conditions()) return WriteIfTheyHold(batch, options);
+  return WriteExpecting(batch, options, nullptr);
 }
 
-StoreCore::Inserted StoreCore::Insert(Generation& active, const WriteBatch& batch,
-                                      uint32_t thread_number) {
+Result<StoreCore::Insertion> StoreCore::WriteForm(const BatchForm& form,
+                                                  const WriteOptions& options,
+                                                  const Expectations* expected) {
+  for (;;) {
+    Insertion done;
+    if (expected == nullptr) {
+      const std::shared_lock order(order_mutex_);
+      done = TryForm(form, nullptr);
+    } else {
+      const std::unique_lock order(order_mutex_);
+      done = TryForm(form, expected);
+    }
+    if (done.outcome == Outcome::kChanged) return done.why;
+    if (done.outcome == Outcome::kNoRoom) {
+      BASALT_RETURN_IF_ERROR(
+          MakeRoom(*done.full, form.RoomBytes(), form.only_deletes, options.may_wait));
+      continue;
+    }
+    if (done.outcome == Outcome::kNotActive) continue;
+    if (done.outcome != Outcome::kDone) return done;
+    if (form.has_expiring) NoteExpiring();
+    if (form.bytes.size() > kSortedBatchBytes) {
+      SortIfMemoryAllows();
+    } else if ((written_batches_.fetch_add(1, std::memory_order_relaxed) + 1) % kBatchesPiled ==
+               0) {
+      SortSoon();
+    }
+    return done;
+  }
+}
+
+StoreCore::Insertion StoreCore::TryForm(const BatchForm& form, const Expectations* expected) {
+  const base::EpochGuard inside;
+  const State& seen = *state();
+  if (form.keyspaces_number != 0 && form.keyspaces_number != seen.keyspaces->number()) {
+    return {.outcome = Outcome::kOtherKeyspaces};
+  }
+  if (expected != nullptr && expected->active != nullptr && expected->active != seen.active) {
+    return {.outcome = Outcome::kMustLook};
+  }
+  Insertion done{.outcome = Outcome::kNoRoom};
+  if (!seen.only_deletes || form.only_deletes) {
+    done = Insert(seen, form, expected, inside.thread_number());
+  }
+  if (done.outcome == Outcome::kNoRoom) done.full = seen.active;
+  return done;
+}
+
+StoreCore::Insertion StoreCore::Insert(const State& seen, const BatchForm& form,
+                                       const Expectations* expected, uint32_t thread_number) {
+  Generation& active = *seen.active;
   Sequencer::Slot* const slot = sequencer_.Of(thread_number);
   if (slot == nullptr) throw std::bad_alloc();
   // An empty generation takes any batch; not one that makes the budget meaningless.
-  if (BytesOf(batch) > active.budget_bytes()) return Inserted::kNoRoom;
-  const bool is_of_several = batch.count() > 1;
-  auto reservation = active.Reserve(batch.bytes(), batch.count(), is_of_several);
-  if (!reservation) return Inserted::kNoRoom;
+  if (form.RoomBytes() > active.budget_bytes()) return {.outcome = Outcome::kNoRoom};
+  const bool is_of_several = form.count > 1;
+  auto reservation = active.Reserve(form.bytes, form.count, is_of_several);
+  if (!reservation) return {.outcome = Outcome::kNoRoom};
   std::vector<std::pair<RangeDelete*, size_t>> ranges;  // with their place in the batch
   const auto give_up = [&] {
     for (const auto& [range, place] : ranges) active.Finish(range, 0);
     active.Abandon(std::move(*reservation));
   };
-  if (batch.Has(RecordKind::kDeleteRange)) {
+  if (form.has_range_deletes) {
     try {
-      ranges.reserve(batch.count() - reservation->count());
+      ranges.reserve(form.count - reservation->count());
     } catch (const std::bad_alloc&) {
       give_up();
       throw;
     }
-    base::BatchCursor cursor(batch.bytes());
+    base::BatchCursor cursor(form.bytes);
     for (size_t place = 0; cursor.Next(); ++place) {
       if (cursor.kind() != RecordKind::kDeleteRange) continue;
       RangeDelete* const range = active.PrepareRangeDelete(
           cursor.keyspace(), cursor.key(), cursor.value(), is_of_several, !reservation->is_first());
       if (range == nullptr) {
         give_up();
-        return Inserted::kNoRoom;
+        return {.outcome = Outcome::kNoRoom};
       }
       ranges.emplace_back(range, place);
     }
   }
 
-  const base::SequenceNumber first = sequencer_.TakeRange(slot, batch.count());
-  const base::SequenceNumber last = first + batch.count() - 1;
+  const base::SequenceNumber first = sequencer_.TakeRange(slot, form.count);
+  const base::SequenceNumber last = first + form.count - 1;
   if (!IsActive(&active)) {
     sequencer_.End(slot);
     give_up();
-    return Inserted::kNotActive;
+    return {.outcome = Outcome::kNotActive};
+  }
+  if (expected != nullptr) {
+    sequencer_.Settle(first - 1);
+    if (const auto changed = FindLateChange(seen, *expected, first - 1)) {
+      sequencer_.End(slot);
+      give_up();
+      return {.outcome = Outcome::kChanged, .why = StatusOf(*changed)};
+    }
   }
   if (is_of_several) sequencer_.SetBatch(slot, first, last);
   // What is put later must not come to stand beneath it.
@@ -477,66 +424,7 @@ StoreCore::Inserted StoreCore::Insert(Generation& active, const WriteBatch& batc
     BatchCheck check(*this);
     active.FlattenRangeDeletes(&check);
   }
-  return Inserted::kYes;
-}
-
-Status StoreCore::Update(std::string_view key, const UpdateFunction& fn, uint32_t keyspace) {
-  const uint64_t hash = base::HashShort(key);
-  MaybeValue before;
-  std::optional<Result<std::optional<std::string>>> changed;  // What `fn` makes of it.
-  for (;;) {
-    std::shared_ptr<Generation> active;
-    const RangeDelete* ranges = nullptr;
-    base::Tag newest_here = 0;
-    MaybeValue present;
-    {
-      const base::EpochGuard inside;
-      const State* const seen = state();
-      active = seen->active;
-      // First what is compared later: a change between these reads is then seen as one.
-      ranges = active->range_deletes().newest();
-      const Seen here = Look(*active, keyspace, key, hash, base::kMaxSequence);
-      if (here.record != nullptr) {
-        newest_here = here.record->tag.load(std::memory_order_relaxed);
-      } else if (!seen->sealed.empty()) {
-        // What is compared later says nothing of those who began before the others were sealed, and
-        // may still be inserting there.
-        sequencer_.Settle();
-      }
-      const Found found = Find(*seen, keyspace, key, hash, base::kMaxSequence);
-      if (found) present.emplace(found);
-    }
-    // Not for a generation that was sealed meanwhile: where others write much, one is all the time.
-    if (!changed || present != before) {
-      before = std::move(present);
-      std::optional<std::string_view> current;
-      if (before) current = before->view();
-      changed.emplace(fn(current));
-    }
-    if (!*changed) return changed->error();
-    const std::optional<std::string>& after = **changed;
-    RecordSource source{.kind = after ? RecordKind::kPut : RecordKind::kDelete,
-                        .keyspace = keyspace,
-                        .key = key,
-                        .value = after ? std::string_view(*after) : std::string_view(),
-                        .time_ms = 0,
-                        .is_of_several = false};
-    BASALT_RETURN_IF_ERROR(CheckSizes(source));
-    const Condition is_unchanged = [&](const Generation& now, base::Tag newest) {
-      return &now == active.get() && newest == newest_here &&
-             now.range_deletes().newest() == ranges;
-    };
-    Attempt attempt;
-    {
-      const std::unique_lock order(order_mutex_);
-      attempt = TryOne(source, hash, &is_unchanged);
-    }
-    if (attempt.placed == Generation::Placed::kYes) return {};
-    if (attempt.placed == Generation::Placed::kNoRoom) {
-      BASALT_RETURN_IF_ERROR(
-          MakeRoom(*attempt.full, source.ByteSize(), source.kind == RecordKind::kDelete));
-    }
-  }
+  return {.outcome = Outcome::kDone, .last = last};
 }
 
 }  // namespace basalt::memtable

@@ -17,6 +17,7 @@
 #include "base/epoch.h"
 #include "base/out_of_memory.h"
 #include "base/test_memory_operators.h"
+#include "base/test_update.h"
 #include "memtable/hash_index.h"
 #include "memtable/store_test_support.h"
 
@@ -56,7 +57,10 @@ TEST(MemTableMemory, NoFunctionThrowsWhereThereIsNone) {
       {"delete", [&] { return table->Delete(std::string_view(large).substr(0, 5'000)); }},
       {"delete range", [&] { return table->DeleteRange("y", "z"); }},
       {"update",
-       [&] { return table->Update(second, [](auto) { return std::optional<std::string>(); }); }},
+       [&] {
+         return table->Update(second,
+                              base::ByValue([](auto) { return std::optional<std::string>(); }));
+       }},
       {"snapshot", [&] { return table->GetSnapshot().status(); }},
       {"seal", [&] { return table->Seal(); }},
       {"compact", [&] { return table->Compact(); }},
@@ -92,7 +96,7 @@ TEST(MemTableMemory, SpansThatDifferInLengthAreRefusedWithoutAny) {
     std::optional<Status> status;
     EXPECT_NO_THROW({
       const MemoryThatFails none(allowed_ones);
-      status = table->MultiGet({}, results);
+      status = table->MultiGet(std::span<const std::string_view>(), results);
     });
     ASSERT_TRUE(status) << allowed_ones;
     EXPECT_EQ(status->code(), StatusCode::kInvalidArgument);
@@ -220,7 +224,7 @@ TEST(MemTableMemory, WhatAnUpdatesFunctionThrowsReachesTheCaller) {
   const auto throws = [](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
     throw std::bad_alloc();
   };
-  EXPECT_THROW(static_cast<void>(table->Update("key", throws)), std::bad_alloc);
+  EXPECT_THROW(static_cast<void>(table->Update("key", base::ByValue(throws))), std::bad_alloc);
   EXPECT_EQ(GetFrom(*table, "key"), "before");
 }
 

@@ -9,7 +9,7 @@
 #include "base/epoch.h"
 #include "base/hash.h"
 #include "base/merging_iterator.h"
-#include "base/retention.h"
+#include "base/surviving_records.h"
 #include "memtable/store.h"
 
 // Merging sealed generations: of like size, and for room where the budget is used up.
@@ -19,6 +19,8 @@ namespace {
 
 /// A merge for room has to free so much of the budget, or writers would wait for one all the time.
 constexpr uint64_t kFreedShare = 64;
+/// No merge is under way for so long: one that has its time and cannot be found yet.
+constexpr uint64_t kMergeUnderWayMs = 60'000;
 /// So many neighbours of like size are merged.
 constexpr size_t kFanIn = 4;
 
@@ -66,8 +68,7 @@ class Appender {
   std::vector<Pending> pending_;
 };
 
-/// The range deletes of some generations, by the boundaries between which they stand: a version is
-/// hidden from everybody by one that stands between the same two.
+/// The range deletes of some generations, by the boundaries between which they stand.
 class RangeStripes {
  public:
   RangeStripes(const std::vector<std::shared_ptr<Generation>>& inputs, uint32_t keyspace,
@@ -89,8 +90,13 @@ class RangeStripes {
     return static_cast<size_t>(std::lower_bound(boundaries_.begin(), boundaries_.end(), sequence) -
                                boundaries_.begin());
   }
-  bool Hides(std::string_view key, base::SequenceNumber sequence) const {
-    return !is_empty_ && covers_[StripeOf(sequence)].SequenceAt(key) > sequence;
+  bool empty() const noexcept { return is_empty_; }
+  /// The newest that covers the key, of those up to the boundary `at`; 0: there is none.
+  base::SequenceNumber SequenceAt(std::string_view key, base::SequenceNumber at) const {
+    for (size_t stripe = StripeOf(at) + 1; stripe-- > 0;) {
+      if (const base::SequenceNumber cover = covers_[stripe].SequenceAt(key)) return cover;
+    }
+    return 0;
   }
 
  private:
@@ -99,30 +105,85 @@ class RangeStripes {
   bool is_empty_ = true;
 };
 
-/// Whether a merge keeps it. `at_bottom`: nothing older lies below.
-bool IsKept(const RangeDelete& range, bool at_bottom,
-            const std::vector<base::SequenceNumber>& boundaries) {
-  return !at_bottom || range.sequence.load(std::memory_order_relaxed) > boundaries.front();
+/// Whether a merge keeps it. `at_bottom`: nothing older lies below. `oldest`: what readers see at
+/// least.
+bool IsKept(const RangeDelete& range, const Keyspaces& keyspaces, bool at_bottom,
+            base::SequenceNumber oldest) {
+  return keyspaces.Contains(range.keyspace) &&
+         (!at_bottom || range.sequence.load(std::memory_order_relaxed) > oldest);
 }
+
+/// Walks forward over another iterator, and counts what it meets.
+class CountingIterator final : public base::RecordIterator {
+ public:
+  CountingIterator(base::RecordIterator* source, uint32_t keyspace, uint64_t* records,
+                   uint64_t* bytes) noexcept
+      : source_(source), keyspace_(keyspace), records_(records), bytes_(bytes) {}
+
+  void SeekToFirst() override {
+    source_->SeekToFirst();
+    Count();
+  }
+  void Next() override {
+    source_->Next();
+    Count();
+  }
+  void SeekToLast() override {}
+  void Seek(std::string_view, base::Tag) override {}
+  void SeekForPrev(std::string_view, base::Tag) override {}
+  void Prev() override {}
+
+ private:
+  void Count() {
+    ShowAs(*source_);
+    if (!valid_) return;
+    ++*records_;
+    *bytes_ += RecordSource{.kind = base::TagKind(tag_),
+                            .keyspace = keyspace_,
+                            .key = key_,
+                            .value = value_,
+                            .time_ms = time_ms_}
+                   .ByteSize();
+  }
+
+  base::RecordIterator* const source_;
+  const uint32_t keyspace_;
+  uint64_t* const records_;
+  uint64_t* const bytes_;
+};
 
 }  // namespace
 
-std::vector<base::SequenceNumber> StoreCore::Boundaries() const {
+// The flag of merges is read behind the time, by a read-modify-write that the first merge's follows
+// if it does not see that (NoteMerges): that merge is then not written before what has expired
+// here.
+StoreCore::Readers StoreCore::PresentReaders() const {
+  Readers readers;
   const std::lock_guard lock(snapshots_mutex_);
-  std::vector<base::SequenceNumber> boundaries(snapshots_.begin(), snapshots_.end());
-  boundaries.erase(std::unique(boundaries.begin(), boundaries.end()), boundaries.end());
+  for (const auto& [sequence, time_ms] : snapshots_) {
+    if (readers.boundaries.empty() || readers.boundaries.back() != sequence) {
+      readers.boundaries.push_back(sequence);
+    }
+  }
+  readers.now_ms = time_.NowMs();
+  if (!snapshots_.empty()) readers.now_ms = std::min(readers.now_ms, snapshots_.begin()->second);
+  bool expected = false;
+  readers.has_merges =
+      !has_merges_.compare_exchange_strong(expected, false, std::memory_order_acq_rel);
   // Later snapshots are at this or above.
   const base::SequenceNumber last = sequencer_.last();
-  if (boundaries.empty() || boundaries.back() != last) boundaries.push_back(last);
-  return boundaries;
+  if (readers.boundaries.empty() || readers.boundaries.back() != last) {
+    readers.boundaries.push_back(last);
+  }
+  return readers;
 }
 
 // What newer generations hide from everybody is not kept, either: else a generation whose records
 // have all been overwritten could only go together with those that did it.
 template <class Visit>
-std::optional<StoreCore::Counts> StoreCore::ForEachKept(
-    const State& seen, size_t first, size_t last,
-    const std::vector<base::SequenceNumber>& boundaries, const Visit& visit) const {
+std::optional<StoreCore::Counts> StoreCore::ForEachKept(const State& seen, size_t first,
+                                                        size_t last, const Readers& readers,
+                                                        const Visit& visit) const {
   const Generations inputs(seen.sealed.begin() + static_cast<ptrdiff_t>(first),
                            seen.sealed.begin() + static_cast<ptrdiff_t>(last));
   Generations newer = {seen.active};
@@ -132,12 +193,27 @@ std::optional<StoreCore::Counts> StoreCore::ForEachKept(
                                         base::SequenceNumber sequence) {
     // The lowest that anybody may read at, of those who see this version.
     const base::SequenceNumber at =
-        *std::lower_bound(boundaries.begin(), boundaries.end(), sequence);
+        *std::lower_bound(readers.boundaries.begin(), readers.boundaries.end(), sequence);
     const uint64_t hash = base::Hash(key);
     const base::EpochGuard inside;
     return std::any_of(newer.begin(), newer.end(), [&](const auto& generation) {
       const Seen its = Look(*generation, keyspace, key, hash, at);
-      return its.record != nullptr || its.covered != 0;
+      if (its.covered != 0) return true;
+      // Merges build on what is older.
+      return its.record != nullptr && its.record->kind != static_cast<uint8_t>(RecordKind::kMerge);
+    });
+  };
+
+  // Beneath newer versions, too: snapshots may see it.
+  const auto has_merge_above = [&](uint32_t keyspace, std::string_view key) {
+    const uint64_t hash = base::Hash(key);
+    const base::EpochGuard inside;
+    return std::any_of(newer.begin(), newer.end(), [&](const auto& generation) {
+      const Record* record = generation->Find(keyspace, key, hash, base::kMaxSequence, nullptr);
+      while (record != nullptr && record->kind != static_cast<uint8_t>(RecordKind::kMerge)) {
+        record = generation->Older(*record);
+      }
+      return record != nullptr;
     });
   };
 
@@ -150,28 +226,48 @@ std::optional<StoreCore::Counts> StoreCore::ForEachKept(
       children.push_back(input->NewIterator(keyspace, base::kMaxSequence));
     }
     const auto source = base::NewMergingIterator(std::move(children));
-    const RangeStripes ranges(inputs, keyspace, boundaries);
-    base::Retention retention(boundaries, /*at_bottom=*/last == seen.sealed.size());
-    for (source->SeekToFirst(); source->Valid(); source->Next()) {
-      const base::SequenceNumber sequence = base::TagSequence(source->tag());
-      // The inputs live as long as `seen`, and so do the records' bytes.
-      const RecordSource record{.kind = base::TagKind(source->tag()),
-                                .keyspace = keyspace,
-                                .key = source->key(),
-                                .value = source->value(),
-                                .time_ms = 0,
-                                .is_of_several = false};
-      ++counts.read;
-      counts.read_bytes += record.ByteSize();
-      // Retention has to see what a range delete hides: it stands above what is older.
-      if (!retention.Keep(record.key, source->tag()) || ranges.Hides(record.key, sequence) ||
+    CountingIterator counted(source.get(), keyspace, &counts.read, &counts.read_bytes);
+    counted.SeekToFirst();
+    if (!seen.keyspaces->Contains(keyspace)) {
+      while (counted.Valid()) counted.Next();
+      continue;
+    }
+    const RangeStripes ranges(inputs, keyspace, readers.boundaries);
+    base::SurvivingRecords::Rules rules{.boundaries = readers.boundaries,
+                                        .now_ms = readers.now_ms,
+                                        .has_merges_above = readers.has_merges};
+    if (!ranges.empty()) {
+      rules.cover_of = [&](std::string_view key, base::SequenceNumber at) {
+        return ranges.SequenceAt(key, at);
+      };
+    }
+    rules.has_merge_above = [&](std::string_view key, uint64_t expiry_ms) {
+      return expiry_ms + kMergeUnderWayMs > readers.now_ms || has_merge_above(keyspace, key);
+    };
+    const bool is_bottom = last == seen.sealed.size();
+    rules.is_bottom = [is_bottom](std::string_view) { return is_bottom; };
+    base::SurvivingRecords kept(&counted, std::move(rules));
+    while (kept.Next()) {
+      const base::SequenceNumber sequence = base::TagSequence(kept.tag());
+      RecordSource record{.kind = base::TagKind(kept.tag()),
+                          .keyspace = keyspace,
+                          .key = kept.key(),
+                          .value = kept.value(),
+                          .time_ms = kept.time_ms()};
+      if (sequence <= readers.boundaries.back() &&
           is_hidden_from_above(keyspace, record.key, sequence)) {
         continue;
       }
+      // The inputs live as long as `seen`, and so do the bytes of their records, but not what
+      // merges came to.
+      const bool stays = counted.Valid() && base::TagSequence(counted.tag()) == sequence &&
+                         counted.key() == record.key &&
+                         (record.value.empty() || record.value.data() == counted.value().data());
+      if (stays) record.key = counted.key();
       ++counts.kept;
       counts.kept_bytes += record.ByteSize();
       if (record.kind == RecordKind::kDelete) counts.delete_bytes += record.ByteSize();
-      if (!visit(record, sequence) || is_let_go_.load(std::memory_order_relaxed)) {
+      if (!visit(record, sequence, stays) || is_let_go_.load(std::memory_order_relaxed)) {
         return std::nullopt;
       }
     }
@@ -185,20 +281,20 @@ std::optional<uint64_t> StoreCore::MergeUnderLock(const State& seen, size_t firs
   // Who began before they were sealed may still be inserting.
   sequencer_.Settle();
   const bool at_bottom = last == seen.sealed.size();
-  const std::vector<base::SequenceNumber> boundaries = Boundaries();
+  const Readers readers = PresentReaders();
   const std::shared_ptr<Generation> out = NewGeneration(limit_bytes);
   Appender appender(out.get());
   const std::optional<Counts> counts =
-      ForEachKept(seen, first, last, boundaries,
-                  [&](const RecordSource& record, base::SequenceNumber sequence) {
-                    return appender.Add(record, sequence);
+      ForEachKept(seen, first, last, readers,
+                  [&](const RecordSource& record, base::SequenceNumber sequence, bool stays) {
+                    return appender.Add(record, sequence) && (stays || appender.Flush());
                   });
   if (!counts || !appender.Flush()) return std::nullopt;
   const auto begin = seen.sealed.begin() + static_cast<ptrdiff_t>(first);
   const Generations inputs(begin, seen.sealed.begin() + static_cast<ptrdiff_t>(last));
   for (const auto& input : inputs) {
     for (const RangeDelete& range : input->range_deletes()) {
-      if (!IsKept(range, at_bottom, boundaries)) continue;
+      if (!IsKept(range, *seen.keyspaces, at_bottom, readers.boundaries.front())) continue;
       RangeDelete* const kept =
           out->PrepareRangeDelete(range.keyspace, range.begin, range.end, false);
       if (kept == nullptr) return std::nullopt;
@@ -254,18 +350,18 @@ bool StoreCore::CompactSomeUnderLock() {
 // what its records take at present, index and order included.
 std::vector<StoreCore::Outlook> StoreCore::LookAheadUnderLock(const State& seen) const {
   sequencer_.Settle();
-  const std::vector<base::SequenceNumber> boundaries = Boundaries();
+  const Readers readers = PresentReaders();
   std::vector<Outlook> outlooks;
   for (size_t i = 0; i < seen.sealed.size(); ++i) {
-    const auto look_only = [](const RecordSource&, base::SequenceNumber) { return true; };
-    const std::optional<Counts> counts = ForEachKept(seen, i, i + 1, boundaries, look_only);
+    const auto look_only = [](const RecordSource&, base::SequenceNumber, bool) { return true; };
+    const std::optional<Counts> counts = ForEachKept(seen, i, i + 1, readers, look_only);
     if (!counts) return {};
     const uint64_t bytes = seen.sealed[i]->memory_bytes();
     uint64_t range_bytes = 0;
     uint64_t kept_range_bytes = 0;
     for (const RangeDelete& range : seen.sealed[i]->range_deletes()) {
       range_bytes += range.ByteSize();
-      if (IsKept(range, i + 1 == seen.sealed.size(), boundaries)) {
+      if (IsKept(range, *seen.keyspaces, i + 1 == seen.sealed.size(), readers.boundaries.front())) {
         kept_range_bytes += range.ByteSize();
       }
     }
@@ -316,10 +412,13 @@ bool StoreCore::MergeForRoomUnderLock(uint64_t freed_min) {
 bool StoreCore::CompactForRoomUnderLock() {
   const uint64_t freed_min = options_.memory_budget / kFreedShare;
   const State seen = CopyState();
-  const Prospects prospects{.seals = seals_.load(std::memory_order_relaxed),
-                            .snapshot_changes = snapshot_changes_.load(std::memory_order_relaxed),
-                            .freed_parts = MemoryBytes(seen) / freed_min,
-                            .newest_range = seen.active->range_deletes().newest()};
+  const Prospects prospects{
+      .seals = seals_.load(std::memory_order_relaxed),
+      .snapshot_changes = snapshot_changes_.load(std::memory_order_relaxed),
+      .freed_parts = MemoryBytes(seen) / freed_min,
+      .newest_range = seen.active->range_deletes().newest(),
+      .keyspaces_number = seen.keyspaces->number(),
+      .expired_until_s = has_expiring_.load(std::memory_order_relaxed) ? time_.NowMs() / 1000 : 0};
   if (futile_ == prospects) return false;
   if (MergeForRoomUnderLock(freed_min)) return true;
   futile_ = prospects;

@@ -18,6 +18,7 @@
 
 #include "basalt/memtable.h"
 #include "base/random.h"
+#include "base/test_update.h"
 #include "memtable/store_test_support.h"
 
 // Random operations on a memtable and on ordinary maps; whatever can be read must be the same. A
@@ -31,7 +32,7 @@ namespace {
 using Keyspaces = std::array<std::map<std::string, std::string, std::less<>>, 3>;
 
 constexpr std::array<KeyspaceId, 3> kKeyspaceIds = {KeyspaceId::kDefault, KeyspaceId{1},
-                                                    KeyspaceId{0xFFFF'FFFF}};
+                                                    KeyspaceId{2}};
 
 struct ModelCase {
   const char* name;
@@ -98,7 +99,10 @@ class ModelRun {
       : may_refuse_(options.memory_budget < uint64_t{16} << 20),
         table_(NewTable(options)),
         random_(seed),
-        helpers_(helpers) {}
+        helpers_(helpers) {
+    EXPECT_EQ(table_->CreateKeyspace("one").value(), kKeyspaceIds[1]);
+    EXPECT_EQ(table_->CreateKeyspace("two").value(), kKeyspaceIds[2]);
+  }
 
   void Run(int operations) {
     for (int i = 0; i < operations && !testing::Test::HasFatalFailure(); ++i) {
@@ -217,7 +221,7 @@ class ModelRun {
     const std::string& key = AnyKey();
     const std::string value = AnyValue();
     const size_t keyspace = AnyKeyspace();
-    if (Written(table_->Put(key, value, kKeyspaceIds[keyspace]))) {
+    if (Written(table_->Put(key, value, {.keyspace = kKeyspaceIds[keyspace]}))) {
       Mutable()[keyspace][key] = value;
     }
   }
@@ -225,14 +229,15 @@ class ModelRun {
   void Delete() {
     const std::string& key = AnyKey();
     const size_t keyspace = AnyKeyspace();
-    if (Written(table_->Delete(key, kKeyspaceIds[keyspace]))) Mutable()[keyspace].erase(key);
+    if (Written(table_->Delete(key, {.keyspace = kKeyspaceIds[keyspace]})))
+      Mutable()[keyspace].erase(key);
   }
 
   void DeleteRange() {
     const std::string& begin = AnyKey();
     const std::string& end = AnyKey();
     const size_t keyspace = AnyKeyspace();
-    if (Written(table_->DeleteRange(begin, end, kKeyspaceIds[keyspace]))) {
+    if (Written(table_->DeleteRange(begin, end, {.keyspace = kKeyspaceIds[keyspace]}))) {
       EraseRange(&Mutable()[keyspace], begin, end);
     }
   }
@@ -254,7 +259,7 @@ class ModelRun {
         after[keyspace].erase(key);
       } else {
         const std::string value = AnyValue();
-        batch.Put(key, value, {}, kKeyspaceIds[keyspace]);
+        batch.Put(key, value, {.keyspace = kKeyspaceIds[keyspace]});
         after[keyspace][key] = value;
       }
     }
@@ -278,7 +283,8 @@ class ModelRun {
       if (outcome == 1) return std::nullopt;
       return value;
     };
-    const Status status = table_->Update(key, update, kKeyspaceIds[keyspace]);
+    const Status status =
+        table_->Update(key, base::ByValue(update), {.keyspace = kKeyspaceIds[keyspace]});
     if (outcome == 0) {
       EXPECT_EQ(status.code(), StatusCode::kAborted);
     } else if (Written(status)) {
@@ -361,7 +367,7 @@ class ModelRun {
   Walk NewWalk() {
     const Moment* const moment = AnyMoment();
     const size_t keyspace = AnyKeyspace();
-    ScanOptions options{.snapshot = SnapshotIn(moment), .keyspace = kKeyspaceIds[keyspace]};
+    ReadOptions options{.snapshot = SnapshotIn(moment), .keyspace = kKeyspaceIds[keyspace]};
     if (random_.OneIn(3)) {
       const std::string& key = AnyKey();
       options.prefix = std::string_view(key).substr(0, random_.Below(key.size() + 1));

@@ -78,20 +78,21 @@ TEST(MemTableDeleteRange, InABatchItHidesOnlyWhatStandsBeforeIt) {
   for (const Stage& stage : Stages()) {
     SCOPED_TRACE(stage.name);
     const auto table = NewTable(Still());
+    const KeyspaceId other = table->CreateKeyspace("other").value();
     ASSERT_TRUE(IsOk(table->Put("a", "old")));
     ASSERT_TRUE(IsOk(table->Put("b", "old")));
     WriteBatch batch;
     batch.Put("c", "in front");
     batch.DeleteRange("a", "x");
     batch.Put("b", "behind");
-    batch.DeleteRange("x", "z", KeyspaceId{3});
-    batch.Put("y", "of another keyspace", {}, KeyspaceId{3});
+    batch.DeleteRange("x", "z", other);
+    batch.Put("y", "of another keyspace", {.keyspace = other});
     ASSERT_TRUE(IsOk(table->Write(batch)));
     stage.reach(*table);
     EXPECT_EQ(Scan(*table), (Contents{{"b", "behind"}}));
     EXPECT_EQ(GetFrom(*table, "c"), std::nullopt);
     EXPECT_EQ(GetFrom(*table, "b"), "behind");
-    EXPECT_EQ(KeysOf(*table, {.keyspace = KeyspaceId{3}}), "y");
+    EXPECT_EQ(KeysOf(*table, {.keyspace = other}), "y");
   }
 }
 

@@ -16,6 +16,7 @@
 
 #include "basalt/memtable.h"
 #include "base/check.h"
+#include "base/test_update.h"
 #include "memtable/store_test_support.h"
 
 namespace basalt {
@@ -80,26 +81,13 @@ TEST(MemTable, AKeyThatIsTooLongIsRefusedAndTheLongestIsNot) {
   const auto update = [](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
     return std::optional<std::string>("updated");
   };
-  EXPECT_EQ(table->Update(too_long, update).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(table->Update(too_long, base::ByValue(update)).code(), StatusCode::kInvalidArgument);
   WriteBatch batch;
   batch.Put("other", "value");
   batch.Put(too_long, "value");
   EXPECT_EQ(table->Write(batch).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(Scan(*table), (Contents{{longest, "value"}}));
   EXPECT_EQ(table->GetStats().last_sequence, 1u);
-}
-
-TEST(MemTable, ABatchWhoseRecordsExpireIsUnsupportedAndChangesNothing) {
-  const auto table = NewTable();
-  WriteBatch batch;
-  batch.Put("a", "1");
-  batch.Put("b", "2", std::chrono::milliseconds(1'000));
-  EXPECT_EQ(table->Write(batch).code(), StatusCode::kUnsupported);
-  batch.Clear();
-  batch.PutUntil("b", "2", WallTime(std::chrono::years(100)));
-  EXPECT_EQ(table->Write(batch).code(), StatusCode::kUnsupported);
-  EXPECT_TRUE(Scan(*table).empty());
-  EXPECT_EQ(table->GetStats().records, 0u);
 }
 
 TEST(MemTable, AnEmptyBatchIsFineAndDurabilityMeansNothing) {
@@ -136,7 +124,7 @@ TEST(MemTable, MultiGetAnswersInOrderAndRefusesSpansOfDifferentLength) {
   }
   std::array<Result<MaybeValue>, 5> too_few;
   EXPECT_EQ(table->MultiGet(keys, too_few).code(), StatusCode::kInvalidArgument);
-  EXPECT_TRUE(IsOk(table->MultiGet({}, {})));
+  EXPECT_TRUE(IsOk(table->MultiGet(std::span<const std::string_view>(), {})));
 }
 
 TEST(MemTable, MultiGetReplacesWhateverTheResultsHeld) {
@@ -206,9 +194,9 @@ TEST(MemTable, ASnapshotOfAnotherStoreIsRefused) {
 TEST(MemTable, APrefixExcludesBounds) {
   const auto table = NewTable();
   ASSERT_TRUE(IsOk(table->Put("key", "value")));
-  const std::array<ScanOptions, 2> cases = {ScanOptions{.lower = "a", .prefix = "k"},
-                                            ScanOptions{.upper = "z", .prefix = "k"}};
-  for (const ScanOptions& options : cases) {
+  const std::array<ReadOptions, 2> cases = {ReadOptions{.lower = "a", .prefix = "k"},
+                                            ReadOptions{.upper = "z", .prefix = "k"}};
+  for (const ReadOptions& options : cases) {
     const auto it = table->NewIterator(options);
     EXPECT_FALSE(it->Valid());
     it->SeekToFirst();
@@ -288,40 +276,41 @@ TEST(MemTable, TheLaterRecordOfABatchWins) {
 }
 
 TEST(MemTable, KeyspacesAreApart) {
-  constexpr KeyspaceId kOne{1};
-  constexpr KeyspaceId kLast{0xFFFF'FFFF};
   for (const Stage& stage : Stages()) {
     SCOPED_TRACE(stage.name);
     const auto table = NewTable(Still());
+    const KeyspaceId one = table->CreateKeyspace("one").value();
+    const KeyspaceId empty = table->CreateKeyspace("empty").value();
+    const KeyspaceId last = table->CreateKeyspace("last").value();
     ASSERT_TRUE(IsOk(table->Put("key", "default")));
-    ASSERT_TRUE(IsOk(table->Put("key", "one", kOne)));
-    ASSERT_TRUE(IsOk(table->Put("key", "last", kLast)));
-    ASSERT_TRUE(IsOk(table->Put("more", "one", kOne)));
+    ASSERT_TRUE(IsOk(table->Put("key", "one", {.keyspace = one})));
+    ASSERT_TRUE(IsOk(table->Put("key", "last", {.keyspace = last})));
+    ASSERT_TRUE(IsOk(table->Put("more", "one", {.keyspace = one})));
     stage.reach(*table);
     EXPECT_EQ(GetFrom(*table, "key"), "default");
-    EXPECT_EQ(GetFrom(*table, "key", {.keyspace = kOne}), "one");
-    EXPECT_EQ(GetFrom(*table, "key", {.keyspace = kLast}), "last");
-    EXPECT_EQ(GetFrom(*table, "key", {.keyspace = KeyspaceId{2}}), std::nullopt);
+    EXPECT_EQ(GetFrom(*table, "key", {.keyspace = one}), "one");
+    EXPECT_EQ(GetFrom(*table, "key", {.keyspace = last}), "last");
+    EXPECT_EQ(GetFrom(*table, "key", {.keyspace = empty}), std::nullopt);
     EXPECT_EQ(Scan(*table), (Contents{{"key", "default"}}));
-    EXPECT_EQ(Scan(*table, {.keyspace = kOne}), (Contents{{"key", "one"}, {"more", "one"}}));
-    EXPECT_TRUE(Scan(*table, {.keyspace = KeyspaceId{2}}).empty());
+    EXPECT_EQ(Scan(*table, {.keyspace = one}), (Contents{{"key", "one"}, {"more", "one"}}));
+    EXPECT_TRUE(Scan(*table, {.keyspace = empty}).empty());
 
-    ASSERT_TRUE(IsOk(table->DeleteRange("a", "z", kOne)));
+    ASSERT_TRUE(IsOk(table->DeleteRange("a", "z", {.keyspace = one})));
     stage.reach(*table);
-    EXPECT_TRUE(Scan(*table, {.keyspace = kOne}).empty());
-    EXPECT_EQ(GetFrom(*table, "key", {.keyspace = kOne}), std::nullopt);
+    EXPECT_TRUE(Scan(*table, {.keyspace = one}).empty());
+    EXPECT_EQ(GetFrom(*table, "key", {.keyspace = one}), std::nullopt);
     EXPECT_EQ(GetFrom(*table, "key"), "default");
-    ASSERT_TRUE(IsOk(table->Delete("key", kLast)));
+    ASSERT_TRUE(IsOk(table->Delete("key", {.keyspace = last})));
     stage.reach(*table);
-    EXPECT_EQ(GetFrom(*table, "key", {.keyspace = kLast}), std::nullopt);
+    EXPECT_EQ(GetFrom(*table, "key", {.keyspace = last}), std::nullopt);
     EXPECT_EQ(GetFrom(*table, "key"), "default");
     const auto update =
         [](std::optional<std::string_view> before) -> Result<std::optional<std::string>> {
       EXPECT_EQ(before, std::nullopt);
       return std::optional<std::string>("updated");
     };
-    ASSERT_TRUE(IsOk(table->Update("key", update, kLast)));
-    EXPECT_EQ(Scan(*table, {.keyspace = kLast}), (Contents{{"key", "updated"}}));
+    ASSERT_TRUE(IsOk(table->Update("key", base::ByValue(update), {.keyspace = last})));
+    EXPECT_EQ(Scan(*table, {.keyspace = last}), (Contents{{"key", "updated"}}));
     EXPECT_EQ(Scan(*table), (Contents{{"key", "default"}}));
   }
 }
@@ -562,39 +551,46 @@ using UpdateResult = Result<std::optional<std::string>>;
 
 TEST(MemTable, UpdateSetsAndDeletes) {
   const auto table = NewTable();
-  ASSERT_TRUE(IsOk(table->Update("key", [](std::optional<std::string_view> before) -> UpdateResult {
-    EXPECT_EQ(before, std::nullopt);
-    return std::optional<std::string>("first");
-  })));
+  ASSERT_TRUE(IsOk(table->Update(
+      "key", base::ByValue([](std::optional<std::string_view> before) -> UpdateResult {
+        EXPECT_EQ(before, std::nullopt);
+        return std::optional<std::string>("first");
+      }))));
   EXPECT_EQ(GetFrom(*table, "key"), "first");
   ASSERT_TRUE(IsOk(table->Seal()));
-  ASSERT_TRUE(IsOk(table->Update("key", [](std::optional<std::string_view> before) -> UpdateResult {
-    return std::optional<std::string>(std::string(*before) + " second");
-  })));
-  EXPECT_EQ(GetFrom(*table, "key"), "first second");
   ASSERT_TRUE(IsOk(table->Update(
-      "key", [](std::optional<std::string_view>) -> UpdateResult { return std::nullopt; })));
+      "key", base::ByValue([](std::optional<std::string_view> before) -> UpdateResult {
+        return std::optional<std::string>(std::string(*before) + " second");
+      }))));
+  EXPECT_EQ(GetFrom(*table, "key"), "first second");
+  ASSERT_TRUE(
+      IsOk(table->Update("key", base::ByValue([](std::optional<std::string_view>) -> UpdateResult {
+                           return std::nullopt;
+                         }))));
   EXPECT_EQ(GetFrom(*table, "key"), std::nullopt);
-  ASSERT_TRUE(IsOk(table->Update("key", [](std::optional<std::string_view> before) -> UpdateResult {
-    EXPECT_EQ(before, std::nullopt);
-    return std::nullopt;
-  })));
+  ASSERT_TRUE(IsOk(table->Update(
+      "key", base::ByValue([](std::optional<std::string_view> before) -> UpdateResult {
+        EXPECT_EQ(before, std::nullopt);
+        return std::nullopt;
+      }))));
   EXPECT_EQ(GetFrom(*table, "key"), std::nullopt);
 }
 
 TEST(MemTable, AnUpdateThatFailsOrThrowsChangesNothing) {
   const auto table = NewTable();
   ASSERT_TRUE(IsOk(table->Put("key", "value")));
-  const Status failed = table->Update("key", [](std::optional<std::string_view>) -> UpdateResult {
-    return Status(StatusCode::kAborted, "not today");
-  });
+  const Status failed =
+      table->Update("key", base::ByValue([](std::optional<std::string_view>) -> UpdateResult {
+                      return Status(StatusCode::kAborted, "not today");
+                    }));
   EXPECT_EQ(failed.code(), StatusCode::kAborted);
   EXPECT_EQ(failed.message(), "not today");
   const auto throws = [](std::optional<std::string_view>) -> UpdateResult {
     throw std::runtime_error("thrown by the function");
   };
-  EXPECT_THROW(static_cast<void>(table->Update("key", throws)), std::runtime_error);
-  EXPECT_THROW(static_cast<void>(table->Update("absent", throws)), std::runtime_error);
+  EXPECT_THROW(static_cast<void>(table->Update("key", base::ByValue(throws))), std::runtime_error);
+  EXPECT_THROW(static_cast<void>(table->Update("absent", base::ByValue(throws))),
+               std::runtime_error);
   EXPECT_EQ(Scan(*table), (Contents{{"key", "value"}}));
   EXPECT_EQ(table->GetStats().last_sequence, 1u);
   ASSERT_TRUE(IsOk(table->Put("key", "later")));
@@ -629,7 +625,7 @@ TEST(MemTable, UpdateAsksAgainWhenTheKeyHasChanged) {
       }
       return std::optional<std::string>("after " + seen.back());
     };
-    ASSERT_TRUE(IsOk(table->Update("key", update)));
+    ASSERT_TRUE(IsOk(table->Update("key", base::ByValue(update))));
     const std::string last = i == 0 || i == 3 ? "changed" : "absent";
     EXPECT_EQ(seen, (std::vector<std::string>{"first", last}));
     EXPECT_EQ(GetFrom(*table, "key"), "after " + last);
@@ -643,15 +639,15 @@ TEST(MemTable, UpdateAsksOnceWhereOnlyOtherKeysChangeHoweverManyGenerationsTheyF
       ASSERT_TRUE(IsOk(table->Put("key", "value")));
     }
     int calls = 0;
-    ASSERT_TRUE(
-        IsOk(table->Update("key", [&](std::optional<std::string_view> before) -> UpdateResult {
+    ASSERT_TRUE(IsOk(table->Update(
+        "key", base::ByValue([&](std::optional<std::string_view> before) -> UpdateResult {
           if (++calls == 100) return Status(StatusCode::kAborted, "it is asked again and again");
           for (uint64_t i = 0; i < 3; ++i) {
             EXPECT_TRUE(IsOk(table->Put(Numbered("other", i), "value")));
             EXPECT_TRUE(IsOk(table->Seal()));
           }
           return std::string(before.value_or("no value")) + ", changed";
-        })));
+        }))));
     EXPECT_EQ(calls, 1);
     EXPECT_EQ(GetFrom(*table, "key"), is_there ? "value, changed" : "no value, changed");
   }
@@ -660,11 +656,12 @@ TEST(MemTable, UpdateAsksOnceWhereOnlyOtherKeysChangeHoweverManyGenerationsTheyF
 TEST(MemTable, AnUpdatesFunctionMayUseTheTable) {
   const auto table = NewTable();
   ASSERT_TRUE(IsOk(table->Put("other", "value")));
-  ASSERT_TRUE(IsOk(table->Update("key", [&](std::optional<std::string_view>) -> UpdateResult {
-    EXPECT_TRUE(IsOk(table->Put("third", "written inside")));
-    EXPECT_EQ(Scan(*table).size(), 2u);
-    return GetFrom(*table, "other");
-  })));
+  ASSERT_TRUE(
+      IsOk(table->Update("key", base::ByValue([&](std::optional<std::string_view>) -> UpdateResult {
+                           EXPECT_TRUE(IsOk(table->Put("third", "written inside")));
+                           EXPECT_EQ(Scan(*table).size(), 2u);
+                           return GetFrom(*table, "other");
+                         }))));
   EXPECT_EQ(KeysOf(*table), "key other third");
 }
 
@@ -985,10 +982,10 @@ TEST(MemTableRegression, AnUpdateLargerThanAGenerationWorks) {
           .value();
   const std::string large(3 << 20, 'l');
   for (const char* const key : {"key", "key", "other"}) {
-    ASSERT_TRUE(IsOk(table->Update(
-        key, [&](std::optional<std::string_view> before) -> Result<std::optional<std::string>> {
-          return before ? std::string(*before) + "!" : large;
-        })));
+    ASSERT_TRUE(IsOk(table->Update(key, base::ByValue([&](std::optional<std::string_view> before)
+                                                          -> Result<std::optional<std::string>> {
+                                     return before ? std::string(*before) + "!" : large;
+                                   }))));
   }
   EXPECT_EQ(GetFrom(*table, "key"), large + "!");
 }

@@ -71,7 +71,7 @@ inline Contents ReadBackwards(Iterator* it) {
 }
 
 /// All that a scan sees, which must be the same in both directions.
-inline Contents Scan(const Store& store, const ScanOptions& options = {}) {
+inline Contents Scan(const Store& store, const ReadOptions& options = {}) {
   const auto it = store.NewIterator(options);
   Contents all = ReadForwards(it.get());
   EXPECT_EQ(ReadBackwards(it.get()), all);
@@ -79,7 +79,7 @@ inline Contents Scan(const Store& store, const ScanOptions& options = {}) {
 }
 
 /// The keys of a scan, with blanks between them.
-inline std::string KeysOf(const Store& store, const ScanOptions& options = {}) {
+inline std::string KeysOf(const Store& store, const ReadOptions& options = {}) {
   std::string keys;
   for (const auto& [key, value] : Scan(store, options)) {
     if (!keys.empty()) keys += ' ';

@@ -19,6 +19,7 @@
 
 #include "basalt/memtable.h"
 #include "base/random.h"
+#include "base/test_update.h"
 #include "memtable/store_test_support.h"
 
 namespace basalt {
@@ -242,10 +243,11 @@ class Actor {
     const bool erases = random_.OneIn(4);
     Span span{.begin = Ticket()};
     const Status status = world_->table->Update(
-        Name(key_), [&](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
+        Name(key_),
+        base::ByValue([&](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
           if (erases) return std::nullopt;
           return NewValue(&version);
-        });
+        }));
     span.end = Ticket();
     EXPECT_TRUE(IsOk(status));
     // A delete of what is absent need not be written, and hides nothing.
@@ -647,7 +649,8 @@ TEST(MemTableThreads, ConcurrentUpdatesLoseNothing) {
           const uint64_t next = value ? NumberIn(*value) + 1 : 1;
           return std::to_string(next) + ' ' + std::string(100, 'c');
         };
-        ASSERT_TRUE(IsOk(table->Update(Numbered("counter", (i + thread) % kCounters), increment)));
+        ASSERT_TRUE(IsOk(table->Update(Numbered("counter", (i + thread) % kCounters),
+                                       base::ByValue(increment))));
       }
     });
   }
@@ -674,7 +677,7 @@ TEST(MemTableThreads, UpdatesAndPutsAndBatchesAgreeOnOneOrder) {
           seen = value ? NumberIn(*value) : 0;
           return std::nullopt;
         };
-        ASSERT_TRUE(IsOk(table->Update("key", take)));
+        ASSERT_TRUE(IsOk(table->Update("key", base::ByValue(take))));
         if (seen == 0) return;
         mine.push_back(seen);
         takes.fetch_add(1);

@@ -92,10 +92,12 @@ Status StoreCore::NoRoom(uint64_t bytes) const {
                 "write " + std::to_string(bytes) + " bytes to a memtable with " +
                     std::to_string(MemoryBytes(CopyState())) + " of " +
                     std::to_string(options_.memory_budget) +
-                    " bytes taken: delete and Compact, or raise memory_budget");
+                    " bytes taken: delete and Compact, or raise memory_budget",
+                SubCode::kBudget);
 }
 
-Status StoreCore::MakeRoom(const Generation& full, uint64_t bytes, bool only_deletes) {
+Status StoreCore::MakeRoom(const Generation& full, uint64_t bytes, bool only_deletes,
+                           bool may_wait) {
   if (RoomFor(bytes) > options_.memory_budget - options_.memory_budget / kReserveShare) {
     return NoRoom(bytes);
   }
@@ -108,7 +110,7 @@ Status StoreCore::MakeRoom(const Generation& full, uint64_t bytes, bool only_del
     ScheduleWork();
     return {};
   }
-  if (options_.compaction && options_.at_budget == AtBudget::kWait) {
+  if (options_.compaction && options_.at_budget == AtBudget::kWait && may_wait) {
     const auto start = std::chrono::steady_clock::now();
     waits_.fetch_add(1, std::memory_order_relaxed);
     bool has_room = false;
@@ -122,11 +124,18 @@ Status StoreCore::MakeRoom(const Generation& full, uint64_t bytes, bool only_del
     if (has_room) return {};
   }
   const bool has_room = only_deletes && try_to_seal(Use::kDeletes);
-  if (options_.compaction && options_.at_budget == AtBudget::kRefuse) {
+  if (options_.compaction && (options_.at_budget == AtBudget::kRefuse || !may_wait)) {
     wants_room_.store(true, std::memory_order_relaxed);
     ScheduleWork();
   }
-  return has_room ? Status() : NoRoom(bytes);
+  if (has_room) return {};
+  if (options_.compaction && options_.at_budget == AtBudget::kWait && !may_wait) {
+    return Status(
+        StatusCode::kWouldBlock,
+        "the write would have to wait until compaction has made room in the memtable: make "
+        "it on a thread that may wait");
+  }
+  return NoRoom(bytes);
 }
 
 // ---- Background ----

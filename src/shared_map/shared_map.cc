@@ -53,7 +53,8 @@ Status CollectOperations(const WriteBatch& batch, std::vector<Writer::Operation>
       return Status(StatusCode::kUnsupported,
                     "a shared map takes batches of puts and deletes only; others are for a DB");
     }
-    if (record.keyspace != KeyspaceId::kDefault || record.ttl.count() != 0 || record.expiry) {
+    if (record.keyspace != KeyspaceId::kDefault ||
+        record.ttl.value_or(std::chrono::milliseconds(0)).count() != 0 || record.expiry) {
       return Status(StatusCode::kUnsupported,
                     "a shared map has neither keyspaces nor expiry; leave them out of the batch, "
                     "or use a DB");

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/test_memory_operators.h"
+#include "base/test_update.h"
 #include "shared_map/file_names.h"
 #include "shared_map/generation.h"
 #include "shared_map/test_map.h"
@@ -145,9 +146,10 @@ void Reopen(World* world) {
 
 TEST(SharedMapMemory, WritesAreWholeOrNotThere) {
   const auto update = [](World* world) {
-    return world->map()->Update(KeyOf(29), [](auto) -> Result<std::optional<std::string>> {
-      return std::string("updated");
-    });
+    return world->map()->Update(KeyOf(29),
+                                base::ByValue([](auto) -> Result<std::optional<std::string>> {
+                                  return std::string("updated");
+                                }));
   };
   Sweep({"put", PutNew, Nothing, {{"new", "value"}}});
   Sweep({"first put after opening", PutNew, Reopen, {{"new", "value"}}});

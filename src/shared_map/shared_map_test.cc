@@ -21,6 +21,7 @@
 #include "base/random.h"
 #include "base/seeded_hash.h"
 #include "base/test_fork.h"
+#include "base/test_update.h"
 #include "shared_map/change_index.h"
 #include "shared_map/test_map.h"
 
@@ -391,24 +392,25 @@ TEST(SharedMap, UpdateSeesThePresentValueAndMayRemoveIt) {
     return std::optional<std::string>(
         std::to_string(present ? std::stoi(std::string(*present)) + 1 : 1));
   };
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(map->Update("n", increment).ok());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(map->Update("n", base::ByValue(increment)).ok());
   auto reader = map->NewReader().value();
   EXPECT_EQ(Lookup(&reader, "n"), "3");
   const auto refuse = [](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
     return Status(StatusCode::kAborted, "no");
   };
-  EXPECT_EQ(map->Update("n", refuse).code(), StatusCode::kAborted);
-  EXPECT_THROW(static_cast<void>(map->Update(
-                   "n",
-                   [](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
-                     throw std::runtime_error("mine");
-                   })),
-               std::runtime_error);
+  EXPECT_EQ(map->Update("n", base::ByValue(refuse)).code(), StatusCode::kAborted);
+  EXPECT_THROW(
+      static_cast<void>(map->Update(
+          "n",
+          base::ByValue([](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
+            throw std::runtime_error("mine");
+          }))),
+      std::runtime_error);
   EXPECT_EQ(Lookup(&reader, "n"), "3");
   const auto remove = [](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
     return std::optional<std::string>();
   };
-  ASSERT_TRUE(map->Update("n", remove).ok());
+  ASSERT_TRUE(map->Update("n", base::ByValue(remove)).ok());
   EXPECT_EQ(Lookup(&reader, "n"), std::nullopt);
   EXPECT_EQ(map->GetStats().value().entries, 0u);
 }
@@ -419,12 +421,11 @@ TEST(SharedMap, ConcurrentUpdatesCountEachOther) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 500; ++i) {
-        ASSERT_TRUE(map->Update("n",
-                                [](std::optional<std::string_view> present)
-                                    -> Result<std::optional<std::string>> {
+        ASSERT_TRUE(map->Update("n", base::ByValue([](std::optional<std::string_view> present)
+                                                       -> Result<std::optional<std::string>> {
                                   return std::optional<std::string>(std::to_string(
                                       present ? std::stoi(std::string(*present)) + 1 : 1));
-                                })
+                                }))
                         .ok());
       }
     });
@@ -442,8 +443,8 @@ TEST(SharedMap, RefusesWhatItDoesNotHave) {
   options.ttl = std::chrono::milliseconds(1);
   EXPECT_EQ(
       map->Put("a", "", options).ToString(),
-      "Unsupported: WriteOptions::ttl: a shared map has no expiry; leave the ttl zero, or keep "
-      "what expires in a DB or a Cache");
+      "Unsupported: WriteOptions::ttl: a shared map has no expiry; leave it out, or keep what "
+      "expires in a DB or a Cache");
   options = {};
   options.keyspace = static_cast<KeyspaceId>(1);
   EXPECT_EQ(map->Put("a", "", options).ToString(),
@@ -459,7 +460,7 @@ TEST(SharedMap, RefusesWhatItDoesNotHave) {
   batch.DeleteRange("a", "b");
   EXPECT_EQ(map->Write(batch).code(), StatusCode::kUnsupported);
   batch.Clear();
-  batch.PutUntil("a", "1", WallTime(std::chrono::years(100)));
+  batch.Put("a", "1", {.expiry = WallTime(std::chrono::years(100))});
   EXPECT_EQ(map->Write(batch).code(), StatusCode::kUnsupported);
   EXPECT_EQ(map->GetStats().value().entries, 0u) << "nothing of a refused batch";
   auto reader = map->NewReader().value();

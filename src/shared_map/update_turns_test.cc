@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "basalt/shared_map.h"
+#include "base/test_update.h"
 #include "shared_map/test_map.h"
 
 namespace basalt::shared_map {
@@ -115,16 +116,17 @@ TEST(SharedMapUpdate, OfALongFunctionEndsBesideABusyWriter) {
   BusyWriter writer(map.get(), "key");
   for (int update = 0; update < 3; ++update) {
     int rounds = 0;
-    const Status status = map->Update("key", [&](std::optional<std::string_view> value) {
-      EXPECT_TRUE(value);
-      ++rounds;
-      // Long enough for the writer to come in between, if it may.
-      const uint64_t puts = writer.puts();
-      const auto begin = Clock::now();
-      while (Clock::now() - begin < milliseconds(20)) std::this_thread::yield();
-      while (rounds <= 3 && writer.puts() < puts + 2) std::this_thread::yield();
-      return Result<std::optional<std::string>>("updated " + std::to_string(update));
-    });
+    const Status status = map->Update(
+        "key", base::ByValue([&](std::optional<std::string_view> value) {
+          EXPECT_TRUE(value);
+          ++rounds;
+          // Long enough for the writer to come in between, if it may.
+          const uint64_t puts = writer.puts();
+          const auto begin = Clock::now();
+          while (Clock::now() - begin < milliseconds(20)) std::this_thread::yield();
+          while (rounds <= 3 && writer.puts() < puts + 2) std::this_thread::yield();
+          return Result<std::optional<std::string>>("updated " + std::to_string(update));
+        }));
     ASSERT_TRUE(status.ok()) << status.ToString();
     EXPECT_GT(rounds, 3);
   }
@@ -140,19 +142,21 @@ TEST(SharedMapUpdate, FunctionsThatWriteEachOthersKeysEnd) {
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&, i] {
       int rounds = 0;
-      const Status status = map->Update(keys[i], [&](std::optional<std::string_view>) {
-        ++rounds;
-        // Its own key changes in the first rounds, so that it gets a turn; then both meet.
-        if (rounds <= 3) {
-          EXPECT_TRUE(map->Put(keys[i], std::to_string(rounds)).ok());
-        }
-        if (rounds == 4) {
-          ++meetings;
-          while (meetings < 2) std::this_thread::yield();
-          EXPECT_TRUE(map->Put(keys[1 - i], "by the other").ok());
-        }
-        return Result<std::optional<std::string>>("done");
-      });
+      const Status status =
+          map->Update(keys[i], base::ByValue([&](std::optional<std::string_view>) {
+                        ++rounds;
+                        // Its own key changes in the first rounds, so that it gets a turn; then
+                        // both meet.
+                        if (rounds <= 3) {
+                          EXPECT_TRUE(map->Put(keys[i], std::to_string(rounds)).ok());
+                        }
+                        if (rounds == 4) {
+                          ++meetings;
+                          while (meetings < 2) std::this_thread::yield();
+                          EXPECT_TRUE(map->Put(keys[1 - i], "by the other").ok());
+                        }
+                        return Result<std::optional<std::string>>("done");
+                      }));
       EXPECT_TRUE(status.ok()) << status.ToString();
     });
   }

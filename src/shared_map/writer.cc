@@ -9,6 +9,7 @@
 #include "base/option_value.h"
 #include "base/out_of_memory.h"
 #include "base/random.h"
+#include "base/update_function.h"
 #include "shared_map/file_names.h"
 #include "shared_map/new_files.h"
 
@@ -36,9 +37,9 @@ Status CheckOptions(const WriteOptions& options) {
                   "WriteOptions::keyspace: a shared map has no keyspaces; make a map for each, or "
                   "use a DB");
   }
-  if (options.ttl.count() != 0) {
+  if ((options.ttl && options.ttl->count() != 0) || options.expiry) {
     return Status(StatusCode::kUnsupported,
-                  "WriteOptions::ttl: a shared map has no expiry; leave the ttl zero, or keep what "
+                  "WriteOptions::ttl: a shared map has no expiry; leave it out, or keep what "
                   "expires in a DB or a Cache");
   }
   return Status();
@@ -520,11 +521,14 @@ Status Writer::Update(std::string_view key, const UpdateFunction& fn, const Writ
   Clock::duration longest{};
   for (int round = 1;; ++round) {
     const auto begin = round == 1 ? Clock::time_point() : Clock::now();
-    const auto made = fn(present ? std::optional<std::string_view>(*present) : std::nullopt);
-    if (!made) return made.error();
-    if (*made && (*made)->size() > kMaxValueBytes) {
+    EntryUpdate update(present ? std::optional<std::string_view>(*present) : std::nullopt, 0,
+                       std::nullopt);
+    BASALT_RETURN_IF_ERROR(fn(update));
+    const std::optional<base::UpdatedRecord> made = base::RecordOf(update, options);
+    if (!made) return {};
+    if (made->value && made->value->size() > kMaxValueBytes) {
       return Status(StatusCode::kInvalidArgument,
-                    "Update: its function gave a value of " + std::to_string((*made)->size()) +
+                    "Update: its function gave a value of " + std::to_string(made->value->size()) +
                         " bytes; at most " + std::to_string(kMaxValueBytes) + " are possible");
     }
     if (round != 1) longest = std::max(longest, Clock::now() - begin);
@@ -541,9 +545,9 @@ Status Writer::Update(std::string_view key, const UpdateFunction& fn, const Writ
       turn = turns_.Begin(key, kTurnRounds * longest + kTurnSlack);
       continue;
     }
-    const Operation operation{.kind = *made ? RecordKind::kPut : RecordKind::kDelete,
+    const Operation operation{.kind = made->value ? RecordKind::kPut : RecordKind::kDelete,
                               .key = key,
-                              .value = *made ? std::string_view(**made) : std::string_view()};
+                              .value = made->value.value_or(std::string_view())};
     return WriteLocked(std::span(&operation, 1), options.durability.value_or(options_.durability));
   }
 }

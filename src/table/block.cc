@@ -30,6 +30,7 @@ std::string_view KindName(RecordKind kind) noexcept {
       return "merge";
     case RecordKind::kBlobReference:
       return "blob reference";
+      break;  // Never in a table.
   }
   return "unknown";
 }

@@ -302,7 +302,7 @@ TEST(PlainAhead, IsShownByScansAsStepsWouldBe) {
     const SequenceNumber at =
         random.OneIn(2) ? base::kMaxSequence : random.Below(records.size() + 1);
     Contents seen = Seen(records, at);
-    ScanOptions options{.keys_only = random.OneIn(4)};
+    ReadOptions options{.keys_only = random.OneIn(4)};
     const std::string upper = records[random.Below(records.size())].key;
     if (random.OneIn(3)) {
       options.upper = upper;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <optional>
+#include <span>
 
 #include "base/check.h"
 #include "base/out_of_memory.h"
@@ -85,7 +87,50 @@ Status Log::AdoptExistingFiles() {
     files_.push_back(std::move(file));
     next_file_number_ = std::max(next_file_number_, *number + 1);
   }
+  return ChainExistingFiles();
+}
+
+// From the last one back: each file says where the one before it ends. What is not in this chain is
+// removed like the others, and not read.
+Status Log::ChainExistingFiles() {
+  uint64_t file_id = start_.previous_file_id;
+  Lsn last_lsn = start_.previous_last_lsn;
+  uint64_t records_end = start_.previous_length;
+  std::string first_bytes(kRecordsOffset, '\0');
+  for (auto at = files_.rbegin(); at != files_.rend() && file_id != 0; ++at) {
+    LogFile& file = **at;
+    if (file.written_end < kRecordsOffset) continue;
+    BASALT_ASSIGN_OR_RETURN(const auto opened, fs_->Open(file.path, io::OpenMode::kRead));
+    BASALT_RETURN_IF_ERROR(opened->ReadExactAt(0, std::span(first_bytes)));
+    const auto header = DecodeFileHeader(first_bytes, file.path);
+    if (!header || !*header || (*header)->file_id != file_id) continue;
+    file.header = **header;
+    file.last_lsn = last_lsn;
+    file.records_end = records_end;
+    file_id = file.header.previous_file_id;
+    last_lsn = file.header.previous_last_lsn;
+    records_end = file.header.previous_length;
+  }
   return {};
+}
+
+Status Log::HasNoMore(Lsn lsn) {
+  return Status(StatusCode::kOutOfRange,
+                "read the log from LSN " + std::to_string(lsn) +
+                    ": its file was removed, because tables hold all of it; read the store, and "
+                    "follow from its present end (DBOptions::log_keep_bytes keeps more)",
+                SubCode::kLogGone);
+}
+
+Result<Log::ReadableFile> Log::FileWith(Lsn lsn) const {
+  const Lock lock(mutex_);
+  if (lsn > written_lsn_) return ReadableFile();
+  for (auto at = files_.rbegin(); at != files_.rend(); ++at) {
+    const LogFile& file = **at;
+    if (file.header.file_id == 0 || file.last_lsn < lsn || file.header.first_lsn > lsn) continue;
+    return ReadableFile{.path = file.path, .last_lsn = file.last_lsn, .end = file.records_end};
+  }
+  return HasNoMore(lsn);
 }
 
 // Staging.
@@ -452,8 +497,18 @@ Status Log::CloseOnce(Lock& lock) {
 uint64_t Log::live_bytes() const {
   const Lock lock(mutex_);
   uint64_t bytes = 0;
-  for (const auto& file : files_) bytes += file->written_end;
+  for (const auto& file : files_) {
+    if (!IsObsolete(*file)) bytes += file->written_end;
+  }
   return bytes;
+}
+
+// The present file is obsolete too once nothing more can be written to it: what the next header
+// names of it is still known, and recovery does not look behind the flushed LSN.
+bool Log::IsObsolete(const LogFile& file) const noexcept {
+  const bool may_grow = &file == current_.get() &&
+                        (!rotate_ || front_ != nullptr || writing_.load(std::memory_order_relaxed));
+  return !may_grow && file.last_lsn <= obsolete_lsn_;
 }
 
 }  // namespace basalt::wal

@@ -155,9 +155,10 @@ class Log {
   void Rotate();
   /// Tables now hold every LSN <= lsn durably: unsynced files up to there no longer matter.
   void SetFlushed(Lsn lsn);
-  /// Removes log files all of whose LSNs are <= lsn, the present one only after Rotate. Files that
-  /// could not be removed are tried again by the next call.
-  Status RemoveObsolete(Lsn lsn);
+  /// Removes log files all of whose LSNs are <= lsn, the present one only after Rotate. Of these
+  /// the newest stay that take up to `keep_bytes` together, for LogReader. Files that could not be
+  /// removed are tried again by the next call.
+  Status RemoveObsolete(Lsn lsn, uint64_t keep_bytes = 0);
   /// Syncs, appends the closing record, syncs. No Stage and no Wait may overlap or follow; what
   /// `flush_through` does may. Again: the same answer.
   Status Close();
@@ -169,8 +170,18 @@ class Log {
   /// Since Start: bytes written to log files, and rounds of syncs.
   uint64_t bytes_written() const noexcept { return bytes_written_.load(std::memory_order_relaxed); }
   uint64_t syncs() const noexcept { return syncs_.load(std::memory_order_relaxed); }
-  /// The size of the files that recovery would read, without space that is only reserved.
+  /// The size of the files that recovery needs, without space that is only reserved.
   uint64_t live_bytes() const;
+
+  /// A file as far as it counts now.
+  struct ReadableFile {
+    std::string path;  ///< Empty: there is none.
+    Lsn last_lsn = 0;  ///< Of its records,
+    uint64_t end = 0;  ///< and where these end.
+  };
+  /// The file that has this record. None: it is not written yet. OutOfRange: it is there no more.
+  Result<ReadableFile> FileWith(Lsn lsn) const;
+  static Status HasNoMore(Lsn lsn);
 
  private:
   struct LogFile;
@@ -179,6 +190,7 @@ class Log {
 
   Log(io::FileSystem* fs, std::string directory, const LogStart& start, LogOptions options);
   Status AdoptExistingFiles();
+  Status ChainExistingFiles();
 
   // Under the lock. Those that take the lock give it back during I/O.
   Group* OpenGroup(size_t record_bytes);
@@ -205,6 +217,7 @@ class Log {
   Status LeadSyncRound(Lock& lock, Lsn target);
   void RaiseFlushed(Lsn lsn);
   void DropUselessHandles(Lsn flushed);
+  bool IsObsolete(const LogFile& file) const noexcept;
 
   // Without the lock, by whoever writes.
   static void CutOff(LogFile& file) noexcept;
@@ -245,6 +258,7 @@ class Log {
   // Files, ascending; the last one may be `current_`.
   std::vector<std::shared_ptr<LogFile>> files_;
   std::shared_ptr<LogFile> current_;  ///< The last one that records went to; null before the first.
+  Lsn obsolete_lsn_ = 0;              ///< RemoveObsolete was called for all up to here.
   std::shared_ptr<SyncRound> round_;  ///< The syncs under way; null: none.
   std::condition_variable round_done_;
   uint64_t rounds_ = 0;                   ///< Begun.

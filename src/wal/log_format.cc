@@ -109,6 +109,11 @@ std::optional<Record> PeekPacked(std::string_view bytes, const FileHeader& heade
   return record;
 }
 
+/// What `bytes`, which begin where a record may, say if they are one.
+std::optional<Record> PeekRecordAt(std::string_view bytes, const FileHeader& header) noexcept {
+  return header.version == 1 ? PeekFirstVersion(bytes) : PeekPacked(bytes, header);
+}
+
 }  // namespace
 
 std::string EncodeFileHeader(FileHeader header) {
@@ -198,20 +203,25 @@ uint64_t SealRecord(const FileHeader& header, uint64_t offset, char* framed, siz
 std::optional<Record> PeekRecord(std::string_view file, uint64_t offset,
                                  const FileHeader& header) noexcept {
   if (offset > file.size()) return {};
-  const std::string_view bytes = file.substr(offset);
-  return header.version == 1 ? PeekFirstVersion(bytes) : PeekPacked(bytes, header);
+  return PeekRecordAt(file.substr(offset), header);
 }
 
 std::optional<Record> ReadRecord(std::string_view file, uint64_t offset,
                                  const FileHeader& header) noexcept {
-  std::optional<Record> record = PeekRecord(file, offset, header);
+  if (offset > file.size()) return {};
+  return ReadRecordAt(file.substr(offset), offset, header);
+}
+
+std::optional<Record> ReadRecordAt(std::string_view bytes, uint64_t offset,
+                                   const FileHeader& header) noexcept {
+  std::optional<Record> record = PeekRecordAt(bytes, header);
   if (!record) return {};
   const size_t checksum_bytes = LayoutOf(header).checksum_bytes;
-  const char* const begin = file.data() + offset + checksum_bytes;
+  const char* const begin = bytes.data() + checksum_bytes;
   const uint64_t checksum = base::Checksum(
       header.file_id, offset,
       {begin, static_cast<size_t>(record->payload.data() + record->payload.size() - begin)});
-  if (std::memcmp(&checksum, file.data() + offset, checksum_bytes) != 0) return {};
+  if (std::memcmp(&checksum, bytes.data(), checksum_bytes) != 0) return {};
   record->checksum = checksum;
   return record;
 }

@@ -124,6 +124,10 @@ std::optional<Record> PeekRecord(std::string_view file, uint64_t offset,
 std::optional<Record> ReadRecord(std::string_view file, uint64_t offset,
                                  const FileHeader& header) noexcept;
 
+/// The same of a part of the file: `bytes` begin at its `offset`.
+std::optional<Record> ReadRecordAt(std::string_view bytes, uint64_t offset,
+                                   const FileHeader& header) noexcept;
+
 /// The running hash of a file after one more record. It starts as the file id.
 uint64_t ExtendRunningHash(uint64_t running_hash, uint64_t record_checksum) noexcept;
 

@@ -96,8 +96,8 @@ struct Log::Group {
 /// (ends, running hash), the writer also reads without it.
 struct Log::LogFile {
   std::string path;
-  FileHeader header{};           ///< Of files from before Start: nothing.
-  alignas(64) Lsn last_lsn = 0;  ///< Of files from before Start: the last LSN of them all.
+  FileHeader header{};  ///< Nothing of a file from before Start that no later one continues.
+  alignas(64) Lsn last_lsn = 0;  ///< Of such a file: the last LSN of them all.
   uint64_t written_end = 0;      ///< Bytes, with the header.
   uint64_t records_end = 0;      ///< The end of the last batch: a closing record may follow it.
   uint64_t running_hash = 0;     ///< At records_end.

@@ -174,18 +174,18 @@ void Log::DropUselessHandles(Lsn flushed) {
   }
 }
 
-Status Log::RemoveObsolete(Lsn lsn) {
+Status Log::RemoveObsolete(Lsn lsn, uint64_t keep_bytes) {
   std::vector<std::shared_ptr<LogFile>> obsolete;
   std::shared_ptr<io::File> ended;  // an open file would keep its space
   {
     const Lock lock(mutex_);
-    // The present file may go too once nothing more can be written to it: what the next header
-    // names of it is still known, and recovery does not look behind the flushed LSN.
-    const bool has_ended =
-        rotate_ && front_ == nullptr && !writing_.load(std::memory_order_relaxed);
-    const auto kept = std::find_if(files_.begin(), files_.end(), [&](const auto& file) {
-      return (file == current_ && !has_ended) || file->last_lsn > lsn;
-    });
+    obsolete_lsn_ = std::max(obsolete_lsn_, lsn);
+    auto kept = std::find_if(files_.begin(), files_.end(),
+                             [&](const auto& file) { return !IsObsolete(*file); });
+    while (kept != files_.begin() && (*std::prev(kept))->written_end <= keep_bytes) {
+      --kept;
+      keep_bytes -= (*kept)->written_end;
+    }
     obsolete.assign(files_.begin(), kept);
     files_.erase(files_.begin(), kept);
     if (!obsolete.empty() && obsolete.back() == current_) ended = std::move(current_->handle);

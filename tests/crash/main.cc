@@ -284,11 +284,11 @@ class Round {
     } else if (draw < 55) {
       const uint64_t ttl_ms = random_.Between(1, random_.OneIn(3) ? 3'000 : 100);
       const std::string value = "expires" + std::to_string(++expiring_values_) + RandomValue();
-      batch->Put(key, value, std::chrono::milliseconds(ttl_ms), keyspace);
+      batch->Put(key, value, {.keyspace = keyspace, .ttl = std::chrono::milliseconds(ttl_ms)});
       history_.Set(mark + key, value, clock_.WallMillis() + ttl_ms);
     } else {
       const std::string value = RandomValue();
-      batch->Put(key, value, {}, keyspace);
+      batch->Put(key, value, {.keyspace = keyspace});
       history_.Set(mark + key, value);
     }
   }
@@ -300,7 +300,7 @@ class Round {
       const uint64_t operand = random_.Next() >> random_.Below(64);
       const WriteHistory::Present* const present = history_.Find(mark + key, now_ms);
       const uint64_t sum = operand + (present ? base::Load<uint64_t>(present->value.data()) : 0);
-      batch->Merge(key, MergeOperator::kAdd, NumberBytes(operand), keyspace);
+      batch->Merge(key, MergeOperator::kAdd, NumberBytes(operand), {.keyspace = keyspace});
       history_.Set(mark + key, NumberBytes(sum));
       return;
     }
@@ -309,7 +309,7 @@ class Round {
     const WriteHistory::Present* const present = history_.Find(mark + key, now_ms);
     const std::string value = (present ? present->value : std::string()) + operand;
     const uint64_t expiry_ms = present ? present->expiry_ms : 0;
-    batch->Merge(key, MergeOperator::kAppend, operand, keyspace);
+    batch->Merge(key, MergeOperator::kAppend, operand, {.keyspace = keyspace});
     history_.Set(mark + key, value, expiry_ms);
   }
 
@@ -431,7 +431,8 @@ class Round {
   Status WriteAndCheck(std::unique_ptr<DB> db, io::SimFileSystem* disk,
                        io::ManualExecutor* executor) {
     for (const Status& written :
-         {db->Put("after the cut", "written", {.durability = Durability::kPower}), db->Close()}) {
+         {Status(db->Put("after the cut", "written", {.durability = Durability::kPower})),
+          db->Close()}) {
       if (!written.ok()) return written;
     }
     db.reset();

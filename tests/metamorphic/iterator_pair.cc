@@ -17,7 +17,7 @@ Contents::const_iterator EndOfPrefix(const Contents& contents, Contents::const_i
 }  // namespace
 
 IteratorPair::IteratorPair(std::unique_ptr<Iterator> iterator, std::shared_ptr<const Contents> view,
-                           const ScanOptions& options)
+                           const ReadOptions& options)
     : iterator_(std::move(iterator)),
       view_(std::move(view)),
       begin_(view_->begin()),

@@ -26,7 +26,7 @@ class IteratorPair {
  public:
   /// `view`: what the iterator sees, by the moment of its creation.
   IteratorPair(std::unique_ptr<Iterator> iterator, std::shared_ptr<const Contents> view,
-               const ScanOptions& options);
+               const ReadOptions& options);
 
   /// Moves both. Next and Prev are left out where there is no position.
   Outcome Apply(const std::vector<Move>& moves);

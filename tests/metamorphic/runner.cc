@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "basalt/db.h"
+#include "base/test_update.h"
 #include "db/environment.h"
 #include "io/descriptor_pool.h"
 #include "io/manual_executor.h"
@@ -42,6 +43,7 @@ struct SnapshotPair {
   Snapshot snapshot;
   SpaceContents view;
   uint64_t renewals;  ///< Of the second keyspace, until then.
+  uint64_t time_ms;   ///< What expires later is seen.
 };
 
 /// A Value that outlives what it came from, and what it must go on to show.
@@ -407,16 +409,22 @@ class Runner {
     return change;
   }
 
+  /// Unset: as the database's default says.
+  static std::optional<std::chrono::milliseconds> TtlOf(const Record& record) {
+    if (record.ttl_ms == 0) return std::nullopt;
+    return std::chrono::milliseconds(record.ttl_ms);
+  }
+
   void AddTo(WriteBatch* batch, const Record& record, const Change& change) const {
     const KeyspaceId keyspace = KeyspaceOf(record.space);
     switch (record.kind) {
       case RecordKind::kPut:
-        return batch->Put(record.key, *change.value, std::chrono::milliseconds(record.ttl_ms),
-                          keyspace);
+        return batch->Put(record.key, *change.value, {.keyspace = keyspace, .ttl = TtlOf(record)});
       case RecordKind::kDeleteRange:
         return batch->DeleteRange(record.key, record.end, keyspace);
       case RecordKind::kMerge:
-        return batch->Merge(record.key, record.merge_operator, *change.value, keyspace);
+        return batch->Merge(record.key, record.merge_operator, *change.value,
+                            {.keyspace = keyspace});
       default:
         return batch->Delete(record.key, keyspace);
     }
@@ -428,7 +436,7 @@ class Runner {
     WriteOptions options{.durability = durability, .keyspace = KeyspaceOf(record.space)};
     switch (record.kind) {
       case RecordKind::kPut:
-        options.ttl = std::chrono::milliseconds(record.ttl_ms);
+        options.ttl = TtlOf(record);
         return db_->Put(record.key, *change.value, options);
       case RecordKind::kDeleteRange:
         return db_->DeleteRange(record.key, record.end, options);
@@ -446,7 +454,7 @@ class Runner {
       AddTo(&batch, record, changes.emplace_back(ChangeOf(record)));
     }
     const Status status = operation.kind == OperationKind::kBatch
-                              ? db_->Write(batch, {.durability = operation.durability})
+                              ? Status(db_->Write(batch, {.durability = operation.durability}))
                               : WriteOne(operation.records[0], changes[0], operation.durability);
     return Written(changes, status, operation.durability.value_or(list_.settings.durability));
   }
@@ -459,14 +467,14 @@ class Runner {
     const auto put = db_->PutIfAbsent(record.key, *change.value,
                                       {.durability = operation.durability,
                                        .keyspace = KeyspaceOf(record.space),
-                                       .ttl = std::chrono::milliseconds(record.ttl_ms)});
+                                       .ttl = TtlOf(record)});
     if (present != nullptr && present->is_unreadable)
       return ExpectMisfit(put.status(), "PutIfAbsent");
     if (!put) {
       if (present == nullptr) model_.Write({&change, 1}, clock_.WallMillis());
       return Tolerate(put.error(), "PutIfAbsent");
     }
-    if (*put == (present != nullptr)) {
+    if (put->has_value() == (present != nullptr)) {
       return "PutIfAbsent answered that the key was " + std::string(*put ? "absent" : "there");
     }
     if (!*put) return {};
@@ -517,7 +525,8 @@ class Runner {
     bool thrown = false;
     Status status;
     try {
-      status = db_->Update(record.key, function, KeyspaceOf(record.space));
+      status =
+          db_->Update(record.key, base::ByValue(function), {.keyspace = KeyspaceOf(record.space)});
     } catch (const ThrownByUpdate&) {
       thrown = true;
     }
@@ -534,7 +543,7 @@ class Runner {
     if (next != nullptr) {
       change.kind = RecordKind::kPut;
       change.value = next;
-      change.expiry_ms = cell == nullptr ? 0 : cell->expiry_ms;
+      change.expiry_ms = cell == nullptr ? ExpiryOf(0) : cell->expiry_ms;
     }
     return Written({change}, status, list_.settings.durability);
   }
@@ -560,7 +569,12 @@ class Runner {
     if (!operation.snapshot || !snapshots_[*operation.snapshot]) return nullptr;
     return &*snapshots_[*operation.snapshot];
   }
-  /// What is there at the operation's snapshot, or now; of what has expired since, too.
+  /// When the operation's reader lives.
+  uint64_t TimeFor(const Operation& operation) {
+    const SnapshotPair* pair = SnapshotFor(operation);
+    return pair == nullptr ? clock_.WallMillis() : pair->time_ms;
+  }
+  /// What is there at the operation's snapshot, or now; of what has expired then, too.
   std::shared_ptr<const Contents> ContentsFor(const Operation& operation) const {
     const auto index = static_cast<size_t>(operation.space);
     const SnapshotPair* pair = SnapshotFor(operation);
@@ -570,10 +584,10 @@ class Runner {
     return is_gone ? std::make_shared<const Contents>() : pair->view[index];
   }
   std::shared_ptr<const Contents> ViewFor(const Operation& operation) {
-    return ReadAt(ContentsFor(operation), clock_.WallMillis());
+    return ReadAt(ContentsFor(operation), TimeFor(operation));
   }
-  ScanOptions ScanFor(const Operation& operation) const {
-    ScanOptions options;
+  ReadOptions ScanFor(const Operation& operation) const {
+    ReadOptions options;
     const SnapshotPair* pair = SnapshotFor(operation);
     options.snapshot = pair == nullptr ? nullptr : &pair->snapshot;
     options.keyspace = KeyspaceOf(operation.space);
@@ -594,13 +608,13 @@ class Runner {
     auto snapshot = db_->GetSnapshot();
     if (!snapshot) return Tolerate(snapshot.error(), "GetSnapshot");
     snapshots_[*operation.snapshot].emplace(
-        SnapshotPair{std::move(*snapshot), model_.Freeze(), renewals_});
+        SnapshotPair{std::move(*snapshot), model_.Freeze(), renewals_, clock_.WallMillis()});
     return {};
   }
 
   Problem NewIterator(const Operation& operation) {
     if (!operation.iterator) return {};
-    const ScanOptions options = ScanFor(operation);
+    const ReadOptions options = ScanFor(operation);
     iterators_[*operation.iterator].emplace(db_->NewIterator(options), ViewFor(operation), options);
     return {};
   }
@@ -609,7 +623,7 @@ class Runner {
     if (operation.keys.empty()) return {};
     auto value = db_->Get(operation.keys[0], ReadFor(operation));
     const auto contents = ContentsFor(operation);
-    const Cell* const expected = FindAt(*contents, operation.keys[0], clock_.WallMillis());
+    const Cell* const expected = FindAt(*contents, operation.keys[0], TimeFor(operation));
     if (Problem problem = CompareValue(operation.keys[0], value, expected)) return problem;
     if (!value || !*value) return {};
     HeldValue& held = held_values_[next_held_value_++ % kHeldValues];
@@ -625,7 +639,7 @@ class Runner {
     if (!status.ok()) return Tolerate(status, "MultiGet");
     const auto contents = ContentsFor(operation);
     for (size_t i = 0; i < keys.size(); ++i) {
-      const Cell* const expected = FindAt(*contents, keys[i], clock_.WallMillis());
+      const Cell* const expected = FindAt(*contents, keys[i], TimeFor(operation));
       if (Problem problem = CompareValue(keys[i], results[i], expected)) return problem;
     }
     return {};
@@ -668,7 +682,7 @@ class Runner {
 
   // The whole.
 
-  Problem CompareAll(const ScanOptions& options, const std::shared_ptr<const Contents>& view) {
+  Problem CompareAll(const ReadOptions& options, const std::shared_ptr<const Contents>& view) {
     return Judge(IteratorPair(db_->NewIterator(options), view, options).CompareAll());
   }
 

@@ -72,7 +72,7 @@ void Try(DB& db, Cache& cache, Words& words, SharedMap::Reader& reader,
 #elif REFUSED == 6
   Use(db.Get("key").error().message());
 #elif REFUSED == 7
-  Use(db.Put("key", "value").message());
+  Use(db.Put("key", "value").error().message());
 #elif REFUSED == 8
   Use(db.ListKeyspaces()->front().name);
 #elif REFUSED == 9

@@ -154,7 +154,7 @@ class Tour {
   Status ChooseKeys();
   Status ShowReads();
   Status ShowGet(const std::string& key);
-  Status ShowScan(const std::string& arguments, const ScanOptions& range, uint64_t limit,
+  Status ShowScan(const std::string& arguments, const ReadOptions& range, uint64_t limit,
                   bool reverse);
   Status ShowSnapshot();
   Status ShowBatch();
@@ -295,7 +295,7 @@ Status Tour::ShowGet(const std::string& key) {
   return {};
 }
 
-Status Tour::ShowScan(const std::string& arguments, const ScanOptions& range, uint64_t limit,
+Status Tour::ShowScan(const std::string& arguments, const ReadOptions& range, uint64_t limit,
                       bool reverse) {
   ShowCommand("scan", arguments);
   const std::unique_ptr<Iterator> it = db_->NewIterator(range);

@@ -16,6 +16,9 @@ ExitCode ExitCodeFor(StatusCode code) noexcept {
     case StatusCode::kBusy:
     case StatusCode::kResourceExhausted:
     case StatusCode::kAborted:
+    case StatusCode::kWouldBlock:
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
       return ExitCode::kUnavailable;
     case StatusCode::kNotFound:
     case StatusCode::kAlreadyExists:
@@ -23,6 +26,9 @@ ExitCode ExitCodeFor(StatusCode code) noexcept {
     case StatusCode::kCancelled:
     case StatusCode::kUnsupported:
     case StatusCode::kIoError:
+    case StatusCode::kTypeMismatch:
+    case StatusCode::kPermissionDenied:
+    case StatusCode::kOutOfRange:
       return ExitCode::kCannotOpen;
   }
   return ExitCode::kCannotOpen;

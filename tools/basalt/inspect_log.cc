@@ -99,7 +99,7 @@ Document OperationDocument(const WriteBatch::Record& record) {
   if (record.keyspace != KeyspaceId::kDefault) {
     document["keyspace"] = static_cast<uint32_t>(record.keyspace);
   }
-  if (record.ttl.count() != 0) document["time_ms"] = record.ttl.count();
+  if (record.ttl) document["time_ms"] = record.ttl->count();
   return document;
 }
 

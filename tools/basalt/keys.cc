@@ -65,7 +65,7 @@ ExitCode Put(const PutOptions& options, Output& /*out*/) {
   const auto choose = [&](DB& db) { return FindOrMakeKeyspace(db, options.keyspace); };
   const auto records = [&](KeyspaceId keyspace) {
     WriteBatch batch;
-    batch.Put(*key, *value, {}, keyspace);
+    batch.Put(*key, *value, {.keyspace = keyspace});
     return batch;
   };
   return Report(WriteTo(options.path, {.memory_budget = options.memory_budget}, choose, records,
@@ -105,11 +105,11 @@ ExitCode Scan(const ScanVerbOptions& options, Output& out) {
   const Result<KeyspaceId> keyspace = FindKeyspace(**db, options.keyspace);
   if (!keyspace) return Report(keyspace.error());
   const std::unique_ptr<Iterator> it = (*db)->NewIterator({.keyspace = *keyspace,
+                                                           .fill_cache = false,
                                                            .lower = from,
                                                            .upper = to,
                                                            .prefix = prefix,
-                                                           .keys_only = options.keys_only,
-                                                           .fill_cache = false});
+                                                           .keys_only = options.keys_only});
   RecordPrinter printer(
       options.output,
       options.keys_only ? RecordPrinter::Columns::kKey : RecordPrinter::Columns::kKeyAndValue, out);

@@ -159,7 +159,7 @@ class CsvRecords : public RecordSource {
 
 class DatabaseRecords : public RecordSource {
  public:
-  DatabaseRecords(std::string path, std::unique_ptr<DB> db, const ScanOptions& scan)
+  DatabaseRecords(std::string path, std::unique_ptr<DB> db, const ReadOptions& scan)
       : path_(std::move(path)), db_(std::move(db)), it_(db_->NewIterator(scan)) {}
 
   Result<Step> Next() override {
@@ -213,8 +213,8 @@ Result<std::unique_ptr<RecordSource>> OpenCsv(const std::string& path, const Csv
 Result<std::unique_ptr<RecordSource>> OpenDatabaseRange(const DatabaseRange& range) {
   Result<std::unique_ptr<DB>> db = OpenAsItIs(range.path);
   if (!db) return db.error();
-  ScanOptions scan{
-      .lower = range.from, .upper = range.to, .prefix = range.prefix, .fill_cache = false};
+  ReadOptions scan{
+      .fill_cache = false, .lower = range.from, .upper = range.to, .prefix = range.prefix};
   if (range.keyspace) {
     const Result<KeyspaceId> keyspace = (*db)->OpenKeyspace(*range.keyspace);
     if (!keyspace) return keyspace.error();

@@ -36,9 +36,9 @@ class BatchWriter {
       if (Status written = Write(); !written.ok()) return written;
     }
     if (record.expiry) {
-      batch_.PutUntil(record.key, record.value, *record.expiry, keyspace_);
+      batch_.Put(record.key, record.value, {.keyspace = keyspace_, .expiry = *record.expiry});
     } else {
-      batch_.Put(record.key, record.value, {}, keyspace_);
+      batch_.Put(record.key, record.value, {.keyspace = keyspace_});
     }
     bytes_pending_ += record.key.size() + record.value.size();
     if (batch_.count() < options_.batch_records && batch_.byte_size() < kBatchBytes) return {};
@@ -124,7 +124,7 @@ std::string Summary(const BatchWriter& writer, double seconds) {
 class RecordWalk {
  public:
   RecordWalk(const DB& db, KeyspaceId keyspace)
-      : keys_(db.NewIterator({.keyspace = keyspace, .keys_only = true, .fill_cache = false})),
+      : keys_(db.NewIterator({.keyspace = keyspace, .fill_cache = false, .keys_only = true})),
         records_(db.NewIterator({.keyspace = keyspace, .fill_cache = false})) {}
 
   /// Gives each record to `print` until that gives false; Ok then, and at the end. The first that

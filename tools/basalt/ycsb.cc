@@ -92,11 +92,11 @@ class YcsbWorker {
     const RecordKey key(Choose());
     bool found = false;
     const std::string_view value = worker_.NextValue();
-    const Status updated =
-        worker_.db().Update(key.view(), [&](std::optional<std::string_view> present) {
-          found = present.has_value();
-          return Result<std::optional<std::string>>(std::string(value));
-        });
+    const Status updated = worker_.db().Update(key.view(), [&](EntryUpdate& entry) {
+      found = entry.exists();
+      entry.Set(std::string(value));
+      return Status();
+    });
     worker_.Count(key.view().size() + value.size());
     worker_.CountLookup(found);
     return updated;

@@ -1,28 +1,23 @@
-#include "db/surviving_records.h"
+#include "base/surviving_records.h"
 
 #include <algorithm>
 #include <optional>
 #include <ranges>
 #include <utility>
 
-namespace basalt::db {
+namespace basalt::base {
 
-SurvivingRecords::SurvivingRecords(base::RecordIterator* source, Rules rules)
+SurvivingRecords::SurvivingRecords(RecordIterator* source, Rules rules)
     : source_(source), rules_(std::move(rules)) {}
 
-size_t SurvivingRecords::StripeOf(base::SequenceNumber sequence) const noexcept {
+size_t SurvivingRecords::StripeOf(SequenceNumber sequence) const noexcept {
   return static_cast<size_t>(std::ranges::lower_bound(rules_.boundaries, sequence) -
                              rules_.boundaries.begin());
 }
 
 // The newest range delete over the present key that readers at the stripe's boundary see.
-base::SequenceNumber SurvivingRecords::CoverOf(size_t stripe) const {
-  base::SequenceNumber cover = 0;
-  for (const RangeDeletes* ranges : rules_.range_deletes) {
-    if (ranges->empty()) continue;
-    cover = std::max(cover, ranges->SequenceAt(present_key_, rules_.boundaries[stripe]));
-  }
-  return cover;
+SequenceNumber SurvivingRecords::CoverOf(size_t stripe) const {
+  return rules_.cover_of ? rules_.cover_of(present_key_, rules_.boundaries[stripe]) : 0;
 }
 
 bool SurvivingRecords::IsBottom() {
@@ -40,47 +35,50 @@ void SurvivingRecords::Advance() {
 }
 
 // The range deletes of its own stripe do not cover it, or it would not be shown.
-base::SequenceNumber SurvivingRecords::HiderOf(base::SequenceNumber sequence) const {
+SequenceNumber SurvivingRecords::HiderOf(SequenceNumber sequence) const {
   const size_t stripes = rules_.boundaries.size();
   if (present_stripe_ + 1 >= stripes || CoverOf(stripes - 1) <= sequence) return newer_stripes_;
   const auto later = std::views::iota(present_stripe_ + 1, stripes);
   const size_t first = *std::ranges::partition_point(
       later, [&](size_t stripe) { return CoverOf(stripe) <= sequence; });
-  const base::SequenceNumber cover = CoverOf(first);
+  const SequenceNumber cover = CoverOf(first);
   return newer_stripes_ == 0 ? cover : std::min(cover, newer_stripes_);
 }
 
-base::SequenceNumber SurvivingRecords::oldest_reader() const noexcept {
-  const base::SequenceNumber sequence = base::TagSequence(tag_);
+SequenceNumber SurvivingRecords::oldest_reader() const noexcept {
+  const SequenceNumber sequence = TagSequence(tag_);
   const size_t stripe = StripeOf(sequence);
   return stripe == rules_.boundaries.size() ? sequence : rules_.boundaries[stripe];
 }
 
-void SurvivingRecords::Show(base::Tag tag, uint64_t time_ms, std::string_view value) {
+void SurvivingRecords::Show(Tag tag, uint64_t time_ms, std::string_view value) {
   key_ = present_key_;
   tag_ = tag;
   time_ms_ = time_ms;
   value_ = value;
-  hidden_from_ = HiderOf(base::TagSequence(tag));
-  is_built_on_ = base::TagKind(tag) == RecordKind::kMerge;
+  hidden_from_ = HiderOf(TagSequence(tag));
+  is_built_on_ = TagKind(tag) == RecordKind::kMerge;
 }
 
 // What is left of a put that has expired; nothing: it goes.
-std::optional<SurvivingRecords::Kept> SurvivingRecords::Expired(base::SequenceNumber sequence,
+std::optional<SurvivingRecords::Kept> SurvivingRecords::Expired(SequenceNumber sequence,
                                                                 uint64_t expiry_ms, size_t stripe,
                                                                 bool is_built_on) {
-  if (is_built_on || rules_.has_merges_above) {
-    return Kept{base::MakeTag(sequence, RecordKind::kPut), expiry_ms, {}};
+  const bool has_merge_above =
+      rules_.has_merges_above &&
+      (!rules_.has_merge_above || rules_.has_merge_above(present_key_, expiry_ms));
+  if (is_built_on || has_merge_above) {
+    return Kept{MakeTag(sequence, RecordKind::kPut), expiry_ms, {}};
   }
   if (stripe == 0 && IsBottom()) return std::nullopt;
-  return Kept{base::MakeTag(sequence, RecordKind::kDelete), 0, {}};
+  return Kept{MakeTag(sequence, RecordKind::kDelete), 0, {}};
 }
 
 bool SurvivingRecords::Next() {
   while (true) {
     if (shown_ < waiting_.size()) {
       const Kept& kept = waiting_[shown_++];
-      Enter(base::TagSequence(kept.tag));
+      Enter(TagSequence(kept.tag));
       Show(kept.tag, kept.time_ms, kept.value);
       return true;
     }
@@ -93,8 +91,8 @@ bool SurvivingRecords::Next() {
 }
 
 // The next version of the present key, in descending order.
-void SurvivingRecords::Enter(base::SequenceNumber sequence) noexcept {
-  const base::SequenceNumber newer = std::exchange(present_sequence_, sequence);
+void SurvivingRecords::Enter(SequenceNumber sequence) noexcept {
+  const SequenceNumber newer = std::exchange(present_sequence_, sequence);
   const size_t stripe = StripeOf(sequence);
   if (stripe != std::exchange(present_stripe_, stripe)) newer_stripes_ = newer;
 }
@@ -112,8 +110,8 @@ bool SurvivingRecords::Take() {
     present_stripe_ = kNoStripe;
     newer_stripes_ = 0;
   }
-  const base::Tag tag = source_->tag();
-  const base::SequenceNumber sequence = base::TagSequence(tag);
+  const Tag tag = source_->tag();
+  const SequenceNumber sequence = TagSequence(tag);
   passed_ = true;
   if (sequence == present_sequence_) return false;
   Enter(sequence);
@@ -127,7 +125,7 @@ bool SurvivingRecords::Take() {
     hidden_stripe_ = stripe;
     return false;
   }
-  if (base::TagKind(tag) == RecordKind::kMerge) {
+  if (TagKind(tag) == RecordKind::kMerge) {
     TakeMerges();
     return false;
   }
@@ -138,7 +136,7 @@ bool SurvivingRecords::Take() {
     if (left) Show(left->tag, left->time_ms, {});
     return left.has_value();
   }
-  if (base::TagKind(tag) == RecordKind::kDelete && stripe == 0 && IsBottom()) return false;
+  if (TagKind(tag) == RecordKind::kDelete && stripe == 0 && IsBottom()) return false;
   Show(tag, expiry_ms, source_->value());
   return true;
 }
@@ -173,7 +171,7 @@ void SurvivingRecords::TakeMerges() {
 // False: the source has failed.
 bool SurvivingRecords::GatherMerges() {
   merges_.clear();
-  while (IsAtPresentKey() && base::TagKind(source_->tag()) == RecordKind::kMerge) {
+  while (IsAtPresentKey() && TagKind(source_->tag()) == RecordKind::kMerge) {
     if (!merges_.empty()) ++seen_;
     merges_.push_back({source_->tag(), source_->time_ms(), std::string(source_->value())});
     source_->Next();
@@ -187,7 +185,7 @@ std::optional<uint64_t> SurvivingRecords::ExpiryUnderMerges() {
   if (IsAtPresentKey()) return source_->time_ms();
   if (IsBottom() || merges_.size() == 1) return 0;
   if (!rules_.expiry_below) return std::nullopt;
-  Chain chain{.oldest = base::TagSequence(merges_.back().tag),
+  Chain chain{.oldest = TagSequence(merges_.back().tag),
               .earliest_ms = merges_.back().time_ms,
               .latest_ms = merges_.back().time_ms,
               .count = merges_.size()};
@@ -199,9 +197,9 @@ std::optional<uint64_t> SurvivingRecords::ExpiryUnderMerges() {
 }
 
 SurvivingRecords::Group SurvivingRecords::GroupAt(size_t begin) {
-  const auto sequence_at = [&](size_t at) { return base::TagSequence(merges_[at].tag); };
+  const auto sequence_at = [&](size_t at) { return TagSequence(merges_[at].tag); };
   const size_t stripe = StripeOf(sequence_at(begin));
-  const base::SequenceNumber cover = CoverOf(stripe);
+  const SequenceNumber cover = CoverOf(stripe);
   const auto in_stripe = [&](size_t at) {
     return at < merges_.size() && StripeOf(sequence_at(at)) == stripe;
   };
@@ -219,7 +217,7 @@ SurvivingRecords::Group SurvivingRecords::GroupAt(size_t begin) {
   } else if (group.next < merges_.size()) {
     group.base_is_known = cover > sequence_at(group.next);
   } else if (IsAtPresentKey()) {
-    const base::SequenceNumber below = base::TagSequence(source_->tag());
+    const SequenceNumber below = TagSequence(source_->tag());
     group.has_base = below >= cover && StripeOf(below) == stripe;
     group.base_is_known = group.has_base || below < cover;
   } else {
@@ -232,20 +230,22 @@ void SurvivingRecords::KeepGroup(const Group& group, std::optional<uint64_t> exp
   if (group.begin == group.end) return;
   const size_t first = waiting_.size();
   const bool is_built_on =
-      first == 0 ? is_built_on_ : base::TagKind(waiting_.back().tag) == RecordKind::kMerge;
+      first == 0 ? is_built_on_ : TagKind(waiting_.back().tag) == RecordKind::kMerge;
   KeepMerges(group, group.base_is_known && !group.has_base ? 0 : expiry_ms);
   if (!group.base_is_known) return;
 
-  std::vector<base::PendingMerge> merges;
+  std::vector<PendingMerge> merges;
   for (size_t i = first; i < waiting_.size(); ++i) {
     merges.push_back({waiting_[i].value, waiting_[i].time_ms});
   }
   std::optional<std::string_view> below;
-  if (group.has_base && base::TagKind(source_->tag()) == RecordKind::kPut) {
+  if (group.has_base && TagKind(source_->tag()) == RecordKind::kPut) {
     below = source_->value();
   }
-  auto merged =
-      base::ApplyMerges(merges, below, group.has_base ? source_->time_ms() : 0, rules_.now_ms);
+  // Who sees the newest of these merges reads at its time or later, also where a snapshot of before
+  // it makes now_ms an earlier time.
+  const uint64_t now_ms = std::max(rules_.now_ms, merges_[group.begin].time_ms);
+  auto merged = ApplyMerges(merges, below, group.has_base ? source_->time_ms() : 0, now_ms);
   if (!merged) {
     // Readers are to be told what does not fit together, so all of it stays.
     if (group.has_base) {
@@ -253,11 +253,11 @@ void SurvivingRecords::KeepGroup(const Group& group, std::optional<uint64_t> exp
     }
     return;
   }
-  const base::SequenceNumber newest = base::TagSequence(waiting_[first].tag);
+  const SequenceNumber newest = TagSequence(waiting_[first].tag);
   waiting_.resize(first);
   if (merged->expiry_ms == 0 || merged->expiry_ms > rules_.now_ms) {
     waiting_.push_back(
-        {base::MakeTag(newest, RecordKind::kPut), merged->expiry_ms, std::move(merged->value)});
+        {MakeTag(newest, RecordKind::kPut), merged->expiry_ms, std::move(merged->value)});
   } else if (auto left = Expired(newest, merged->expiry_ms, group.stripe, is_built_on)) {
     waiting_.push_back(*std::move(left));
   }
@@ -267,12 +267,12 @@ void SurvivingRecords::KeepGroup(const Group& group, std::optional<uint64_t> exp
 // two that are combined: those behind the first one that was written before are apart from the
 // others. Nothing: it is not known, and only what was written at one moment is combined.
 void SurvivingRecords::KeepMerges(const Group& group, std::optional<uint64_t> expiry_ms) {
-  base::MergeRun run;
-  base::Tag newest = 0;  // of the run
+  MergeRun run;
+  Tag newest = 0;  // of the run
   bool is_behind = false;
   const auto keep = [&] {
     if (run.count() == 0) return;
-    base::PendingMerge merge = run.Take();
+    PendingMerge merge = run.Take();
     waiting_.push_back({newest, merge.time_ms, std::move(merge.value)});
   };
   for (size_t i = group.begin; i < group.end; ++i) {
@@ -292,4 +292,4 @@ void SurvivingRecords::KeepMerges(const Group& group, std::optional<uint64_t> ex
   keep();
 }
 
-}  // namespace basalt::db
+}  // namespace basalt::base

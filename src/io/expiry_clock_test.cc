@@ -1,17 +1,17 @@
-#include "db/expiry_clock.h"
+#include "io/expiry_clock.h"
 
 #include <gtest/gtest.h>
 
 #include "io/sim_clock.h"
 
-namespace basalt::db {
+namespace basalt::io {
 namespace {
 
 constexpr uint64_t kNow = 1'770'000'000'000;
 constexpr uint64_t kYearMs = 365ULL * 86'400'000;
 
 TEST(ExpiryClock, FollowsTheWallClock) {
-  io::SimClock clock(kNow);
+  SimClock clock(kNow);
   ExpiryClock time(&clock);
   EXPECT_EQ(time.NowMs(), kNow);
   clock.Advance(1'500);
@@ -22,7 +22,7 @@ TEST(ExpiryClock, FollowsTheWallClock) {
 }
 
 TEST(ExpiryClock, GoesOnByTheMonotonicClockWhileTheWallClockIsBehind) {
-  io::SimClock clock(kNow);
+  SimClock clock(kNow);
   ExpiryClock time(&clock);
   clock.SetWall(kNow + kYearMs);
   EXPECT_EQ(time.NowMs(), kNow + kYearMs);
@@ -37,7 +37,7 @@ TEST(ExpiryClock, GoesOnByTheMonotonicClockWhileTheWallClockIsBehind) {
 }
 
 TEST(ExpiryClock, CountsAlsoTheTimeBeforeItSeesThatTheWallClockIsBehind) {
-  io::SimClock clock(kNow);
+  SimClock clock(kNow);
   ExpiryClock time(&clock);
   EXPECT_EQ(time.NowMs(), kNow);
   clock.Advance(200'000);
@@ -48,7 +48,7 @@ TEST(ExpiryClock, CountsAlsoTheTimeBeforeItSeesThatTheWallClockIsBehind) {
 }
 
 TEST(ExpiryClock, FollowsAWallClockThatHasOvertakenIt) {
-  io::SimClock clock(5);
+  SimClock clock(5);
   ExpiryClock time(&clock);
   time.Raise(kNow);
   clock.Advance(1'000'000);
@@ -61,7 +61,7 @@ TEST(ExpiryClock, FollowsAWallClockThatHasOvertakenIt) {
 }
 
 TEST(ExpiryClock, NeverRunsBackward) {
-  io::SimClock clock(kNow);
+  SimClock clock(kNow);
   ExpiryClock time(&clock);
   uint64_t last = 0;
   for (uint64_t step = 0; step < 1'000; ++step) {
@@ -74,4 +74,4 @@ TEST(ExpiryClock, NeverRunsBackward) {
 }
 
 }  // namespace
-}  // namespace basalt::db
+}  // namespace basalt::io

@@ -6,7 +6,7 @@
 
 #include "io/clock.h"
 
-namespace basalt::db {
+namespace basalt::io {
 
 /// The time that decides what has expired: the wall clock's, but it never runs backward, for what
 /// has expired may already be dropped. While the wall clock stands behind what was given once, time
@@ -16,7 +16,7 @@ namespace basalt::db {
 /// Thread-safe. Reads the wall clock alone, but for once a second or where that is behind.
 class ExpiryClock {
  public:
-  explicit ExpiryClock(io::Clock* clock) noexcept : clock_(clock) {}
+  explicit ExpiryClock(Clock* clock) noexcept : clock_(clock) {}
   ExpiryClock(const ExpiryClock&) = delete;
   ExpiryClock& operator=(const ExpiryClock&) = delete;
 
@@ -28,11 +28,11 @@ class ExpiryClock {
   bool IsAhead() noexcept;
 
  private:
-  io::Clock* const clock_;
+  Clock* const clock_;
   std::atomic<uint64_t> latest_ms_{0};  // given
   // By how much it is ahead of the monotonic clock. Only grows, so that a thread that is late with
   // it undoes nothing.
   std::atomic<int64_t> lead_us_{std::numeric_limits<int64_t>::min() / 2};
 };
 
-}  // namespace basalt::db
+}  // namespace basalt::io

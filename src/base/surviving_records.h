@@ -9,11 +9,9 @@
 
 #include "base/internal_key.h"
 #include "base/merge_operator.h"
-#include "base/range_cover.h"
 #include "base/record_iterator.h"
-#include "db/version.h"
 
-namespace basalt::db {
+namespace basalt::base {
 
 /// What a flush or compaction writes of the versions that it reads, as a walk over them.
 ///
@@ -41,18 +39,22 @@ class SurvivingRecords {
  public:
   /// Merges that all build on one value below the output, which may have to be looked for.
   struct Chain {
-    base::SequenceNumber oldest = 0;
+    SequenceNumber oldest = 0;
     uint64_t earliest_ms = 0;  ///< When they were written.
     uint64_t latest_ms = 0;
     size_t count = 0;
   };
   struct Rules {
-    std::vector<base::SequenceNumber> boundaries;  ///< Ascending, at least one.
-    /// Durable no later than the output; may cover versions in the source.
-    std::vector<const RangeDeletes*> range_deletes;
+    std::vector<SequenceNumber> boundaries;  ///< Ascending, at least one.
+    /// The newest range delete up to `at` that covers the key; 0: there is none. They are durable
+    /// no later than the output. Unset: there are none.
+    std::function<SequenceNumber(std::string_view key, SequenceNumber at)> cover_of{};
     uint64_t now_ms = 0;  ///< What expires at or before it has expired.
     /// Newer versions than the source's may be merges.
     bool has_merges_above = false;
+    /// Whether one of them is a merge of this key that was written before `expiry_ms`. Unset: it
+    /// may be.
+    std::function<bool(std::string_view key, uint64_t expiry_ms)> has_merge_above{};
     /// Whether no older version of the key lies below the output. Called with ascending keys;
     /// unset: it may.
     std::function<bool(std::string_view key)> is_bottom{};
@@ -62,29 +64,29 @@ class SurvivingRecords {
   };
 
   /// `source` is positioned at its first record, and outlives this.
-  SurvivingRecords(base::RecordIterator* source, Rules rules);
+  SurvivingRecords(RecordIterator* source, Rules rules);
 
   /// To the next record; false: there is none, or the source has failed (its status says so).
   /// Throws std::bad_alloc.
   bool Next();
 
   std::string_view key() const noexcept { return key_; }
-  base::Tag tag() const noexcept { return tag_; }
+  Tag tag() const noexcept { return tag_; }
   uint64_t time_ms() const noexcept { return time_ms_; }
   std::string_view value() const noexcept { return value_; }
 
   /// What hides the version from later readers: the sequence of a newer one of the key that a
   /// boundary lies before, or of a range delete. 0: nothing does.
-  base::SequenceNumber hidden_from() const noexcept { return hidden_from_; }
+  SequenceNumber hidden_from() const noexcept { return hidden_from_; }
   /// The lowest boundary whose reader sees it.
-  base::SequenceNumber oldest_reader() const noexcept;
+  SequenceNumber oldest_reader() const noexcept;
 
   /// Versions taken from the source so far.
   uint64_t seen() const noexcept { return seen_; }
 
  private:
   struct Kept {
-    base::Tag tag;
+    Tag tag;
     uint64_t time_ms;
     std::string value;
   };
@@ -92,13 +94,13 @@ class SurvivingRecords {
   struct Group;
   static constexpr size_t kNoStripe = SIZE_MAX;
 
-  size_t StripeOf(base::SequenceNumber sequence) const noexcept;
-  base::SequenceNumber CoverOf(size_t stripe) const;
-  base::SequenceNumber HiderOf(base::SequenceNumber sequence) const;
+  size_t StripeOf(SequenceNumber sequence) const noexcept;
+  SequenceNumber CoverOf(size_t stripe) const;
+  SequenceNumber HiderOf(SequenceNumber sequence) const;
   bool IsBottom();
   bool IsAtPresentKey() const;
   void Advance();
-  void Enter(base::SequenceNumber sequence) noexcept;
+  void Enter(SequenceNumber sequence) noexcept;
   bool Take();
   void TakeMerges();
   bool GatherMerges();
@@ -106,10 +108,10 @@ class SurvivingRecords {
   Group GroupAt(size_t begin);
   void KeepGroup(const Group& group, std::optional<uint64_t> expiry_ms);
   void KeepMerges(const Group& group, std::optional<uint64_t> expiry_ms);
-  std::optional<Kept> Expired(base::SequenceNumber sequence, uint64_t expiry_ms, size_t stripe,
+  std::optional<Kept> Expired(SequenceNumber sequence, uint64_t expiry_ms, size_t stripe,
                               bool is_built_on);
-  void Show(base::Tag tag, uint64_t time_ms, std::string_view value);
-  base::RecordIterator* const source_;
+  void Show(Tag tag, uint64_t time_ms, std::string_view value);
+  RecordIterator* const source_;
   const Rules rules_;
   uint64_t seen_ = 0;
   bool passed_ = false;  // the source still stands at the record that is shown
@@ -117,22 +119,22 @@ class SurvivingRecords {
   // The key whose versions are being read.
   std::string present_key_;
   bool has_key_ = false;
-  base::SequenceNumber present_sequence_ = 0;  // of the version that was judged last; 0: none
-  size_t present_stripe_ = kNoStripe;          // of that version
-  base::SequenceNumber newer_stripes_ = 0;     // the oldest that was judged of them; 0: none was
-  size_t hidden_stripe_ = kNoStripe;           // what is older in it is hidden
-  int bottom_ = -1;                            // not asked yet
-  bool is_built_on_ = false;  // the last record of the key that was shown is a merge
+  SequenceNumber present_sequence_ = 0;  // of the version that was judged last; 0: none
+  size_t present_stripe_ = kNoStripe;    // of that version
+  SequenceNumber newer_stripes_ = 0;     // the oldest that was judged of them; 0: none was
+  size_t hidden_stripe_ = kNoStripe;     // what is older in it is hidden
+  int bottom_ = -1;                      // not asked yet
+  bool is_built_on_ = false;             // the last record of the key that was shown is a merge
 
   std::vector<Kept> merges_;   // of a key: gathered, newest first
   std::vector<Kept> waiting_;  // of a key: records to be shown before the source's next one
   size_t shown_ = 0;           // of waiting_
 
   std::string_view key_;
-  base::Tag tag_ = 0;
+  Tag tag_ = 0;
   uint64_t time_ms_ = 0;
   std::string_view value_;
-  base::SequenceNumber hidden_from_ = 0;
+  SequenceNumber hidden_from_ = 0;
 };
 
-}  // namespace basalt::db
+}  // namespace basalt::base

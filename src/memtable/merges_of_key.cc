@@ -1,15 +1,15 @@
-#include "db/merges_of_key.h"
+#include "memtable/merges_of_key.h"
 
 #include <algorithm>
 #include <string>
 
 #include "base/epoch.h"
 
-namespace basalt::db {
+namespace basalt::memtable {
 
-bool MergesOfKey::TakeFrom(memtable::Generation* table, uint32_t keyspace, std::string_view key,
+bool MergesOfKey::TakeFrom(Generation* table, uint32_t keyspace, std::string_view key,
                            uint64_t hash, base::SequenceNumber at, uint64_t expiry_ms) {
-  const memtable::Record* record;
+  const Record* record;
   {
     const base::EpochGuard inside;
     record = table->Find(keyspace, key, hash, at, nullptr);
@@ -28,7 +28,7 @@ bool MergesOfKey::TakeFrom(memtable::Generation* table, uint32_t keyspace, std::
       break;
     }
     if (record->is_fold()) {
-      const memtable::FoldedMerges folded = record->folded();
+      const FoldedMerges folded = record->folded();
       if (folded.IsSplitBy(expiry_ms)) {
         record = table->Older(*record);
         continue;
@@ -38,14 +38,13 @@ bool MergesOfKey::TakeFrom(memtable::Generation* table, uint32_t keyspace, std::
     merges.push_back({std::string(record->value()), record->time_ms()});
     record = table->Behind(*record);
   }
-  if (merges.size() - before >= memtable::Generation::kFoldedMin) long_walks.push_back(table);
+  if (merges.size() - before >= Generation::kFoldedMin) long_walks.push_back(table);
   return is_end;
 }
 
 bool MergesOfKey::IsSplit() const noexcept {
-  return std::ranges::any_of(folds, [this](const memtable::FoldedMerges& folded) {
-    return folded.IsSplitBy(below.time_ms);
-  });
+  return std::ranges::any_of(
+      folds, [this](const FoldedMerges& folded) { return folded.IsSplitBy(below.time_ms); });
 }
 
-}  // namespace basalt::db
+}  // namespace basalt::memtable

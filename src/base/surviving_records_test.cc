@@ -1,8 +1,9 @@
-#include "db/surviving_records.h"
+#include "base/surviving_records.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,27 +14,27 @@
 #include "base/coding.h"
 #include "base/random.h"
 
-namespace basalt::db {
+namespace basalt::base {
 namespace {
 
 struct RecordVersion {
   std::string key;
-  base::SequenceNumber sequence;
+  SequenceNumber sequence;
   RecordKind kind;
   uint64_t time_ms;
   std::string value;
 };
 
 /// Walks versions that are in internal order; forward only.
-class VectorIterator final : public base::RecordIterator {
+class VectorIterator final : public RecordIterator {
  public:
   explicit VectorIterator(std::vector<RecordVersion> versions) : versions_(std::move(versions)) {
     Publish();
   }
   void SeekToFirst() override {}
   void SeekToLast() override {}
-  void Seek(std::string_view, base::Tag) override {}
-  void SeekForPrev(std::string_view, base::Tag) override {}
+  void Seek(std::string_view, Tag) override {}
+  void SeekForPrev(std::string_view, Tag) override {}
   void Prev() override {}
   void Next() override {
     ++at_;
@@ -48,7 +49,7 @@ class VectorIterator final : public base::RecordIterator {
     present_ = std::make_unique<RecordVersion>(versions_[at_]);
     key_ = present_->key;
     value_ = present_->value;
-    tag_ = base::MakeTag(present_->sequence, present_->kind);
+    tag_ = MakeTag(present_->sequence, present_->kind);
     time_ms_ = present_->time_ms;
   }
 
@@ -57,21 +58,48 @@ class VectorIterator final : public base::RecordIterator {
   std::unique_ptr<RecordVersion> present_;
 };
 
+struct RangeDelete {
+  SequenceNumber sequence;
+  std::string begin;
+  std::string end;
+};
+
+/// The newest of the ranges up to a sequence number that covers a key.
+class RangeDeletes {
+ public:
+  explicit RangeDeletes(std::vector<RangeDelete> ranges) : ranges_(std::move(ranges)) {}
+  SequenceNumber SequenceAt(std::string_view key, SequenceNumber at) const {
+    SequenceNumber newest = 0;
+    for (const RangeDelete& range : ranges_) {
+      if (range.sequence <= at && range.begin <= key && key < range.end) {
+        newest = std::max(newest, range.sequence);
+      }
+    }
+    return newest;
+  }
+  std::function<SequenceNumber(std::string_view, SequenceNumber)> AsRule() const {
+    return [this](std::string_view key, SequenceNumber at) { return SequenceAt(key, at); };
+  }
+
+ private:
+  const std::vector<RangeDelete> ranges_;
+};
+
 std::vector<RecordVersion> Survivors(std::vector<RecordVersion> versions,
                                      SurvivingRecords::Rules rules) {
   VectorIterator source(std::move(versions));
   SurvivingRecords records(&source, std::move(rules));
   std::vector<RecordVersion> kept;
   while (records.Next()) {
-    kept.push_back({std::string(records.key()), base::TagSequence(records.tag()),
-                    base::TagKind(records.tag()), records.time_ms(), std::string(records.value())});
+    kept.push_back({std::string(records.key()), TagSequence(records.tag()), TagKind(records.tag()),
+                    records.time_ms(), std::string(records.value())});
   }
   return kept;
 }
 
 std::string Number(int64_t number) {
   std::string bytes(8, '\0');
-  base::Store(bytes.data(), static_cast<uint64_t>(number));
+  Store(bytes.data(), static_cast<uint64_t>(number));
   return bytes;
 }
 std::string MergeValue(MergeOperator op, const std::string& operand) {
@@ -80,9 +108,9 @@ std::string MergeValue(MergeOperator op, const std::string& operand) {
 
 /// What a reader at `at` and `now_ms` sees of one key; the answer of a failed merge is "error".
 std::optional<std::string> Read(const std::vector<RecordVersion>& newest_first,
-                                const std::vector<RangeDelete>& ranges, base::SequenceNumber at,
+                                const std::vector<RangeDelete>& ranges, SequenceNumber at,
                                 uint64_t now_ms) {
-  std::vector<base::PendingMerge> merges;
+  std::vector<PendingMerge> merges;
   std::optional<std::string> below;
   uint64_t expiry_ms = 0;
   for (const RecordVersion& version : newest_first) {
@@ -103,7 +131,7 @@ std::optional<std::string> Read(const std::vector<RecordVersion>& newest_first,
     break;
   }
   if (!merges.empty()) {
-    const auto merged = base::ApplyMerges(
+    const auto merged = ApplyMerges(
         merges, below ? std::optional<std::string_view>(*below) : std::nullopt, expiry_ms, now_ms);
     if (!merged) return "error";
     below = merged->value;
@@ -113,7 +141,7 @@ std::optional<std::string> Read(const std::vector<RecordVersion>& newest_first,
   return below;
 }
 
-RecordVersion RandomVersion(base::Random* random, base::SequenceNumber sequence) {
+RecordVersion RandomVersion(Random* random, SequenceNumber sequence) {
   RecordVersion version{"key", sequence, RecordKind::kPut, 0, {}};
   switch (random->Below(8)) {
     case 0:
@@ -139,20 +167,37 @@ RecordVersion RandomVersion(base::Random* random, base::SequenceNumber sequence)
   return version;
 }
 
+TEST(SurvivingRecords, AMergeThatCameAfterTheExpiryIsNotCombinedWithWhatExpiresLaterForASnapshot) {
+  const std::string one = MergeValue(MergeOperator::kAdd, Number(1));
+  const std::vector<RecordVersion> versions = {{"key", 4, RecordKind::kMerge, 86, one},
+                                               {"key", 3, RecordKind::kMerge, 34, one},
+                                               {"key", 2, RecordKind::kPut, 40, Number(5)}};
+  // The oldest snapshot's time is 25.
+  const auto kept = Survivors(versions, {.boundaries = {1, 4}, .now_ms = 25});
+  std::vector<PendingMerge> merges;
+  for (const RecordVersion& version : kept) {
+    if (version.kind == RecordKind::kMerge) merges.push_back({version.value, version.time_ms});
+  }
+  ASSERT_EQ(kept.back().kind, RecordKind::kPut);
+  const auto merged = ApplyMerges(merges, kept.back().value, kept.back().time_ms, /*now_ms=*/100);
+  EXPECT_EQ(merged->value, Number(1)) << "of the merge that was written at 86 alone";
+  EXPECT_EQ(merged->expiry_ms, 0U);
+}
+
 // What every reader at a boundary sees, now and later, is the same before and after, with what lies
 // below the output.
 TEST(SurvivingRecords, ChangeNothingThatAnybodyCanSee) {
-  base::Random random(7);
+  Random random(7);
   uint64_t dropped = 0;
   for (int round = 0; round < 200'000; ++round) {
-    const base::SequenceNumber last = 1 + random.Below(8);
+    const SequenceNumber last = 1 + random.Below(8);
     const bool is_bottom = random.Below(2) == 0;
-    const base::SequenceNumber below_last = is_bottom ? 0 : random.Below(last + 1);
-    const base::SequenceNumber source_last = random.Between(below_last, last);
+    const SequenceNumber below_last = is_bottom ? 0 : random.Below(last + 1);
+    const SequenceNumber source_last = random.Between(below_last, last);
     std::vector<RecordVersion> above;
     std::vector<RecordVersion> source;
     std::vector<RecordVersion> below;
-    for (base::SequenceNumber sequence = last; sequence >= 1; --sequence) {
+    for (SequenceNumber sequence = last; sequence >= 1; --sequence) {
       if (random.Below(4) == 0) continue;
       RecordVersion version = RandomVersion(&random, sequence);
       auto& place = sequence > source_last ? above : sequence > below_last ? source : below;
@@ -162,8 +207,8 @@ TEST(SurvivingRecords, ChangeNothingThatAnybodyCanSee) {
     while (random.Below(3) == 0) {
       ranges.push_back({1 + random.Below(last), random.Below(2) == 0 ? "a" : "kez", "z"});
     }
-    std::vector<base::SequenceNumber> boundaries;
-    for (base::SequenceNumber sequence = 1; sequence <= last; ++sequence) {
+    std::vector<SequenceNumber> boundaries;
+    for (SequenceNumber sequence = 1; sequence <= last; ++sequence) {
       if (random.Below(4) == 0) boundaries.push_back(sequence);
     }
     if (boundaries.empty()) boundaries.push_back(last);
@@ -172,7 +217,7 @@ TEST(SurvivingRecords, ChangeNothingThatAnybodyCanSee) {
     const RangeDeletes range_deletes(ranges);
     SurvivingRecords::Rules rules;
     rules.boundaries = boundaries;
-    rules.range_deletes = {&range_deletes};
+    rules.cover_of = range_deletes.AsRule();
     rules.now_ms = now_ms;
     rules.is_bottom = [&](std::string_view) { return is_bottom; };
     rules.has_merges_above = std::ranges::any_of(
@@ -201,10 +246,10 @@ TEST(SurvivingRecords, ChangeNothingThatAnybodyCanSee) {
     before.insert(before.end(), below.begin(), below.end());
     after.insert(after.end(), below.begin(), below.end());
     // Whoever reads above the last boundary is served, too: snapshots may still be taken there.
-    for (base::SequenceNumber at = boundaries.back() + 1; at <= last; ++at) {
+    for (SequenceNumber at = boundaries.back() + 1; at <= last; ++at) {
       boundaries.push_back(at);
     }
-    for (const base::SequenceNumber at : boundaries) {
+    for (const SequenceNumber at : boundaries) {
       for (const uint64_t then : {now_ms, now_ms + 5, now_ms + 100}) {
         ASSERT_EQ(Read(before, ranges, at, then), Read(after, ranges, at, then))
             << "round " << round << " at " << at << " now " << then;
@@ -238,42 +283,42 @@ TEST(SurvivingRecords, SayWhichReadersAVersionIsKeptFor) {
   uint64_t dropped = 0;
   uint64_t kept = 0;
   for (uint64_t seed = 1; seed <= 20'000; ++seed) {
-    base::Random random(seed);
-    const base::SequenceNumber last = 1 + random.Below(12);
+    Random random(seed);
+    const SequenceNumber last = 1 + random.Below(12);
     std::vector<RecordVersion> versions;
-    for (base::SequenceNumber sequence = last; sequence >= 1; --sequence) {
+    for (SequenceNumber sequence = last; sequence >= 1; --sequence) {
       const RecordKind kind = random.OneIn(4) ? RecordKind::kDelete : RecordKind::kPut;
       if (!random.OneIn(4)) versions.push_back({"key", sequence, kind, 0, ""});
     }
     std::vector<RangeDelete> ranges;
     while (random.OneIn(3)) ranges.push_back({1 + random.Below(last), "a", "z"});
     const RangeDeletes range_deletes(ranges);
-    std::vector<base::SequenceNumber> boundaries;
-    for (base::SequenceNumber sequence = 1; sequence < last; ++sequence) {
+    std::vector<SequenceNumber> boundaries;
+    for (SequenceNumber sequence = 1; sequence < last; ++sequence) {
       if (random.OneIn(3)) boundaries.push_back(sequence);
     }
     boundaries.push_back(last);
-    std::vector<base::SequenceNumber> left;
-    for (const base::SequenceNumber boundary : boundaries) {
+    std::vector<SequenceNumber> left;
+    for (const SequenceNumber boundary : boundaries) {
       if (boundary == last || random.OneIn(2)) left.push_back(boundary);
     }
 
     VectorIterator source(versions);
     SurvivingRecords records(&source,
-                             {.boundaries = boundaries, .range_deletes = {&range_deletes}});
+                             {.boundaries = boundaries, .cover_of = range_deletes.AsRule()});
     std::vector<RecordVersion> first;
-    std::vector<base::SequenceNumber> needed;
+    std::vector<SequenceNumber> needed;
     while (records.Next()) {
-      const base::SequenceNumber sequence = base::TagSequence(records.tag());
-      first.push_back({"key", sequence, base::TagKind(records.tag()), 0, ""});
-      const bool is_seen = std::ranges::any_of(left, [&](base::SequenceNumber reader) {
+      const SequenceNumber sequence = TagSequence(records.tag());
+      first.push_back({"key", sequence, TagKind(records.tag()), 0, ""});
+      const bool is_seen = std::ranges::any_of(left, [&](SequenceNumber reader) {
         return reader >= records.oldest_reader() && reader < records.hidden_from();
       });
       if (records.hidden_from() == 0 || is_seen) needed.push_back(sequence);
     }
     const std::vector<RecordVersion> second =
-        Survivors(first, {.boundaries = left, .range_deletes = {&range_deletes}});
-    std::vector<base::SequenceNumber> found;
+        Survivors(first, {.boundaries = left, .cover_of = range_deletes.AsRule()});
+    std::vector<SequenceNumber> found;
     for (const RecordVersion& version : second) found.push_back(version.sequence);
     ASSERT_EQ(found, needed) << "seed " << seed;
     dropped += first.size() - second.size();
@@ -298,7 +343,7 @@ TEST(SurvivingRecords, AnExpiredPutAboveTheBottomBecomesADelete) {
 }
 
 TEST(SurvivingRecords, CountAVersionOnceThatIsThereTwice) {
-  const std::pair<base::SequenceNumber, std::vector<std::string>> kept_by_visible[] = {
+  const std::pair<SequenceNumber, std::vector<std::string>> kept_by_visible[] = {
       {3, {"a9", "a5", "b8", "c6", "c4"}},
       {7, {"a9", "a5", "b8", "c6"}},
       {100, {"a9", "b8", "c6"}}};
@@ -324,7 +369,7 @@ TEST(SurvivingRecords, CountAVersionOnceThatIsThereTwice) {
   }
 }
 
-RecordVersion AddAt(base::SequenceNumber sequence, int64_t number, uint64_t time_ms) {
+RecordVersion AddAt(SequenceNumber sequence, int64_t number, uint64_t time_ms) {
   return {"a", sequence, RecordKind::kMerge, time_ms,
           MergeValue(MergeOperator::kAdd, Number(number))};
 }
@@ -335,7 +380,7 @@ std::vector<std::string> Sums(const std::vector<RecordVersion>& versions,
   std::vector<std::string> sums;
   for (const RecordVersion& version : Survivors(versions, std::move(rules))) {
     EXPECT_EQ(version.kind, RecordKind::kMerge);
-    const auto number = static_cast<int64_t>(base::Load<uint64_t>(version.value.data() + 1));
+    const auto number = static_cast<int64_t>(Load<uint64_t>(version.value.data() + 1));
     sums.push_back(std::to_string(version.sequence) + ":" + std::to_string(number));
   }
   return sums;
@@ -344,7 +389,7 @@ std::vector<std::string> Sums(const std::vector<RecordVersion>& versions,
 TEST(SurvivingRecords, AdjacentMergesBecomeOneAboveAnUnknownValue) {
   const std::vector<RecordVersion> additions = {AddAt(9, 1, 59), AddAt(8, 2, 58), AddAt(5, 4, 55),
                                                 AddAt(2, 8, 52)};
-  const auto combined = [&](std::vector<base::SequenceNumber> boundaries,
+  const auto combined = [&](std::vector<SequenceNumber> boundaries,
                             std::optional<uint64_t> expiry_ms) {
     SurvivingRecords::Rules rules;
     rules.boundaries = std::move(boundaries);
@@ -392,4 +437,4 @@ TEST(SurvivingRecords, WhatDoesNotFitTogetherStaysForReadersToBeTold) {
 }
 
 }  // namespace
-}  // namespace basalt::db
+}  // namespace basalt::base

@@ -1,4 +1,4 @@
-#include "db/merges_of_key.h"
+#include "memtable/merges_of_key.h"
 
 #include <gtest/gtest.h>
 
@@ -11,21 +11,21 @@
 #include "base/hash.h"
 #include "base/random.h"
 
-namespace basalt::db {
+namespace basalt::memtable {
 namespace {
 
 using base::SequenceNumber;
 
-struct KeyVersion {
+struct MergeVersion {
   RecordKind kind;
   std::string value;
   uint64_t time_ms;
 };
 
 /// One key of a memtable, and all that was done to it: version i + 1 has sequence i + 1.
-class History {
+class MergeHistory {
  public:
-  explicit History(uint64_t seed) : random_(seed) {
+  explicit MergeHistory(uint64_t seed) : random_(seed) {
     for (uint64_t i = random_.Between(1, 150); i > 0; --i) Write();
   }
 
@@ -36,7 +36,7 @@ class History {
   std::optional<std::string> Expected(SequenceNumber at, uint64_t now_ms) const {
     MergesOfKey found;
     for (SequenceNumber sequence = at; sequence > 0; --sequence) {
-      const KeyVersion& version = versions_[sequence - 1];
+      const MergeVersion& version = versions_[sequence - 1];
       if (version.kind == RecordKind::kDeleteRange) break;
       if (version.kind == RecordKind::kMerge) {
         found.merges.push_back({version.value, version.time_ms});
@@ -58,7 +58,7 @@ class History {
       found.TakeFrom(table_.get(), 0, kKey, base::Hash(kKey), at, expiry_ms);
       EXPECT_FALSE(found.IsSplit());
     }
-    for (memtable::Generation* const table : found.long_walks) {
+    for (Generation* const table : found.long_walks) {
       table->FoldMerges(0, kKey, base::Hash(kKey), at, expiry_ms);
     }
     return Apply(found, now_ms);
@@ -75,7 +75,7 @@ class History {
  private:
   static constexpr const char* kKey = "key";
 
-  static void Below(const KeyVersion& version, SequenceNumber sequence, MergesOfKey* found) {
+  static void Below(const MergeVersion& version, SequenceNumber sequence, MergesOfKey* found) {
     found->below = {base::MakeTag(sequence, RecordKind::kPut), version.time_ms,
                     Value::Copy(version.value)};
   }
@@ -99,10 +99,10 @@ class History {
     const SequenceNumber sequence = versions_.size() + 1;
     if (random_.OneIn(3)) time_ms_ += random_.Below(4);
     if (random_.OneIn(20)) op_ = static_cast<MergeOperator>(1 + random_.Below(4));
-    KeyVersion version{RecordKind::kMerge, {}, time_ms_};
+    MergeVersion version{RecordKind::kMerge, {}, time_ms_};
     if (random_.OneIn(60)) {
       version.kind = RecordKind::kDeleteRange;
-      memtable::RangeDelete* const range = table_->PrepareRangeDelete(0, "k", "l", false);
+      RangeDelete* const range = table_->PrepareRangeDelete(0, "k", "l", false);
       table_->Finish(range, sequence);
     } else {
       if (random_.OneIn(40)) {
@@ -131,16 +131,16 @@ class History {
   }
 
   base::Random random_;
-  std::vector<KeyVersion> versions_;
+  std::vector<MergeVersion> versions_;
   uint64_t time_ms_ = 100;
   MergeOperator op_ = MergeOperator::kAdd;
-  const std::shared_ptr<memtable::Generation> table_ = memtable::Generation::Create({});
+  const std::shared_ptr<Generation> table_ = Generation::Create({});
 };
 
 TEST(MergesOfKey, FoundThroughFoldsAreThoseThatAreThere) {
   size_t folds = 0;
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
-    History history(seed);
+    MergeHistory history(seed);
     base::Random& random = *history.random();
     for (int i = 0; i < 30; ++i) {
       const SequenceNumber at = random.Between(1, history.last());
@@ -156,4 +156,4 @@ TEST(MergesOfKey, FoundThroughFoldsAreThoseThatAreThere) {
 }
 
 }  // namespace
-}  // namespace basalt::db
+}  // namespace basalt::memtable

@@ -1,8 +1,8 @@
-#include "db/expiry_clock.h"
+#include "io/expiry_clock.h"
 
 #include <algorithm>
 
-namespace basalt::db {
+namespace basalt::io {
 namespace {
 
 constexpr uint64_t kSecondMs = 1000;
@@ -40,4 +40,4 @@ void ExpiryClock::Raise(uint64_t ms) noexcept {
 
 bool ExpiryClock::IsAhead() noexcept { return NowMs() > clock_->WallMillis() + kSecondMs; }
 
-}  // namespace basalt::db
+}  // namespace basalt::io

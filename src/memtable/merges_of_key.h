@@ -7,30 +7,26 @@
 #include "base/internal_key.h"
 #include "base/merge_operator.h"
 #include "memtable/generation.h"
-#include "table/table.h"
 
-namespace basalt::db {
+namespace basalt::memtable {
 
 /// The merges of one key that a read finds, newest first, and what they build on.
 struct MergesOfKey {
   std::vector<base::PendingMerge> merges{};
-  table::TableRead below{};  ///< Its tag is 0: nothing, or nothing yet.
+  FoundRecord below{};  ///< Its tag is 0: nothing, or nothing yet.
   /// Of those of the merges that stand for many.
-  std::vector<memtable::FoldedMerges> folds{};
+  std::vector<FoldedMerges> folds{};
   /// Memtables in which it took many steps to find them.
-  std::vector<memtable::Generation*> long_walks{};
+  std::vector<Generation*> long_walks{};
 
   /// Takes those up to `at` from a memtable, and what they build on, if that is a put. False: older
   /// places may have more. No fold is taken that `expiry_ms` splits. By one search: the versions of
   /// a key are linked, and stay as long as the memtable.
-  bool TakeFrom(memtable::Generation* table, uint32_t keyspace, std::string_view key, uint64_t hash,
+  bool TakeFrom(Generation* table, uint32_t keyspace, std::string_view key, uint64_t hash,
                 base::SequenceNumber at, uint64_t expiry_ms);
-  void Take(const table::TableRead& merge) {
-    merges.push_back({merge.value.ToString(), merge.time_ms});
-  }
 
   /// Whether a fold stands for merges that expire with the value below, and for others.
   bool IsSplit() const noexcept;
 };
 
-}  // namespace basalt::db
+}  // namespace basalt::memtable
