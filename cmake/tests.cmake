@@ -164,7 +164,8 @@ endforeach()
 # these folders is common to them and to their unit tests. ctest gives each a small budget and a fixed
 # seed.
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/crash/*.cc
-                                    ${PROJECT_SOURCE_DIR}/tests/metamorphic/*.cc)
+                                    ${PROJECT_SOURCE_DIR}/tests/metamorphic/*.cc
+                                    ${PROJECT_SOURCE_DIR}/tests/serializability/*.cc)
 set(tests ${sources})
 list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
 list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -193,6 +194,8 @@ if(NOT BASALT_SANITIZE STREQUAL "thread")  # Their databases have one thread.
   basalt_system_program(basalt_crash tests/crash/main.cc --rounds 20 --seed 1)
   basalt_system_program(basalt_metamorphic tests/metamorphic/main.cc --operations 20000 --seed 1)
 endif()
+basalt_system_program(basalt_serializability tests/serializability/main.cc
+                      --transactions 10000 --seed 1 --threads 4)
 
 # ThreadSanitizer ends here: the examples show, and do not test, what threads may do.
 if(BASALT_SANITIZE STREQUAL "thread")

@@ -39,9 +39,9 @@ void AddDeletedRange(std::string_view begin, std::string_view end, OwnWrites::Ra
   }
   auto next = std::next(place);
   for (; next != ranges->end() && next->first <= end; next = ranges->erase(next)) {
-    last = std::max(std::move(last), next->second);
+    last = std::max(last, next->second);
   }
-  place->second = std::max(std::move(last), place->second);
+  place->second = std::max(last, place->second);
 }
 
 bool OwnWrites::OfKeyspace::IsInDeletedRange(std::string_view key) const noexcept {

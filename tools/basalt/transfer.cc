@@ -35,11 +35,7 @@ class BatchWriter {
     if (batch_.byte_size() + record_bytes > batch_bytes_max_) {
       if (Status written = Write(); !written.ok()) return written;
     }
-    if (record.expiry) {
-      batch_.Put(record.key, record.value, {.keyspace = keyspace_, .expiry = *record.expiry});
-    } else {
-      batch_.Put(record.key, record.value, {.keyspace = keyspace_});
-    }
+    batch_.Put(record.key, record.value, {.keyspace = keyspace_, .expiry = record.expiry});
     bytes_pending_ += record.key.size() + record.value.size();
     if (batch_.count() < options_.batch_records && batch_.byte_size() < kBatchBytes) return {};
     return Write();
