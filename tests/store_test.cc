@@ -384,6 +384,20 @@ TEST_P(StoreTest, AMergeKeepsTheExpiry) {
 
 // Keyspaces
 
+TEST_P(StoreTest, KeyspaceOptionsAreKeptOrRefused) {
+  const auto lasting =
+      store().CreateKeyspace("lasting", {.default_ttl = std::chrono::milliseconds(3'600'000)});
+  if (lasting) {
+    ASSERT_TRUE(Ok(store().Put("key", "value", {.keyspace = *lasting})));
+    EXPECT_TRUE(store().GetEntry("key", {.keyspace = *lasting}).value()->expiry.has_value());
+  } else {
+    EXPECT_EQ(lasting.code(), StatusCode::kUnsupported) << lasting.status().ToString();
+  }
+  EXPECT_EQ(store().CreateKeyspace("packed", {.compression = Compression::kNone}).code(),
+            StatusCode::kUnsupported);
+  EXPECT_EQ(store().OpenKeyspace("packed").code(), StatusCode::kNotFound);
+}
+
 TEST_P(StoreTest, KeyspacesComeAndGo) {
   EXPECT_EQ(store().OpenKeyspace("one").code(), StatusCode::kNotFound);
   const KeyspaceId one = store().CreateKeyspace("one").value();

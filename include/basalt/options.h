@@ -94,9 +94,10 @@ struct KeyspaceOptions {
   /// The level of writes that name none. kMemory: its writes are not logged, and share no batch
   /// with those that are.
   std::optional<Durability> durability{};
-  /// How long records live whose put names no ttl. Zero: they never expire.
+  /// How long records live whose put names no ttl. Zero: they never expire. Of a MemTable: a DB has
+  /// one for all its keyspaces (DBOptions), and answers Unsupported here.
   std::optional<std::chrono::milliseconds> default_ttl{};
-  std::optional<Compression> compression{};
+  std::optional<Compression> compression{};  ///< Unsupported by every store so far.
 };
 
 /// One of a store's keyspaces.

@@ -34,6 +34,12 @@ Result<KeyspaceId> Core::CreateKeyspace(std::string_view name, const KeyspaceOpt
     return Status(StatusCode::kInvalidArgument,
                   "KeyspaceOptions::durability: the database has no log (kMemory)");
   }
+  if (options.default_ttl || options.compression) {
+    return Status(StatusCode::kUnsupported,
+                  std::string("KeyspaceOptions::") +
+                      (options.default_ttl ? "default_ttl" : "compression") +
+                      ": a database has one for all its keyspaces (DBOptions)");
+  }
   BASALT_RETURN_IF_ERROR(Sync());
   const std::scoped_lock install(install_mutex_);
   const std::shared_ptr<const Keyspaces> present = State()->keyspaces;

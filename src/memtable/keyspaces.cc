@@ -47,6 +47,10 @@ Status CheckNewKeyspace(std::string_view name, const KeyspaceOptions& options) {
                       std::to_string(options.default_ttl->count()) +
                       " ms: give a positive one, or zero for records that never expire");
   }
+  if (options.compression) {
+    return Status(StatusCode::kUnsupported,
+                  "KeyspaceOptions::compression: a memtable does not compress");
+  }
   return base::CheckDurability("KeyspaceOptions::durability",
                                options.durability.value_or(Durability::kProcess));
 }
