@@ -10,13 +10,18 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/tools/basalt/main.cc)
   target_compile_definitions(basalt PRIVATE BASALT_VERSION="${PROJECT_VERSION}")
   target_link_libraries(basalt PRIVATE ${BASALT_INTERNALS} CLI11::CLI11 Boost::json basalt_warnings)
   if(tool_sources)
+    if(NOT TARGET basalt_server)
+      include(cmake/server.cmake)
+    endif()
+    list(FILTER tool_sources EXCLUDE REGEX "/serve(_verb)?\\.cc$")
     if(BASALT_BATCHES)
       basalt_batches(tool_sources basalt_tool ${tool_sources})
     endif()
-    add_library(basalt_tool STATIC ${tool_sources})
+    add_library(basalt_tool STATIC ${tool_sources} ${PROJECT_SOURCE_DIR}/tools/basalt/serve.cc
+                                   ${PROJECT_SOURCE_DIR}/tools/basalt/serve_verb.cc)
     target_include_directories(basalt_tool PUBLIC ${PROJECT_SOURCE_DIR})
     target_compile_definitions(basalt_tool PRIVATE BASALT_VERSION="${PROJECT_VERSION}")
-    target_link_libraries(basalt_tool PUBLIC ${BASALT_INTERNALS} CLI11::CLI11 Boost::json
+    target_link_libraries(basalt_tool PUBLIC basalt_server ${BASALT_INTERNALS} CLI11::CLI11 Boost::json
                                       PRIVATE basalt_warnings)
     target_link_libraries(basalt PRIVATE basalt_tool)
     if(BASALT_SANITIZE)  # It compiles for longer than it runs.

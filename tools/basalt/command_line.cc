@@ -14,6 +14,7 @@
 #include "tools/basalt/demo.h"
 #include "tools/basalt/demo_writer.h"
 #include "tools/basalt/keys.h"
+#include "tools/basalt/serve.h"
 #include "tools/basalt/stat.h"
 #include "tools/basalt/transfer.h"
 #include "tools/basalt/verb.h"
@@ -22,8 +23,8 @@ namespace basalt::tools {
 namespace {
 
 constexpr std::string_view kFooter =
-    R"(PATH is a database's directory. `put`, `load` and `demo` make one that is not
-there; no other verb does. After -- everything is an argument, so that a key may
+    R"(PATH is a database's directory. `put`, `load`, `serve` and `demo` make one that
+is not there; no other verb does. After -- everything is an argument, so that a key may
 begin with a dash: `basalt get ./db -- -key`.
 
 Exit codes: 0 ok, 1 absent, 2 usage, 3 cannot open or I/O, 4 corruption,
@@ -50,6 +51,7 @@ class CommandLine {
     AddCompactVerb(verbs_);
     AddInspectVerb(verbs_);
     AddBenchVerb(verbs_);
+    AddServeVerb(verbs_);
     AddPhashVerb(verbs_);
     AddMapVerb(verbs_);
     AddDemoVerbs();

@@ -1,0 +1,376 @@
+#include "server/connection.h"
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <cstring>
+#include <utility>
+
+namespace basalt::server {
+namespace {
+
+constexpr size_t kReadBytes = 16 * 1024;
+constexpr size_t kReadBytesMax = 1024 * 1024;
+constexpr size_t kInputPause = 1024 * 1024;
+constexpr size_t kOutputPause = 1024 * 1024;
+/// Buffers above this are given back when they are empty.
+constexpr size_t kKeptBytes = 64 * 1024;
+/// What a client that has not authenticated may send.
+constexpr RequestLimits kStrangerLimits{
+    .argument_bytes = 16 * 1024, .arguments = 10, .command_bytes = 64 * 1024};
+
+std::vector<std::string_view> ViewsOf(const std::vector<std::string>& args) {
+  return {args.begin(), args.end()};
+}
+
+}  // namespace
+
+Connection::Connection(Socket socket, Hub* hub, base::ThreadPool* pool, std::string address)
+    : socket_(std::move(socket)),
+      hub_(hub),
+      pool_(pool),
+      session_(this, hub->NewClientId(), std::move(address), hub->settings().password.empty()),
+      reply_(&out_, hub->settings().output_bytes),
+      timer_(socket_.get_executor()) {}
+
+Connection::~Connection() { hub_->RemoveClient(session_.id()); }
+
+void Connection::Start() {
+  boost::system::error_code failed;
+  socket_.non_blocking(true, failed);
+  if (failed) return Close();
+  Read();
+}
+
+void Connection::Stop() {
+  boost::asio::post(socket_.get_executor(), [self = Self()] {
+    self->closes_when_sent_ = true;
+    if (self->waiting_ && !self->is_busy_) self->EndWait();
+    if (!self->is_busy_) self->Flush();
+  });
+}
+
+void Connection::Close() {
+  if (is_closed_) return;
+  is_closed_ = true;
+  if (waiting_) EndWait();
+  Disconnect(*hub_, session_);
+  hub_->RemoveClient(session_.id());
+  boost::system::error_code ignored;
+  socket_.shutdown(Socket::shutdown_both, ignored);
+  socket_.close(ignored);
+}
+
+void Connection::Consume(size_t bytes) noexcept {
+  in_begin_ += bytes;
+  if (in_begin_ < in_end_) return;
+  in_begin_ = in_end_ = 0;
+  if (in_.size() > kKeptBytes) {
+    in_.clear();
+    in_.shrink_to_fit();
+  }
+}
+
+void Connection::Read() {
+  if (is_reading_ || is_closed_ || is_busy_ || closes_when_sent_) return;
+  if (waiting_ && in_end_ - in_begin_ >= kInputPause) return;
+  if (out_.size() + sending_.size() > kOutputPause) return;
+  const size_t present = in_end_ - in_begin_;
+  size_t room = kReadBytes;
+  if (parser_.wanted_bytes() > present) {
+    room = std::clamp(parser_.wanted_bytes() - present, kReadBytes, kReadBytesMax);
+  }
+  if (in_.size() - in_end_ < room) {
+    std::memmove(in_.data(), in_.data() + in_begin_, present);
+    in_begin_ = 0;
+    in_end_ = present;
+    if (in_.size() - in_end_ < room) in_.resize(std::max(in_end_ + room, in_.size() * 3 / 2));
+  }
+  is_reading_ = true;
+  socket_.async_read_some(boost::asio::buffer(in_.data() + in_end_, in_.size() - in_end_),
+                          [self = Self()](const boost::system::error_code& failed, size_t bytes) {
+                            self->OnRead(static_cast<bool>(failed), bytes);
+                          });
+}
+
+void Connection::OnRead(bool failed, size_t bytes) {
+  is_reading_ = false;
+  if (is_closed_) return;
+  if (failed) return Close();
+  in_end_ += bytes;
+  if (waiting_ || is_busy_) return Read();
+  Process();
+}
+
+void Connection::Process() {
+  while (!is_closed_ && !is_busy_ && !waiting_ && !closes_when_sent_ &&
+         out_.size() < kOutputPause && Step()) {
+  }
+  if (is_closed_) return;
+  Flush();
+  Read();
+}
+
+bool Connection::Step() {
+  if (in_begin_ == in_end_) return false;
+  if (protocol_ == Protocol::kUnknown) DetectProtocol();
+  if (protocol_ == Protocol::kHttp) return StepHttp();
+  return protocol_ == Protocol::kRedis && StepRedis();
+}
+
+void Connection::DetectProtocol() {
+  const std::string_view input = Input();
+  const size_t end = input.find('\n');
+  const bool may_be_http = input.front() >= 'A' && input.front() <= 'Z';
+  if (may_be_http && end == std::string_view::npos && input.size() < kReadBytes) return;
+  if (may_be_http && IsHttpRequestLine(input.substr(0, std::min(end, input.size())))) {
+    protocol_ = Protocol::kHttp;
+    http_ = std::make_unique<HttpParser>(hub_->settings().request.argument_bytes);
+  } else {
+    protocol_ = Protocol::kRedis;
+  }
+}
+
+bool Connection::StepRedis() {
+  parser_.set_limits(session_.is_authenticated() ? hub_->settings().request : kStrangerLimits);
+  switch (parser_.Next(Input())) {
+    case RespParser::Outcome::kMore:
+      return false;
+    case RespParser::Outcome::kError:
+      reply_.Error("ERR " + parser_.error());
+      closes_when_sent_ = true;
+      return false;
+    case RespParser::Outcome::kCommand:
+      break;
+  }
+  if (!parser_.args().empty()) Run(parser_.args());
+  Consume(parser_.consumed());
+  return true;
+}
+
+void Connection::Run(Args args) {
+  hub_->counters().commands.fetch_add(1, std::memory_order_relaxed);
+  Execution execution = Execute(*hub_, session_, args, reply_, Mode::kLoop);
+  if (execution.outcome == Execution::Outcome::kToPool) {
+    RunOnPool({args.begin(), args.end()});
+  } else if (execution.outcome == Execution::Outcome::kWait) {
+    BeginWait({args.begin(), args.end()}, *std::move(execution.wait));
+  }
+  if (session_.is_closing()) closes_when_sent_ = true;
+  if (reply_.is_over_limit()) Close();
+}
+
+void Connection::RunOnPool(std::vector<std::string> args) {
+  is_busy_ = true;
+  hub_->counters().pool_commands.fetch_add(1, std::memory_order_relaxed);
+  pool_->Schedule([self = Self(), args = std::move(args)]() mutable {
+    std::string out;
+    Reply reply(&out, self->hub_->settings().output_bytes);
+    const std::vector<std::string_view> views = ViewsOf(args);
+    Execution execution = Execute(*self->hub_, self->session_, views, reply, Mode::kPool);
+    boost::asio::post(self->socket_.get_executor(),
+                      [self, out = std::move(out), over = reply.is_over_limit(),
+                       execution = std::move(execution), args = std::move(args)]() mutable {
+                        self->OnPoolDone(std::move(out), over, std::move(execution),
+                                         std::move(args));
+                      });
+  });
+}
+
+void Connection::OnPoolDone(std::string out, bool is_over_limit, Execution execution,
+                            std::vector<std::string> args) {
+  is_busy_ = false;
+  if (is_closed_) return;
+  if (is_over_limit || out_.size() + out.size() > hub_->settings().output_bytes) return Close();
+  out_ += out;
+  if (execution.outcome != Execution::Outcome::kWait) {
+    if (waiting_) EndWait();
+  } else if (!waiting_) {
+    BeginWait(std::move(args), *std::move(execution.wait));
+  } else if (timed_out_) {
+    TimeOut();
+  } else if (std::exchange(woken_, false)) {
+    TryWaiting();
+  } else {
+    hub_->waiting().PassOn(this, waiting_->db, waiting_->wait.keys);
+  }
+  if (session_.is_closing()) closes_when_sent_ = true;
+  Process();
+}
+
+bool Connection::StepHttp() {
+  size_t consumed = 0;
+  const HttpParser::Outcome outcome = http_->Next(Input(), &consumed);
+  Consume(consumed);
+  switch (outcome) {
+    case HttpParser::Outcome::kMore:
+      return false;
+    case HttpParser::Outcome::kContinue:
+      out_ += "HTTP/1.1 100 Continue\r\n\r\n";
+      return true;
+    case HttpParser::Outcome::kError:
+      out_ += http_->error();
+      closes_when_sent_ = true;
+      return false;
+    case HttpParser::Outcome::kRequest:
+      break;
+  }
+  hub_->counters().http_requests.fetch_add(1, std::memory_order_relaxed);
+  HttpRequest request = std::move(http_->request());
+  if (!request.keep_alive) closes_when_sent_ = true;
+  if (const auto response = HandleHttp(*hub_, request, Mode::kLoop)) {
+    out_ += *response;
+  } else {
+    RunHttpOnPool(std::move(request));
+  }
+  return true;
+}
+
+void Connection::RunHttpOnPool(HttpRequest request) {
+  is_busy_ = true;
+  hub_->counters().pool_commands.fetch_add(1, std::memory_order_relaxed);
+  pool_->Schedule([self = Self(), request = std::move(request)] {
+    std::string response = HandleHttp(*self->hub_, request, Mode::kPool).value_or(std::string());
+    boost::asio::post(self->socket_.get_executor(),
+                      [self, response = std::move(response)]() mutable {
+                        self->OnPoolDone(std::move(response), false, {}, {});
+                      });
+  });
+}
+
+void Connection::BeginWait(std::vector<std::string> args, Wait wait) {
+  if (!wait.args.empty()) args = std::move(wait.args);
+  waiting_ = {std::move(args), std::move(wait), session_.db()};
+  woken_ = timed_out_ = false;
+  hub_->waiting().Enter(this, waiting_->db, waiting_->wait.keys);
+  if (waiting_->wait.timeout) {
+    timer_.expires_after(*waiting_->wait.timeout);
+    timer_.async_wait([self = Self()](const boost::system::error_code& cancelled) {
+      if (!cancelled) self->OnTimeout();
+    });
+  }
+  TryWaiting();
+}
+
+void Connection::TryWaiting() {
+  const std::vector<std::string_view> args = ViewsOf(waiting_->args);
+  Execution execution = Execute(*hub_, session_, args, reply_, Mode::kLoop);
+  if (execution.outcome == Execution::Outcome::kDone) return EndWait();
+  if (execution.outcome == Execution::Outcome::kToPool) return RunOnPool(waiting_->args);
+  hub_->waiting().PassOn(this, waiting_->db, waiting_->wait.keys);
+}
+
+void Connection::EndWait() {
+  timer_.cancel();
+  const Waiting ended = *std::exchange(waiting_, std::nullopt);
+  hub_->waiting().Leave(this, ended.db, ended.wait.keys);
+}
+
+void Connection::OnTimeout() {
+  if (!waiting_ || is_closed_) return;
+  // A timer that has fired may stand in the queue when the next command waits already.
+  if (timer_.expiry() > std::chrono::steady_clock::now()) return;
+  if (is_busy_) {
+    timed_out_ = true;
+    return;
+  }
+  TimeOut();
+  Process();
+}
+
+void Connection::TimeOut() {
+  reply_.set_version(session_.resp_version());
+  waiting_->wait.null_is_array ? reply_.NullArray() : reply_.Null();
+  EndWait();
+}
+
+void Connection::Wake() {
+  boost::asio::post(socket_.get_executor(), [self = Self()] {
+    if (!self->waiting_ || self->is_closed_) return;
+    if (self->is_busy_) {
+      self->woken_ = true;
+      return;
+    }
+    self->TryWaiting();
+    if (!self->waiting_) self->Process();
+  });
+}
+
+void Connection::Deliver(std::shared_ptr<const Message> message) {
+  const size_t bytes = message->channel.size() + message->text.size() + message->pattern.size();
+  const size_t before = undelivered_bytes_.fetch_add(bytes);
+  if (before > hub_->settings().output_bytes) {
+    undelivered_bytes_.fetch_sub(bytes);
+    return;  // The message below, which exceeded the limit, closes the connection.
+  }
+  boost::asio::post(socket_.get_executor(), [self = Self(), message = std::move(message), bytes] {
+    const size_t undelivered = self->undelivered_bytes_.fetch_sub(bytes);
+    if (self->is_closed_) return;
+    self->AppendMessage(*message);
+    if (undelivered > self->hub_->settings().output_bytes || self->IsOutputTooLarge()) {
+      return self->Close();
+    }
+    self->Flush();
+  });
+}
+
+void Connection::AppendMessage(const Message& message) {
+  if (message.has_pattern ? !session_.patterns.contains(message.pattern)
+                          : !session_.channels.contains(message.channel)) {
+    return;  // It has unsubscribed meanwhile.
+  }
+  reply_.set_version(session_.resp_version());
+  reply_.Push(message.has_pattern ? 4 : 3);
+  reply_.Bulk(message.has_pattern ? "pmessage" : "message");
+  if (message.has_pattern) reply_.Bulk(message.pattern);
+  reply_.Bulk(message.channel);
+  reply_.Bulk(message.text);
+}
+
+bool Connection::IsOutputTooLarge() const noexcept {
+  return reply_.is_over_limit() ||
+         out_.size() + sending_.size() - sent_ > hub_->settings().output_bytes;
+}
+
+void Connection::Flush() {
+  if (is_sending_ || is_closed_) return;
+  size_t sent = 0;
+  boost::system::error_code failed;
+  while (sent < out_.size() && !failed) {
+    sent += socket_.write_some(boost::asio::buffer(out_.data() + sent, out_.size() - sent), failed);
+  }
+  if (sent == out_.size()) {
+    out_.clear();
+    if (out_.capacity() > kKeptBytes) out_.shrink_to_fit();
+    if (closes_when_sent_ && !is_busy_) Close();
+    return;
+  }
+  if (failed != boost::asio::error::would_block && failed != boost::asio::error::try_again) {
+    return Close();
+  }
+  sending_ = std::move(out_);
+  out_.clear();
+  sent_ = sent;
+  is_sending_ = true;
+  OnWritten(false);
+}
+
+void Connection::OnWritten(bool failed) {
+  if (is_closed_) return;
+  if (failed) return Close();
+  if (sent_ < sending_.size()) {
+    socket_.async_write_some(boost::asio::buffer(sending_.data() + sent_, sending_.size() - sent_),
+                             [self = Self()](const boost::system::error_code& error, size_t bytes) {
+                               self->sent_ += bytes;
+                               self->OnWritten(static_cast<bool>(error));
+                             });
+    return;
+  }
+  is_sending_ = false;
+  sending_ = {};
+  sent_ = 0;
+  if (waiting_ || is_busy_) return Flush();
+  Process();
+}
+
+}  // namespace basalt::server

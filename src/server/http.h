@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "server/hub.h"
+#include "server/view.h"
+
+namespace basalt::server {
+
+/// A request, as far as the routes look at it.
+struct HttpRequest {
+  std::string method;
+  std::string target;
+  std::string host;
+  std::string authorization;
+  std::string if_match;
+  std::string if_none_match;
+  std::string body;
+  bool keep_alive = true;
+};
+
+/// Reads requests of HTTP/1.1 one after another (Beast's parser). Header and body are bounded.
+class HttpParser {
+ public:
+  enum class Outcome : uint8_t { kRequest, kMore, kContinue, kError };
+
+  explicit HttpParser(uint64_t body_bytes_max);
+  ~HttpParser();
+  HttpParser(const HttpParser&) = delete;
+  HttpParser& operator=(const HttpParser&) = delete;
+
+  /// Takes bytes; `*consumed` of them are not needed any more. kRequest: request() has one.
+  /// kContinue: the client waits for "100 Continue" before it sends the body. kError: the response
+  /// error() must be sent, and the connection closed.
+  Outcome Next(std::string_view bytes, size_t* consumed);
+  HttpRequest& request() noexcept { return request_; }
+  const std::string& error() const noexcept { return error_; }
+
+ private:
+  struct Parser;
+  void Finish();
+
+  uint64_t body_bytes_max_;
+  std::unique_ptr<Parser> parser_;
+  bool said_continue_ = false;
+  HttpRequest request_;
+  std::string error_;
+};
+
+/// Whether a first line is that of a request of HTTP/1.x.
+bool IsHttpRequestLine(std::string_view line) noexcept;
+
+/// The whole response to a request. Nothing: run it again in Mode::kPool.
+std::optional<std::string> HandleHttp(Hub& hub, const HttpRequest& request, Mode mode);
+
+}  // namespace basalt::server

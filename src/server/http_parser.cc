@@ -1,0 +1,75 @@
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+#include "server/http.h"
+#include "server/http_response.h"
+
+namespace basalt::server {
+namespace {
+
+namespace http = boost::beast::http;
+
+constexpr uint32_t kHeaderBytesMax = 16 * 1024;
+
+}  // namespace
+
+struct HttpParser::Parser {
+  http::request_parser<http::string_body> parser;
+};
+
+HttpParser::HttpParser(uint64_t body_bytes_max) : body_bytes_max_(body_bytes_max) {}
+HttpParser::~HttpParser() = default;
+
+HttpParser::Outcome HttpParser::Next(std::string_view bytes, size_t* consumed) {
+  *consumed = 0;
+  if (!error_.empty()) return Outcome::kError;
+  if (!parser_) {
+    if (bytes.empty()) return Outcome::kMore;
+    parser_ = std::make_unique<Parser>();
+    parser_->parser.body_limit(body_bytes_max_);
+    parser_->parser.header_limit(kHeaderBytesMax);
+    parser_->parser.eager(true);
+    said_continue_ = false;
+  }
+  auto& parser = parser_->parser;
+  boost::beast::error_code failed;
+  if (!bytes.empty()) {
+    *consumed = parser.put(boost::asio::buffer(bytes.data(), bytes.size()), failed);
+  }
+  if (failed && failed != http::error::need_more) {
+    const bool is_large = failed == http::error::body_limit;
+    const bool is_header = failed == http::error::header_limit;
+    error_ = ProblemResponse(is_large    ? 413
+                             : is_header ? 431
+                                         : 400,
+                             "the request cannot be read: " + failed.message(), false);
+    return Outcome::kError;
+  }
+  if (parser.is_done()) {
+    Finish();
+    return Outcome::kRequest;
+  }
+  if (parser.is_header_done() && !said_continue_ &&
+      boost::beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+    said_continue_ = true;
+    return Outcome::kContinue;
+  }
+  return Outcome::kMore;
+}
+
+void HttpParser::Finish() {
+  auto message = parser_->parser.release();
+  const auto field = [&](http::field name) { return std::string(message[name]); };
+  request_ = {.method = std::string(message.method_string()),
+              .target = std::string(message.target()),
+              .host = field(http::field::host),
+              .authorization = field(http::field::authorization),
+              .if_match = field(http::field::if_match),
+              .if_none_match = field(http::field::if_none_match),
+              .body = std::move(message.body()),
+              .keep_alive = message.keep_alive()};
+  parser_.reset();
+}
+
+}  // namespace basalt::server

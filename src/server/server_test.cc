@@ -1,0 +1,162 @@
+#include "server/server.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace basalt::server {
+namespace {
+
+/// A client that sends lines and reads as many bytes as the expected reply has.
+class LineClient {
+ public:
+  explicit LineClient(uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connected_ = ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  }
+  ~LineClient() { ::close(fd_); }
+  LineClient(const LineClient&) = delete;
+  LineClient& operator=(const LineClient&) = delete;
+
+  bool is_connected() const { return connected_; }
+  bool Send(std::string_view text) const {
+    return ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+  }
+  /// Empty: the connection has ended.
+  std::string Receive(size_t bytes) const {
+    std::string text(bytes, '\0');
+    size_t got = 0;
+    while (got < bytes) {
+      const ssize_t part = ::recv(fd_, text.data() + got, bytes - got, 0);
+      if (part <= 0) return {};
+      got += static_cast<size_t>(part);
+    }
+    return text;
+  }
+  std::string Line() const {
+    std::string line;
+    while (!line.ends_with("\r\n")) {
+      const std::string byte = Receive(1);
+      if (byte.empty()) return {};
+      line += byte;
+    }
+    return line;
+  }
+  void Expect(std::string_view command, std::string_view reply) const {
+    ASSERT_TRUE(Send(std::string(command) + "\r\n"));
+    EXPECT_EQ(Receive(reply.size()), reply) << command;
+  }
+
+ private:
+  int fd_;
+  bool connected_ = false;
+};
+
+class ServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto db = DB::Open(":memory:", {.memory_budget = 16 << 20});
+    ASSERT_TRUE(db) << db.error().ToString();
+    db_ = *std::move(db);
+    auto server = Server::Start(db_.get(), {.port = 0, .threads = 2});
+    ASSERT_TRUE(server) << server.error().ToString();
+    server_ = *std::move(server);
+  }
+
+  std::unique_ptr<DB> db_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(ServerTest, AnswersCommandsInOrderAndInOnePipeline) {
+  const LineClient client(server_->port());
+  ASSERT_TRUE(client.is_connected());
+  client.Expect("SET a 1\r\nINCR a\r\nGET a\r\nKEYS *\r\nDEL a\r\nGET a",
+                "+OK\r\n:2\r\n$1\r\n2\r\n*1\r\n$1\r\na\r\n:1\r\n$-1\r\n");
+  client.Expect("HELLO 3", "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n");
+}
+
+TEST_F(ServerTest, ClientsOnSeveralLoopsLoseNoUpdate) {
+  constexpr int kClients = 4;
+  constexpr int kRounds = 100;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kClients; ++i) {
+    threads.emplace_back([this] {
+      const LineClient client(server_->port());
+      for (int round = 0; round < kRounds; ++round) {
+        ASSERT_TRUE(client.Send("MULTI\r\nINCR sum\r\nRPUSH queue x\r\nEXEC\r\nPUBLISH c m\r\n"));
+        EXPECT_EQ(client.Line(), "+OK\r\n");
+        EXPECT_EQ(client.Line(), "+QUEUED\r\n");
+        EXPECT_EQ(client.Line(), "+QUEUED\r\n");
+        EXPECT_EQ(client.Line(), "*2\r\n");
+        for (int line = 0; line < 3; ++line) EXPECT_EQ(client.Line().substr(0, 1), ":");
+      }
+    });
+    threads.emplace_back([this] {
+      const LineClient client(server_->port());
+      for (int round = 0; round < kRounds; ++round) {
+        client.Expect("BLPOP queue 0", "*2\r\n$5\r\nqueue\r\n$1\r\nx\r\n");
+      }
+    });
+  }
+  const LineClient subscriber(server_->port());
+  subscriber.Expect("SUBSCRIBE c", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
+  for (std::thread& thread : threads) thread.join();
+  const LineClient client(server_->port());
+  client.Expect("GET sum", "$3\r\n400\r\n");
+  client.Expect("EXISTS queue", ":0\r\n");
+}
+
+TEST_F(ServerTest, StopsWhileClientsAreBusyBlockedAndSilent) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([this] {
+      const LineClient client(server_->port());
+      while (client.Send("SET k v\r\nKEYS *\r\n") && !client.Receive(5 + 4 + 7).empty()) {
+      }
+    });
+  }
+  const LineClient blocked(server_->port());
+  ASSERT_TRUE(blocked.Send("BLPOP nothing 0\r\n"));
+  const LineClient silent(server_->port());
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  server_->Stop();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(blocked.Receive(1), "");
+  EXPECT_EQ(silent.Receive(1), "");
+}
+
+TEST_F(ServerTest, RefusesAnAddressThatIsTaken) {
+  const auto second = Server::Start(db_.get(), {.port = server_->port()});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.code(), StatusCode::kIoError);
+  const auto none = Server::Start(db_.get(), {.address = "nowhere"});
+  EXPECT_EQ(none.code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(ServerTest, SweepsElementsOfExpiredCollections) {
+  const LineClient client(server_->port());
+  client.Expect("RPUSH l a b c\r\nPEXPIRE l 1", ":3\r\n:1\r\n");
+  Dataset& dataset = server_->hub().dataset();
+  const auto count = [&] {
+    size_t records = 0;
+    const auto it = db_->NewIterator({.keyspace = dataset.keyspace(), .lower = "E", .upper = "F"});
+    for (it->SeekToFirst(); it->Valid(); it->Next()) ++records;
+    return records;
+  };
+  while (count() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+}  // namespace
+}  // namespace basalt::server

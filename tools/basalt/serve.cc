@@ -1,0 +1,107 @@
+#include "tools/basalt/serve.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+
+#include <csignal>
+#include <fstream>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "basalt/db.h"
+#include "server/server.h"
+
+namespace basalt::tools {
+namespace {
+
+Result<std::string> ReadPassword(const std::string& path) {
+  std::ifstream file(path);
+  std::string password;
+  if (!file || !std::getline(file, password)) {
+    return Status(StatusCode::kIoError, "cannot read a password from the first line of " + path);
+  }
+  if (password.ends_with('\r')) password.pop_back();
+  if (password.empty()) {
+    return Status(StatusCode::kInvalidArgument, "the first line of " + path + " is empty");
+  }
+  return password;
+}
+
+bool IsLoopback(const std::string& text) {
+  in6_addr address{};
+  if (::inet_pton(AF_INET6, text.c_str(), &address) == 1) return IN6_IS_ADDR_LOOPBACK(&address);
+  return text.starts_with("127.");
+}
+
+Result<server::ServerOptions> ServerOptionsOf(const ServeOptions& options) {
+  server::ServerOptions server{.address = options.address,
+                               .port = options.port,
+                               .listens_on_tcp = !options.no_tcp,
+                               .unix_socket = options.unix_socket,
+                               .threads = options.threads};
+  server.settings.clients = options.clients;
+  server.settings.request.argument_bytes = options.request_bytes;
+  server.settings.request.command_bytes = options.request_bytes;
+  server.settings.output_bytes = options.output_bytes;
+  server.settings.queued_bytes = options.request_bytes;
+  server.settings.is_power_durable = options.durability == Durability::kPower;
+  if (options.no_tcp && options.unix_socket.empty()) {
+    return Status(StatusCode::kInvalidArgument, "--no-tcp needs --unix-socket");
+  }
+  if (!options.password_file.empty()) {
+    Result<std::string> password = ReadPassword(options.password_file);
+    if (!password) return password.error();
+    server.settings.password = *std::move(password);
+  } else if (!options.no_tcp && !IsLoopback(options.address)) {
+    return Status(StatusCode::kInvalidArgument,
+                  "an address that other machines reach needs --password-file");
+  }
+  return server;
+}
+
+std::string Listening(const ServeOptions& options, const server::Server& server) {
+  std::string text;
+  if (server.port() != 0) {
+    const bool is_ipv6 = options.address.find(':') != std::string::npos;
+    text += "listening on " + (is_ipv6 ? "[" + options.address + "]" : options.address) + ":" +
+            std::to_string(server.port()) + "\n";
+  }
+  if (!options.unix_socket.empty()) text += "listening on " + options.unix_socket + "\n";
+  return text;
+}
+
+/// Blocks the signals that end the program, here and in threads that are started later, so that
+/// sigwait receives them.
+sigset_t BlockEndingSignals() {
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);
+  sigaddset(&ending, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+  return ending;
+}
+
+}  // namespace
+
+ExitCode Serve(const ServeOptions& options, Output& out) {
+  const Result<server::ServerOptions> wanted = ServerOptionsOf(options);
+  if (!wanted) return ReportPlainly(wanted.error());
+  const sigset_t ending = BlockEndingSignals();
+  const Result<std::unique_ptr<DB>> db =
+      DB::Open(options.path.empty() ? ":memory:" : options.path,
+               {.memory_budget = options.memory_budget, .durability = options.durability});
+  if (!db) return Report(db.error());
+  Result<std::unique_ptr<server::Server>> server = server::Server::Start(db->get(), *wanted);
+  if (!server) return ReportPlainly(server.error());
+  out.Write(Listening(options, **server));
+  const Status printed = out.Flush();
+  int signal = 0;
+  if (printed.ok()) sigwait(&ending, &signal);
+  (*server)->Stop();
+  server->reset();
+  const Status closed = (*db)->Close();
+  return Report(printed.ok() ? closed : printed);
+}
+
+}  // namespace basalt::tools
