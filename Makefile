@@ -109,7 +109,7 @@ lint:  ## Format, order of includes, clang-tidy: every finding is an error
 
 install:  ## Install the library, its headers and the program under PREFIX=/usr/local
 	@$(BOOTSTRAP) build
-	@$(call build,release,libbasalt basalt)
+	@$(call build,release,libbasalt libbasalt_c libbasalt_embed basalt)
 	cmake --install build/release --prefix $(PREFIX)
 
 clean:  ## Remove build/

@@ -1,7 +1,8 @@
-# The library: one static archive a folder for our own tests and tools, and basalt::basalt of the same
-# objects for everyone else. Folders stand in the order of the house: each links the ones before it.
+# The library: one static archive a folder for our own tests and tools, and of the same objects two libraries for
+# everyone else: basalt::basalt, libbasalt.a, has the C++ API and the C API; basalt::c, libbasalt.so, exports the C API
+# alone, with versioned symbols. Folders stand in the order of the house: each links the ones before it.
 
-set(BASALT_FOLDERS base io phash wal cache transaction memtable table db shared_map vector text)
+set(BASALT_FOLDERS base io phash wal cache transaction memtable table db shared_map vector text c_api)
 
 set(BASALT_INTERNALS "")
 set(objects "")
@@ -30,16 +31,29 @@ if(BASALT_STEMMER)
   target_compile_definitions(basalt_text PRIVATE BASALT_STEMMER=1)
 endif()
 
+target_compile_definitions(basalt_c_api PRIVATE BASALT_VERSION="${PROJECT_VERSION}")
+
 # The target of the program is called basalt, so the library's target bears its file name.
-add_library(libbasalt ${objects})
+add_library(libbasalt STATIC ${objects})
 add_library(basalt::basalt ALIAS libbasalt)
-set_target_properties(libbasalt PROPERTIES OUTPUT_NAME basalt EXPORT_NAME basalt
-                      LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
-                      SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+set_target_properties(libbasalt PROPERTIES OUTPUT_NAME basalt EXPORT_NAME basalt LINKER_LANGUAGE CXX)
 target_compile_features(libbasalt PUBLIC cxx_std_20)
 target_include_directories(libbasalt PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(libbasalt PRIVATE ${BASALT_DEPENDENCIES})
+
+set(symbols ${PROJECT_SOURCE_DIR}/src/c_api/libbasalt.map)
+add_library(libbasalt_c SHARED ${objects})
+add_library(basalt::c ALIAS libbasalt_c)
+set_target_properties(libbasalt_c PROPERTIES OUTPUT_NAME basalt EXPORT_NAME c LINKER_LANGUAGE CXX
+                      VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${symbols})
+target_link_options(libbasalt_c PRIVATE -Wl,--version-script=${symbols})
+target_include_directories(libbasalt_c PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_libraries(libbasalt_c PRIVATE ${BASALT_DEPENDENCIES})
+# Relative, so that an installation may be moved.
+file(RELATIVE_PATH BASALT_PREFIX_FROM_PKGCONFIG /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/basalt.pc.in ${PROJECT_BINARY_DIR}/basalt.pc @ONLY)
 
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/basalt)
@@ -48,9 +62,10 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/basalt-config.cmake.in
                               INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/basalt-config-version.cmake
                                  COMPATIBILITY SameMinorVersion)
-install(TARGETS libbasalt EXPORT basalt-targets)
+install(TARGETS libbasalt libbasalt_c EXPORT basalt-targets)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/basalt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h")
+install(FILES ${PROJECT_BINARY_DIR}/basalt.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(EXPORT basalt-targets NAMESPACE basalt:: DESTINATION ${package_dir})
 install(FILES ${PROJECT_BINARY_DIR}/basalt-config.cmake
               ${PROJECT_BINARY_DIR}/basalt-config-version.cmake DESTINATION ${package_dir})

@@ -20,7 +20,7 @@ run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
 
 file(GLOB_RECURSE installed RELATIVE ${prefix} ${prefix}/*)
 set(allowed "^(bin/basalt|include/basalt/[a-z0-9_]+\\.h|lib[^ ]*/libbasalt(_embed)?\\.(a|so[.0-9]*)|\
-lib[^ ]*/cmake/basalt/basalt-[a-z-]+\\.cmake)$")
+lib[^ ]*/pkgconfig/basalt\\.pc|lib[^ ]*/cmake/basalt/basalt-[a-z-]+\\.cmake)$")
 foreach(file IN LISTS installed)
   if(NOT file MATCHES "${allowed}")
     message(FATAL_ERROR "installed, but no part of the public face: ${file}")
@@ -37,6 +37,8 @@ run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/package -B ${work}/build -G ${GENERA
     -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${CXX_COMPILER} -DCMAKE_BUILD_TYPE=Release)
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/hello ${work}/db)
+run(${work}/build/hello_c ${work}/db_of_c)
+run(${work}/build/hello_pkg_config ${work}/db_of_c)
 if(EXISTS ${work}/build/hello_embed)
   run(${work}/build/hello_embed)
 elseif(WITH_EMBED)

@@ -93,6 +93,18 @@ function(basalt_gtest name label libraries)
   endforeach()
 endfunction()
 
+# A program in C11 over libbasalt.so.
+enable_language(C)
+function(basalt_c_program name)
+  add_executable(${name} ${ARGN})
+  set_target_properties(${name} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Werror)
+  target_link_libraries(${name} PRIVATE basalt::c)
+  if(BASALT_SANITIZE)
+    set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+  endif()
+endfunction()
+
 # Unit tests stand beside the code: src/<folder>/*_test.cc is <folder>_test.
 foreach(folder IN LISTS BASALT_FOLDERS)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*_test.cc)
@@ -202,6 +214,15 @@ endif()
 basalt_system_program(basalt_serializability tests/serializability/main.cc
                       --transactions 10000 --seed 1 --threads 4)
 
+# The C API, from C11 programs over libbasalt.so: every function that it exports. Where the library is instrumented,
+# the linker of C++ brings what the instrumentation calls.
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/c_test_files)
+basalt_c_program(c_test tests/c/c_test.c tests/c/null_arguments.c)
+add_test(NAME c_test COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:c_test> "-DLAUNCHER=${test_launcher}"
+                                 -DDIRECTORY=${PROJECT_BINARY_DIR}/c_test_files
+                                 -P ${PROJECT_SOURCE_DIR}/cmake/run_in_empty_directory.cmake)
+set_tests_properties(c_test PROPERTIES TIMEOUT ${test_timeout_s} LABELS unit)
+
 # ThreadSanitizer ends here: the examples show, and do not test, what threads may do.
 if(BASALT_SANITIZE STREQUAL "thread")
   return()
@@ -213,6 +234,16 @@ foreach(source IN LISTS sources)
   get_filename_component(name ${source} NAME_WE)
   add_executable(example_${name} ${source})
   target_link_libraries(example_${name} PRIVATE basalt::basalt basalt_warnings)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/examples/${name})
+  add_test(NAME example.${name} COMMAND ${test_launcher} $<TARGET_FILE:example_${name}>
+           WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/examples/${name})
+  set_tests_properties(example.${name} PROPERTIES TIMEOUT ${test_timeout_s} LABELS example)
+endforeach()
+
+file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/examples/*.c)
+foreach(source IN LISTS sources)
+  get_filename_component(name ${source} NAME_WE)
+  basalt_c_program(example_${name} ${source})
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/examples/${name})
   add_test(NAME example.${name} COMMAND ${test_launcher} $<TARGET_FILE:example_${name}>
            WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/examples/${name})
@@ -278,6 +309,11 @@ if(TARGET basalt_db)
   set_tests_properties(package PROPERTIES TIMEOUT 300 LABELS package)
 endif()
 
+add_test(NAME check_abi COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_abi $<TARGET_FILE:libbasalt_c>
+                                $<TARGET_FILE:c_test>)
+add_test(NAME header.c.h.c11 COMMAND ${CMAKE_C_COMPILER} -std=c11 -fsyntax-only -Wall -Wextra -Wconversion -Wpedantic
+                                     -Werror -I${PROJECT_SOURCE_DIR}/include -include basalt/c.h -x c /dev/null)
+set_tests_properties(check_abi header.c.h.c11 PROPERTIES TIMEOUT 60 LABELS header)
 add_test(NAME check_includes COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_includes)
 add_test(NAME check_includes_refuses COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_includes_test)
 set_tests_properties(check_includes check_includes_refuses PROPERTIES TIMEOUT 60 LABELS script)

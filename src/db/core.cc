@@ -92,16 +92,19 @@ Status Core::CheckUsable() const {
         StatusCode::kFailedPrecondition,
         "the database " + path_ +
             " was opened before fork(): the child must not use the parent's handle; close "
-            "it before fork(), or open the database in the process that uses it");
+            "it before fork(), or open the database in the process that uses it",
+        SubCode::kForked);
   }
-  return Status(StatusCode::kFailedPrecondition, "the database " + path_ + " is closed");
+  return Status(StatusCode::kFailedPrecondition, "the database " + path_ + " is closed",
+                SubCode::kClosed);
 }
 
 Status Core::CheckWritable() const {
   BASALT_RETURN_IF_ERROR(CheckUsable());
   if (mode_ == Mode::kWrite) return {};
   return Status(StatusCode::kFailedPrecondition,
-                "the database " + path_ + " was opened read-only: open it with DB::Open to write");
+                "the database " + path_ + " was opened read-only: open it with DB::Open to write",
+                SubCode::kReadOnly);
 }
 
 Status Core::CheckKeyspace(const ReadState& state, KeyspaceId keyspace) {
@@ -109,7 +112,8 @@ Status Core::CheckKeyspace(const ReadState& state, KeyspaceId keyspace) {
   if (state.keyspaces->Contains(id)) return {};
   return Status(StatusCode::kNotFound,
                 "there is no keyspace " + std::to_string(id) +
-                    "; it was never made (DB::CreateKeyspace), or it was dropped");
+                    "; it was never made (DB::CreateKeyspace), or it was dropped",
+                SubCode::kKeyspace);
 }
 
 std::shared_ptr<const ReadState> Core::State() const {

@@ -66,8 +66,9 @@ Result<KeyspaceId> Core::OpenKeyspace(std::string_view name) const {
   const std::shared_ptr<const ReadState> state = State();
   const Keyspace* const keyspace = state->keyspaces->Find(name);
   if (keyspace == nullptr) {
-    return Status(StatusCode::kNotFound, "there is no keyspace \"" + std::string(name) +
-                                             "\": make it with CreateKeyspace");
+    return Status(StatusCode::kNotFound,
+                  "there is no keyspace \"" + std::string(name) + "\": make it with CreateKeyspace",
+                  SubCode::kKeyspace);
   }
   return static_cast<KeyspaceId>(keyspace->id);
 }

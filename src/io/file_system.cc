@@ -345,7 +345,8 @@ Result<std::unique_ptr<FileLock>> FileSystem::Lock(std::string_view path) {
   const int error = RetryInterrupted([&] { return DoLock(std::string(path), &lock, &holder); });
   if (error == EWOULDBLOCK) {
     return Status(StatusCode::kBusy,
-                  ParentDirectory(path) + " " + holder + "; close it there, or use another path");
+                  ParentDirectory(path) + " " + holder + "; close it there, or use another path",
+                  SubCode::kLocked);
   }
   if (error == EACCES || error == EPERM || error == EROFS) {
     const std::string directory = ParentDirectory(path);

@@ -79,7 +79,7 @@ TEST_F(PosixFileLock, AnotherProcessIsToldWhoHoldsIt) {
   const std::string answer = TryInChild();
   char host[256] = {};
   ASSERT_EQ(gethostname(host, sizeof host - 1), 0);
-  EXPECT_TRUE(answer.starts_with("Busy: " + directory_ + " is in use by process " +
+  EXPECT_TRUE(answer.starts_with("Busy (Locked): " + directory_ + " is in use by process " +
                                  std::to_string(getpid()) + " (" + program_invocation_short_name +
                                  ", since 20"))
       << answer;
@@ -99,7 +99,7 @@ TEST_F(PosixFileLock, TheFileSaysWhoHoldsIt) {
 TEST_F(PosixFileLock, AHolderWithoutTextIsAnotherProcess) {
   const auto lock = Lock().value();
   ASSERT_EQ(truncate(path_.c_str(), 0), 0);
-  EXPECT_EQ(TryInChild(), "Busy: " + directory_ +
+  EXPECT_EQ(TryInChild(), "Busy (Locked): " + directory_ +
                               " is in use by another process; close it there, or use another path");
 }
 
@@ -123,7 +123,7 @@ TEST_F(PosixFileLock, IsSeenThroughAnotherNameOfTheSameFile) {
 TEST_F(PosixFileLock, OpeningAndClosingTheFileElsewhereDoesNotDropIt) {
   const auto lock = Lock().value();
   close(open(path_.c_str(), O_RDWR | O_CLOEXEC));
-  EXPECT_TRUE(TryInChild().starts_with("Busy: "));
+  EXPECT_TRUE(TryInChild().starts_with("Busy (Locked): "));
 }
 
 TEST_F(PosixFileLock, DiesWithAKilledHolder) {
@@ -172,7 +172,7 @@ TEST_F(PosixFileLock, AChildThatDropsItsCopyReleasesNothing) {
     return std::string(fcntl(other, F_GETFD) >= 0 ? "open" : "closed");
   });
   EXPECT_EQ(child.answer(), "open");
-  EXPECT_TRUE(TryInChild().starts_with("Busy: "));
+  EXPECT_TRUE(TryInChild().starts_with("Busy (Locked): "));
 }
 
 TEST_F(PosixFileLock, AChildCanLockAnotherFile) {
