@@ -9,7 +9,8 @@ NAME ?= db
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-server test-python test-asan test-tsan test-long planted crash metamorphic torture fuzz bench benches \
+.PHONY: help demo test test-server test-python test-go test-asan test-tsan \
+        test-long planted crash metamorphic torture fuzz bench benches \
         cache-sim cache-plots map-plots format lint install clean
 
 help:  ## Say what there is to make
@@ -26,7 +27,7 @@ test:  ## Build all and run every test (under 10 minutes from nothing on two cor
 	@$(BOOTSTRAP) build
 	@$(call build,release,all)
 	@$(call ctest,release)
-	@$(MAKE) --no-print-directory test-server test-python
+	@$(MAKE) --no-print-directory test-server test-python test-go
 
 test-server:  ## Test the server with real clients, and against Debian's redis-server
 	@$(BOOTSTRAP) build
@@ -37,6 +38,11 @@ test-server:  ## Test the server with real clients, and against Debian's redis-s
 test-python:  ## Build and install the Python package, and run its tests
 	@$(BOOTSTRAP) build python
 	@mkdir -p build && flock build/python.lock scripts/test_python
+
+test-go:  ## Run the tests of the Go package, with the race detector
+	@$(BOOTSTRAP) build python
+	@$(call build,release,libbasalt_c)
+	@scripts/test_go
 
 test-asan:  ## The same tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(BOOTSTRAP) build clang

@@ -1,0 +1,3 @@
+module basalt
+
+go 1.23
