@@ -455,7 +455,7 @@ class Core : public std::enable_shared_from_this<Core> {
                    NewTables* outputs);
   Status DropEmpty(const std::shared_ptr<Generation>& generation);
   Status FlushThrough(wal::Lsn lsn);
-  /// Ok: what the memtable holds is in tables. An error: an attempt that ended during the call
+  /// Ok: what the memtable holds is in tables. An error: an attempt that began during the call
   /// failed.
   Status WaitForFlushOf(const std::shared_ptr<Generation>& generation);
 

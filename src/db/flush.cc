@@ -248,15 +248,20 @@ Status Core::DropEmpty(const std::shared_ptr<Generation>& generation) {
   return {};
 }
 
+// An attempt that began before the call may fail because of what no longer holds, such as a disk
+// that was full. The next one decides.
 Status Core::WaitForFlushOf(const std::shared_ptr<Generation>& generation) {
   std::unique_lock lock(mutex_);
-  const uint64_t failed = generation->failed_flushes;
   const auto is_sealed = [&] { return IsAmong(state_->sealed, generation.get()); };
-  ScheduleFlush();
-  // Else nobody would end the wait.
-  if (is_sealed() && !flush_scheduled_ && !flushing_) return base::OutOfMemory();
-  WaitUntil(lock, [&] { return !is_sealed() || generation->failed_flushes != failed; });
-  return is_sealed() ? generation->flush_error : Status();
+  for (int attempts = flushing_ ? 2 : 1; attempts > 0; --attempts) {
+    const uint64_t failed = generation->failed_flushes;
+    ScheduleFlush();
+    // Else nobody would end the wait.
+    if (is_sealed() && !flush_scheduled_ && !flushing_) return base::OutOfMemory();
+    WaitUntil(lock, [&] { return !is_sealed() || generation->failed_flushes != failed; });
+    if (!is_sealed()) return {};
+  }
+  return generation->flush_error;
 }
 
 Status Core::Flush() {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -10,12 +11,14 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "basalt/db.h"
 #include "db/environment.h"
 #include "io/memory_file_system.h"
+#include "io/sim_file_system.h"
 
 namespace basalt::db {
 namespace {
@@ -169,6 +172,43 @@ TEST(Flush, CompactRangeLeavesNothingInLevel0BehindAFlush) {
     EXPECT_EQ(db->GetStats().levels[0].tables, 0U);
     return compacted;
   });
+}
+
+TEST(Flush, DoesNotReportAFailureOfAnAttemptThatBeganBeforeTheCall) {
+  io::SimFileSystem fs(io::SimFileSystem::Durability::kIgnored);
+  HeldExecutor executor;
+  Environment environment;
+  environment.fs = &fs;
+  environment.clock = io::Clock::System();
+  environment.executor = &executor;
+  Gate failed;
+  const auto on_event = [&](const Event& event) {
+    if (event.kind == Event::Kind::kBackgroundError) failed.Pass();
+  };
+  const auto db =
+      OpenDatabase("/db", {.memory_budget = kBudget, .on_event = on_event}, environment).value();
+  ASSERT_TRUE(db->Put("key", "value").ok());
+  fs.SetFault({.at_call = 1,
+               .error = EMFILE,
+               .sticky = true,
+               .matches = [](std::string_view operation, std::string_view path) {
+                 return operation == "open" && path.ends_with(".tbl");
+               }});
+  std::thread first([&] { static_cast<void>(db->Flush()); });
+  failed.AwaitArrival();  // The attempt has failed, and has not ended.
+  fs.ClearFault();
+  std::thread second([&] {
+    const Status flushed = db->Flush();
+    EXPECT_TRUE(flushed.ok()) << flushed.ToString();
+  });
+  // By then it waits. A machine that is slower misses the attempt that has failed.
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  failed.Open();
+  first.join();
+  second.join();
+  const auto value = db->Get("key").value();
+  ASSERT_TRUE(value);
+  EXPECT_EQ(value->view(), "value");
 }
 
 TEST(Flush, CoversWhatWasWrittenBeforeItWhileOthersWrite) {
