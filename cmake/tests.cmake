@@ -41,8 +41,8 @@ set(tests_without_threads
     table/point_index table/read_ahead table/table_corruption table/table_fault table/table_parts table/table
     table/visible_iterator table/zstd_block
     text/highlight text/postings text/query text/term_normalizer text/tokenizer text/word_break
-    vector/candidate_pool vector/code_book vector/hnsw_checkpoint vector/hnsw_index vector/kernels
-    vector/rotation
+    vector/attribute_code vector/attribute_filter vector/candidate_pool vector/code_book vector/hnsw_checkpoint
+    vector/hnsw_index vector/kernels vector/rotation
     wal/log_crash wal/log_format wal/log wal/recovery)
 list(TRANSFORM tests_without_threads PREPEND src/)
 list(APPEND tests_without_threads tests/corruption tests/fault_sweep tests/known_bugs)

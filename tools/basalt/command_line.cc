@@ -54,6 +54,7 @@ class CommandLine {
     AddServeVerb(verbs_);
     AddPhashVerb(verbs_);
     AddMapVerb(verbs_);
+    AddVectorVerb(verbs_);
     AddDemoVerbs();
   }
 
