@@ -1,41 +1,35 @@
-// Opens a database and does each of the basic things once: put, get, scan, batch, snapshot.
+// Opens a database and does each of the basic things once: put, get, transaction, snapshot, scan.
 
 #include <iostream>
 
 #include "basalt/db.h"
+#include "basalt/transaction.h"
 
 int main() {
-  // A directory; it is made when it is not there. value() ends the program with the error's text.
+  // Makes the directory if it is absent. value() ends the program with the error's text.
   auto db = basalt::DB::Open("first-steps.db").value();
 
-  // Every write gives a Status: ok means visible, and safe when this process dies.
-  if (basalt::Status status = db->Put("user/1", "Ada"); !status.ok()) {
-    std::cerr << status.ToString() << '\n';
+  // A write that is ok is visible, and survives the death of this process.
+  if (auto put = db->Put("user/1", "Ada"); !put.ok()) {
+    std::cerr << put.status().ToString() << '\n';
     return 1;
   }
-
-  // An absent key is no error but an empty optional.
-  basalt::MaybeValue name = db->Get("user/1").value();
+  basalt::MaybeValue name = db->Get("user/1").value();  // An absent key is empty, and no error.
   std::cout << "user/1 is " << (name ? name->view() : "absent") << '\n';
 
-  // A batch is applied as a whole or not at all, here also against a power cut.
-  basalt::WriteBatch batch;
-  batch.Put("user/2", "Grace");
-  batch.Put("user/3", "Edsger");
-  batch.Delete("user/1");
-  if (basalt::Status status = db->Write(batch, {.durability = basalt::Durability::kPower});
-      !status.ok()) {
-    std::cerr << status.ToString() << '\n';
-    return 1;
-  }
-
-  // A snapshot keeps the present moment for later reads.
+  // All of a transaction takes effect, or nothing. It begins again where another writer was faster.
   basalt::Snapshot before = db->GetSnapshot().value();
-  if (!db->Put("user/2", "Grace Hopper").ok()) return 1;
-  std::cout << "user/2 was " << db->Get("user/2", {.snapshot = &before}).value()->ToString()
-            << " and is " << db->Get("user/2").value()->ToString() << '\n';
+  basalt::Status renamed = basalt::Transact(*db, [](basalt::Transaction& tx) {
+    basalt::Result<basalt::MaybeValue> old = tx.Get("user/1");
+    if (!old.ok()) return old.status();
+    basalt::Status put = tx.Put("user/2", (*old)->ToString() + " Lovelace");
+    return put.ok() ? tx.Delete("user/1") : put;
+  });
+  if (!renamed.ok()) return 1;
+  std::cout << "user/1 was " << db->Get("user/1", {.snapshot = &before}).value()->ToString()
+            << '\n';
 
-  // Keys come in bytewise order, forward or backward, in a range or under a prefix.
+  // Keys come in the order of their bytes, forward or backward, in a range or under a prefix.
   auto it = db->NewIterator({.prefix = "user/"});
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
     std::cout << it->key() << " = " << it->value() << '\n';
