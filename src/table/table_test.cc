@@ -394,8 +394,8 @@ TEST(Table, LargeValuesFollowOneAnotherAndSmallOnes) {
   constexpr size_t kLone = size_t{1} << 20;  // from here on a value has a block of its own
   std::vector<Record> records;
   base::SequenceNumber sequence = 1;
-  for (const char* key : {"a", "b", "c", "d"}) {
-    for (const size_t bytes : {kLone - 1, kLone, kLone + 1, size_t{10}, 3 * kLone}) {
+  for (const char* key : {"a", "b"}) {
+    for (const size_t bytes : {kLone - 1, kLone, size_t{10}}) {
       records.push_back(
           Put(key, sequence++, RandomBytes(&random, bytes, bytes % 2 == 0 ? 256 : 3)));
     }
