@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "basalt/graph.h"
+#include "basalt/store.h"
+#include "basalt/transaction.h"
+#include "graph/names.h"
+#include "graph/record.h"
+
+// A graph that is open: keys.h and record.h have its bytes, Reader and EdgeScan read it, and Core
+// writes it. What the public functions of Graph do is in graph.cc.
+//
+// Two records of an edge. PutEdge and RemoveEdge write both in one transaction, which has read the
+// kExternalId records of both nodes. Removing a node deletes such a record, and so conflicts with
+// every transaction that links the node: no edge comes to a node that is gone.
+//
+// Removal of a node. A node with many edges cannot go in one transaction. So the first transaction
+// deletes its kExternalId and kNode records and puts a kRemoval record. Readers load the kRemoval
+// records and pass over edges to these nodes; nobody can link such a node any more, because its
+// external id leads nowhere, or to a new node with another id. Batches then remove its edges at
+// their other ends; the last one deletes all keys of the node as a range, and the kRemoval record.
+// A step may run twice, or in two threads: it only deletes.
+
+namespace basalt::graph {
+
+/// Bytes of a node's keys that one batch removes, about. The batch is three times as large, because
+/// an edge has two keys and each is a record. The smallest stores take batches of 64 KiB.
+inline constexpr size_t kStepKeyBytes = 16 << 10;
+
+class Core {
+ public:
+  static Result<std::unique_ptr<Core>> Open(Store* store, const GraphOptions& options);
+
+  Store& store() const noexcept { return *store_; }
+  KeyspaceId keyspace() const noexcept { return keyspace_; }
+  Names& names() const noexcept { return names_; }
+
+  Result<NodeId> PutNode(Transaction& tx, std::string_view external_id, const NodeContent& content);
+  /// `*is_left`: edges are left to FinishRemoval.
+  Result<bool> RemoveNode(Transaction& tx, std::string_view external_id, bool* is_left);
+  Status PutEdge(Transaction& tx, const EdgeName& name, const EdgeContent& content);
+  Result<bool> RemoveEdge(Transaction& tx, const EdgeName& name);
+  Status FinishRemovals();
+
+ private:
+  Core(Store* store, KeyspaceId keyspace)
+      : store_(store), keyspace_(keyspace), names_(store, keyspace) {}
+  Result<bool> IsEmpty() const;
+  Status CheckFormat(bool create);
+  Result<NodeId> NewNodeId();
+  Result<PropertyList> InternAll(const Properties& properties);
+  Result<bool> HasManyEdges(NodeId node);
+  Status RemoveEdges(Transaction& tx, NodeId node);
+  Status FinishRemoval(NodeId node);
+
+  Store* const store_;
+  const KeyspaceId keyspace_;
+  mutable Names names_;
+  std::mutex mutex_;  // Guards the two below.
+  uint64_t next_node_ = 0;
+  uint64_t reserved_nodes_end_ = 0;
+};
+
+/// The node that a kExternalId record names. Corruption.
+Result<NodeId> ParseNodeId(std::string_view bytes);
+/// InvalidArgument: it is too long.
+Status CheckLength(std::string_view what, std::string_view name);
+
+}  // namespace basalt::graph

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "basalt/graph.h"
+#include "basalt/iterator.h"
+#include "basalt/snapshot.h"
+#include "basalt/transaction.h"
+#include "graph/core.h"
+#include "graph/record.h"
+
+namespace basalt::graph {
+
+/// A graph as a snapshot, or a transaction, has it. One thread at a time.
+class Reader {
+ public:
+  /// At a snapshot of the present moment.
+  static Result<std::unique_ptr<Reader>> Open(const Core* core);
+  /// With the changes of `tx`.
+  static Result<std::unique_ptr<Reader>> Open(const Core* core, Transaction* tx);
+
+  const Core& core() const noexcept { return *core_; }
+  Result<MaybeValue> Get(std::string_view key) const;
+  Result<std::optional<Entry>> GetEntry(std::string_view key) const;
+  /// Over keys with `prefix`.
+  std::unique_ptr<Iterator> NewIterator(std::string_view prefix, bool keys_only = false) const;
+  /// Over all keys.
+  std::unique_ptr<Iterator> NewIterator() const;
+
+  /// Whether it was removed, though records of its edges are left.
+  bool IsRemoved(NodeId node) const { return !removed_.empty() && removed_.contains(node); }
+  /// The id of a name. Nothing: it has never been used; a transaction tracks that.
+  Result<std::optional<uint32_t>> FindName(Dictionary dictionary, std::string_view name) const;
+  /// Nothing: there is no such node.
+  Result<std::optional<NodeId>> FindNode(std::string_view external_id) const;
+  Result<std::optional<NodeRecord>> GetRecord(NodeId node) const;
+  /// With names in place of ids.
+  Result<Node> NodeOf(NodeId id, NodeRecord record) const;
+  Result<Properties> PropertiesOf(PropertyList properties) const;
+  Result<EdgeContent> ContentOf(EdgeRecord record) const;
+
+ private:
+  Reader(const Core* core, std::optional<Snapshot> snapshot, Transaction* tx)
+      : core_(core), snapshot_(std::move(snapshot)), tx_(tx) {}
+  Status LoadRemoved();
+  ReadOptions options() const;
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) const;
+
+  const Core* core_;
+  std::optional<Snapshot> snapshot_;
+  Transaction* tx_;  // Null: the snapshot.
+  std::unordered_set<NodeId> removed_;
+};
+
+}  // namespace basalt::graph
