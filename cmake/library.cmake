@@ -2,7 +2,7 @@
 # everyone else: basalt::basalt, libbasalt.a, has the C++ API and the C API; basalt::c, libbasalt.so, exports the C API
 # alone, with versioned symbols. Folders stand in the order of the house: each links the ones before it.
 
-set(BASALT_FOLDERS base io phash wal cache transaction memtable table db shared_map vector text graph c_api)
+set(BASALT_FOLDERS base io phash wal cache transaction memtable table db shared_map vector text graph retrieve c_api)
 
 set(BASALT_INTERNALS "")
 set(objects "")
