@@ -1,6 +1,7 @@
 #include "retrieve/corpus_core.h"
 
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <span>
 
@@ -20,6 +21,22 @@ std::string EntityId(std::string_view name) { return "entity/" + std::string(nam
 /// What is searched for a passage.
 std::string SearchedText(const std::string& title, const std::string& text) {
   return title.empty() ? text : title + "\n" + text;
+}
+
+/// Whether an entity has an edge that leads neither to nor from one of `passages`.
+Result<bool> HasOtherEdges(const GraphView& view, NodeId entity,
+                           const std::map<NodeId, std::string>& passages) {
+  std::string next;
+  do {
+    BASALT_ASSIGN_OR_RETURN(
+        const NeighborPage page,
+        view.Neighbors(entity, {.direction = EdgeDirection::kBoth}, passages.size() + 1, next));
+    for (const Neighbor& neighbor : page.neighbors) {
+      if (!passages.contains(neighbor.node)) return true;
+    }
+    next = page.next;
+  } while (!next.empty());
+  return false;
 }
 
 }  // namespace
@@ -154,28 +171,38 @@ Result<uint64_t> CorpusCore::Link(Transaction& tx, const PreparedDocument& docum
   return entities.size();
 }
 
+/// All is read before the first write: a scan in a transaction copies what it has written.
 Result<bool> CorpusCore::Forget(Transaction& tx, std::string_view source) {
   const std::string document_id = DocumentId(source);
-  std::set<NodeId> entities;
-  std::vector<std::pair<NodeId, std::string>> passages;
+  std::map<NodeId, std::string> passages;
+  std::vector<std::string> unused;
   {
     BASALT_ASSIGN_OR_RETURN(const GraphView view, graph_->Read(tx));
     BASALT_ASSIGN_OR_RETURN(const std::optional<NodeId> document, view.FindNode(document_id));
     if (!document) return false;
     BASALT_ASSIGN_OR_RETURN(const NeighborPage of_document,
                             view.Neighbors(*document, {.types = {kHas}}, SIZE_MAX));
+    std::set<NodeId> entities;
     for (const Neighbor& neighbor : of_document.neighbors) {
       BASALT_ASSIGN_OR_RETURN(const std::optional<Node> passage, view.GetNode(neighbor.node));
       if (!passage) continue;
-      passages.emplace_back(passage->id, passage->external_id);
+      passages.emplace(passage->id, passage->external_id);
       BASALT_ASSIGN_OR_RETURN(const NeighborPage named,
                               view.Neighbors(passage->id, {.types = {kAbout, kNames}}, SIZE_MAX));
       for (const Neighbor& entity : named.neighbors) entities.insert(entity.node);
     }
+    for (const NodeId entity : entities) {
+      BASALT_ASSIGN_OR_RETURN(const bool is_used, HasOtherEdges(view, entity, passages));
+      if (is_used) continue;
+      BASALT_ASSIGN_OR_RETURN(const std::optional<Node> node, view.GetNode(entity));
+      if (node) unused.push_back(node->external_id);
+    }
   }
   for (const auto& [node, id] : passages) BASALT_RETURN_IF_ERROR(RemovePassage(tx, node, id));
   BASALT_RETURN_IF_ERROR(graph_->RemoveNode(tx, document_id).status());
-  BASALT_RETURN_IF_ERROR(RemoveUnused(tx, entities));
+  for (const std::string& id : unused) {
+    BASALT_RETURN_IF_ERROR(graph_->RemoveNode(tx, id).status());
+  }
   return true;
 }
 
@@ -183,25 +210,6 @@ Status CorpusCore::RemovePassage(Transaction& tx, NodeId node, std::string_view 
   BASALT_RETURN_IF_ERROR(text_->Remove(tx, static_cast<uint64_t>(node)).status());
   if (dense() != nullptr) BASALT_RETURN_IF_ERROR(dense()->Remove(tx, node));
   return graph_->RemoveNode(tx, id).status();
-}
-
-/// Removes those of the entities that have no edges.
-Status CorpusCore::RemoveUnused(Transaction& tx, const std::set<NodeId>& entities) {
-  std::vector<std::string> unused;
-  {
-    BASALT_ASSIGN_OR_RETURN(const GraphView view, graph_->Read(tx));
-    for (const NodeId entity : entities) {
-      BASALT_ASSIGN_OR_RETURN(const NeighborPage page,
-                              view.Neighbors(entity, {.direction = EdgeDirection::kBoth}, 1));
-      if (!page.neighbors.empty()) continue;
-      BASALT_ASSIGN_OR_RETURN(const std::optional<Node> node, view.GetNode(entity));
-      if (node) unused.push_back(node->external_id);
-    }
-  }
-  for (const std::string& id : unused) {
-    BASALT_RETURN_IF_ERROR(graph_->RemoveNode(tx, id).status());
-  }
-  return {};
 }
 
 Status CorpusCore::Tidy() {

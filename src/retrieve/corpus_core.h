@@ -77,7 +77,6 @@ class CorpusCore {
   Status AddPassage(Transaction& tx, const PreparedDocument& document, size_t number);
   Result<uint64_t> Link(Transaction& tx, const PreparedDocument& document);
   Status RemovePassage(Transaction& tx, NodeId node, std::string_view id);
-  Status RemoveUnused(Transaction& tx, const std::set<NodeId>& entities);
 
   Store* const store_;
   const CorpusOptions options_;

@@ -147,6 +147,18 @@ TEST(Corpus, FindsPassagesByWordsAndByLinks) {
             StatusCode::kInvalidArgument);
 }
 
+TEST(Corpus, AnOnlyMatchComesBeforeWhatItIsLinkedTo) {
+  const auto store = NewMemoryDb();
+  const auto corpus = Corpus::Open(store.get()).value();
+  ASSERT_TRUE(corpus->IngestText({.source = "match", .text = "Paris is a city"}).has_value());
+  ASSERT_TRUE(corpus->IngestText({.source = "linked", .text = "Paris"}).has_value());
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(corpus->IngestText({.source = std::to_string(i), .text = "other"}).has_value());
+  }
+  EXPECT_EQ(SourcesOf(corpus->Retrieve("city").value()),
+            (std::vector<std::string>{"match", "linked"}));
+}
+
 TEST(Corpus, PassagesAreLinkedToTheEntitiesThatTheyName) {
   const auto store = NewMemoryDb();
   const auto corpus = Corpus::Open(store.get()).value();

@@ -91,6 +91,18 @@ std::string Joined(const std::vector<Word>& words, size_t begin, size_t end) {
   return std::string(text::CutToBytes(name, kNameBytesMax));
 }
 
+/// Adds the name of words [begin, end), and its parts between connectors.
+void AddNames(const std::vector<Word>& words, size_t begin, size_t end,
+              std::set<std::string>* names) {
+  names->insert(Joined(words, begin, end));
+  for (size_t at = begin; at < end; ++at) {
+    if (words[at].is_connector) continue;
+    const size_t part = at;
+    while (at < end && !words[at].is_connector) ++at;
+    names->insert(Joined(words, part, at));
+  }
+}
+
 }  // namespace
 
 std::set<std::string> FindEntityNames(std::string_view text) {
@@ -106,7 +118,7 @@ std::set<std::string> FindEntityNames(std::string_view text) {
            (words[at].is_connector || std::ranges::binary_search(kOpeners, words[at].term))) {
       ++at;
     }
-    if (at < end) names.insert(Joined(words, at, end));
+    if (at < end) AddNames(words, at, end, &names);
     at = end;
   }
   return names;

@@ -5,53 +5,29 @@
 #include <limits>
 
 #include "base/check.h"
+#include "retrieve/passage_walk.h"
 
 namespace basalt::retrieve {
 namespace {
 
-/// Each list gives more hits than are returned: the mean and the deviation need a sample.
-constexpr size_t kHitsMin = 100;
-constexpr size_t kHitsFactor = 4;
-constexpr size_t kHitsFactorKMax = 100'000;
+/// Hits of each list, at least: a large sample, so that the mean and the deviation of the scores
+/// are about those of all passages.
+constexpr size_t kHitsMin = 1000;
 constexpr size_t kSeeds = 8;
+/// Passages that links may add, and that get a share of links, at most.
+constexpr size_t kLinkedMax = 1000;
 /// The weight of vectors; words have the rest.
 constexpr double kDenseWeight = 0.7;
-constexpr double kRestart = 0.5;
 
 bool IsBetter(double score_a, NodeId a, double score_b, NodeId b) noexcept {
   return score_a != score_b ? score_a > score_b : a < b;
-}
-
-/// Adds the standard scores of one list to `hybrid`. `score_of` gives a candidate's score in the
-/// list, if it has one.
-template <class ScoreOf, class Candidates>
-void AddStandardScores(double weight, const ScoreOf& score_of, Candidates* candidates) {
-  double least = std::numeric_limits<double>::infinity();
-  for (const auto& [node, candidate] : *candidates) {
-    if (score_of(candidate)) least = std::min(least, *score_of(candidate));
-  }
-  if (!std::isfinite(least)) return;
-  double sum = 0;
-  double squares = 0;
-  for (const auto& [node, candidate] : *candidates) {
-    const double score = score_of(candidate).value_or(least);
-    sum += score;
-    squares += score * score;
-  }
-  const auto count = static_cast<double>(candidates->size());
-  const double mean = sum / count;
-  const double deviation = std::sqrt(std::max(0.0, squares / count - mean * mean));
-  if (deviation < 1e-12) return;
-  for (auto& [node, candidate] : *candidates) {
-    candidate.parts.hybrid += weight * (score_of(candidate).value_or(least) - mean) / deviation;
-  }
 }
 
 }  // namespace
 
 Status Ranking::Run(std::string_view query) {
   BASALT_ASSIGN_OR_RETURN(Candidates candidates, FindCandidates(query));
-  AddHybrid(&candidates);
+  BASALT_RETURN_IF_ERROR(AddHybrid(&candidates));
   ChooseSeeds(candidates);
   if (options_.link_weight > 0 && !seeds_.empty()) BASALT_RETURN_IF_ERROR(AddLinks(&candidates));
   for (auto& [node, candidate] : candidates) {
@@ -64,9 +40,7 @@ Status Ranking::Run(std::string_view query) {
   return {};
 }
 
-size_t Ranking::HitsWanted() const noexcept {
-  return std::max(kHitsMin, kHitsFactor * std::min(options_.k, kHitsFactorKMax));
-}
+size_t Ranking::HitsWanted() const noexcept { return std::max(kHitsMin, options_.k); }
 
 Result<Ranking::Candidates> Ranking::FindCandidates(std::string_view query) const {
   const size_t hits = HitsWanted();
@@ -82,14 +56,53 @@ Result<Ranking::Candidates> Ranking::FindCandidates(std::string_view query) cons
   return candidates;
 }
 
-void Ranking::AddHybrid(Candidates* candidates) const {
+Status Ranking::AddHybrid(Candidates* candidates) {
+  BASALT_ASSIGN_OR_RETURN(const TextIndexStats stats, core_->text().GetStats());
+  const size_t passages = std::min<uint64_t>(HitsWanted(), stats.documents);
   const bool has_dense = core_->dense() != nullptr;
   AddStandardScores(
-      has_dense ? 1 - kDenseWeight : 1, [](const Candidate& each) { return each.parts.bm25; },
-      candidates);
-  if (!has_dense) return;
-  AddStandardScores(
-      kDenseWeight, [](const Candidate& each) { return each.parts.dense; }, candidates);
+      has_dense ? 1 - kDenseWeight : 1, passages,
+      [](const Candidate& each) { return each.parts.bm25; }, candidates);
+  if (has_dense) {
+    AddStandardScores(
+        kDenseWeight, passages, [](const Candidate& each) { return each.parts.dense; }, candidates);
+  }
+  return {};
+}
+
+/// Adds the standard scores of one list to `hybrid`, and to what a passage gets that is in no list.
+/// `score_of` gives a candidate's score in the list, if it has one. Passages that the list does not
+/// have count with its least score; if the list is shorter than the sample of `passages`, it has
+/// all passages that match, and the others count with 0, or with the least score if that is less.
+template <class ScoreOf>
+void Ranking::AddStandardScores(double weight, size_t passages, const ScoreOf& score_of,
+                                Candidates* candidates) {
+  double least = std::numeric_limits<double>::infinity();
+  double sum = 0;
+  double squares = 0;
+  size_t listed = 0;
+  for (const auto& [node, candidate] : *candidates) {
+    const std::optional<double> score = score_of(candidate);
+    if (!score) continue;
+    ++listed;
+    sum += *score;
+    squares += *score * *score;
+    least = std::min(least, *score);
+  }
+  if (listed == 0) return;
+  const double missing = listed < passages ? std::min(0.0, least) : least;
+  const size_t sample = std::max(passages, candidates->size());
+  const auto unlisted = static_cast<double>(sample - listed);
+  sum += unlisted * missing;
+  squares += unlisted * missing * missing;
+  const double mean = sum / static_cast<double>(sample);
+  const double variance = squares / static_cast<double>(sample) - mean * mean;
+  if (variance < 1e-12) return;
+  const double factor = weight / std::sqrt(variance);
+  unlisted_hybrid_ += factor * (missing - mean);
+  for (auto& [node, candidate] : *candidates) {
+    candidate.parts.hybrid += factor * (score_of(candidate).value_or(missing) - mean);
+  }
 }
 
 void Ranking::ChooseSeeds(const Candidates& candidates) {
@@ -107,51 +120,20 @@ void Ranking::ChooseSeeds(const Candidates& candidates) {
   for (NodeScore& seed : seeds_) seed.score /= sum;
 }
 
-Result<bool> Ranking::IsPassage(NodeId id) const {
-  BASALT_ASSIGN_OR_RETURN(const std::optional<Node> node, view_->GetNode(id));
-  return node && std::ranges::find(node->labels, "Passage") != node->labels.end();
-}
-
-/// PageRank of a node, without the part that it has as a seed.
-double Ranking::ArrivedAt(const NodeScore& node) const noexcept {
-  double arrived = node.score;
-  for (const NodeScore& seed : seeds_) {
-    if (seed.node == node.node) arrived -= kRestart * seed.score;
-  }
-  return std::max(0.0, arrived);
-}
-
 Status Ranking::AddLinks(Candidates* candidates) {
-  const PageRankOptions walk{
-      .edges = {.direction = EdgeDirection::kBoth, .types = {kAbout, kNames, kNext}},
-      .restart = kRestart,
-      .limits = options_.limits};
-  BASALT_ASSIGN_OR_RETURN(const PageRankResult ranked, view_->PersonalizedPageRank(seeds_, walk));
-  truncated_ |= ranked.truncated;
-  double least = 0;
-  for (const auto& [node, candidate] : *candidates) {
-    least = std::min(least, candidate.parts.hybrid);
-  }
-  double greatest = 0;
-  std::vector<Candidate*> reached;
-  for (const NodeScore& node : ranked.nodes) {
-    // The nodes come by score: what reaches those left is too little to matter.
-    if (reached.size() == HitsWanted()) break;
-    auto known = candidates->find(node.node);
-    if (known == candidates->end()) {
-      BASALT_ASSIGN_OR_RETURN(const bool is_passage, IsPassage(node.node));
-      if (!is_passage) continue;
-      known = candidates->emplace(node.node, Candidate{.node = node.node, .parts = {}}).first;
-      known->second.parts.hybrid = least;
-    }
-    known->second.parts.page_rank = ArrivedAt(node);
-    greatest = std::max(greatest, known->second.parts.page_rank);
-    reached.push_back(&known->second);
-  }
-  if (greatest <= 0) return {};
-  for (Candidate* candidate : reached) {
-    candidate->parts.links =
-        options_.link_weight * std::sqrt(candidate->parts.page_rank / greatest);
+  PassageWalk walk(view_, options_.limits);
+  BASALT_ASSIGN_OR_RETURN(std::vector<NodeScore> reached, walk.Run(seeds_));
+  truncated_ |= walk.truncated();
+  if (reached.empty()) return {};
+  if (reached.size() > kLinkedMax) reached.resize(kLinkedMax);
+  const double greatest = reached.front().score;
+  for (const NodeScore& passage : reached) {
+    const auto [found, is_new] =
+        candidates->try_emplace(passage.node, Candidate{.node = passage.node, .parts = {}});
+    ScoreParts& parts = found->second.parts;
+    if (is_new) parts.hybrid = unlisted_hybrid_;
+    parts.page_rank = passage.score;
+    parts.links = options_.link_weight * std::sqrt(passage.score / greatest);
   }
   return {};
 }

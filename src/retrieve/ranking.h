@@ -12,14 +12,15 @@
 // How passages are ranked.
 //
 // 1. The best hits of the text index and, if there is one, of the dense index are candidates.
-// 2. Each list of scores becomes standard scores over all candidates: (score - mean) / deviation. A
-//    candidate that a list does not have gets the list's least score. Their weighted sum is
+// 2. Each list of scores becomes standard scores, (score - mean) / deviation, over a sample of
+//    passages: the candidates and, up to 1,000, passages that no list has. Their weighted sum is
 //    `hybrid`.
-// 3. The best 8 candidates are the seeds of a personalised PageRank over the links of passages.
-//    Their shares are the softmax of `hybrid`.
-// 4. What reaches a passage over links, without its own share as a seed, is its `page_rank`;
-//    links = link_weight * sqrt(page_rank / greatest page_rank). Passages that only links reach
-//    become candidates with the least `hybrid`.
+// 3. The best 8 candidates are the seeds of a walk over the links of passages (passage_walk.h).
+// Their
+//    shares are the softmax of `hybrid`.
+// 4. What reaches a passage is its `page_rank`; links = link_weight * sqrt(page_rank / greatest
+//    page_rank). Passages that only links reach become candidates with the
+//    `hybrid` of a passage that no list has.
 // 5. score = hybrid + links.
 
 namespace basalt::retrieve {
@@ -47,18 +48,20 @@ class Ranking {
   using Candidates = std::map<NodeId, Candidate>;
 
   Result<Candidates> FindCandidates(std::string_view query) const;
-  void AddHybrid(Candidates* candidates) const;
+  Status AddHybrid(Candidates* candidates);
+  template <class ScoreOf>
+  void AddStandardScores(double weight, size_t passages, const ScoreOf& score_of,
+                         Candidates* candidates);
   void ChooseSeeds(const Candidates& candidates);
   Status AddLinks(Candidates* candidates);
   size_t HitsWanted() const noexcept;
-  Result<bool> IsPassage(NodeId node) const;
-  double ArrivedAt(const NodeScore& node) const noexcept;
 
   const CorpusCore* core_;
   const GraphView* view_;
   const RetrieveOptions& options_;
   std::vector<NodeScore> seeds_;
   std::vector<Candidate> candidates_;
+  double unlisted_hybrid_ = 0;  // Of a passage that no list has.
   bool truncated_ = false;
 };
 
