@@ -23,6 +23,10 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/tools/basalt/main.cc)
     target_compile_definitions(basalt_tool PRIVATE BASALT_VERSION="${PROJECT_VERSION}")
     target_link_libraries(basalt_tool PUBLIC basalt_server ${BASALT_INTERNALS} CLI11::CLI11 Boost::json
                                       PRIVATE basalt_warnings)
+    if(TARGET basalt_embed)
+      target_link_libraries(basalt_tool PUBLIC basalt_embed)
+      target_compile_definitions(basalt_tool PRIVATE BASALT_EMBED)
+    endif()
     target_link_libraries(basalt PRIVATE basalt_tool)
     if(BASALT_SANITIZE)  # It compiles for longer than it runs.
       target_compile_options(basalt_tool PRIVATE -O0)

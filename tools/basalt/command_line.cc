@@ -23,9 +23,9 @@ namespace basalt::tools {
 namespace {
 
 constexpr std::string_view kFooter =
-    R"(PATH is a database's directory. `put`, `load`, `serve` and `demo` make one that
-is not there; no other verb does. After -- everything is an argument, so that a key may
-begin with a dash: `basalt get ./db -- -key`.
+    R"(PATH is a database's directory. `put`, `load`, `ingest`, `serve` and `demo` make
+one that is not there; no other verb does. After -- everything is an argument, so
+that a key may begin with a dash: `basalt get ./db -- -key`.
 
 Exit codes: 0 ok, 1 absent, 2 usage, 3 cannot open or I/O, 4 corruption,
 5 locked or full.
@@ -54,6 +54,7 @@ class CommandLine {
     AddServeVerb(verbs_);
     AddPhashVerb(verbs_);
     AddMapVerb(verbs_);
+    AddRetrievalVerbs(verbs_);
     AddVectorVerb(verbs_);
     AddDemoVerbs();
   }

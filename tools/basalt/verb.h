@@ -155,6 +155,8 @@ void AddVectorVerb(const VerbList& verbs);
 void AddCompactVerb(const VerbList& verbs);
 void AddInspectVerb(const VerbList& verbs);
 void AddBenchVerb(const VerbList& verbs);
+/// ingest, forget, retrieve.
+void AddRetrievalVerbs(const VerbList& verbs);
 
 /// The keys among arguments that CLI11 has left over. Throws when one looks like
 /// an option and does not stand after "--".

@@ -1,0 +1,56 @@
+#include "tools/basalt/open_corpus.h"
+
+#include <string_view>
+#include <utility>
+
+#ifdef BASALT_EMBED
+#include "basalt/embed.h"
+#endif
+
+namespace basalt::tools {
+namespace {
+
+constexpr std::string_view kLocal = "local:";
+
+#ifdef BASALT_EMBED
+Result<std::unique_ptr<DenseIndex>> OpenDense(DB* db, const CorpusChoice& choice) {
+  auto embedder = OpenLocalEmbedder(choice.embed.substr(kLocal.size()));
+  if (!embedder) return embedder.error();
+  const EmbeddingModel& model = (*embedder)->model();
+  return OpenDenseIndex(
+      db, {.name = choice.name + ".vectors",
+           .dimension = model.dimension,
+           .model = model.id,
+           .embed = [embedder = *embedder](auto texts) { return embedder->EmbedAll(texts); }});
+}
+#else
+Result<std::unique_ptr<DenseIndex>> OpenDense(DB* /*db*/, const CorpusChoice& /*choice*/) {
+  return Status(StatusCode::kUnsupported,
+                "--embed: this program was built without embeddings (BASALT_EMBED)");
+}
+#endif
+
+}  // namespace
+
+Result<OpenedCorpus> OpenCorpus(DB* db, const CorpusChoice& choice, bool create_if_missing,
+                                const std::optional<std::string>& stemmer) {
+  OpenedCorpus opened;
+  if (!choice.embed.empty()) {
+    if (!choice.embed.starts_with(kLocal)) {
+      return Status(StatusCode::kInvalidArgument,
+                    "--embed '" + choice.embed + "': give local:FOLDER");
+    }
+    Result<std::unique_ptr<DenseIndex>> dense = OpenDense(db, choice);
+    if (!dense) return dense.error();
+    opened.dense = std::move(*dense);
+  }
+  Result<std::unique_ptr<Corpus>> corpus = Corpus::Open(db, {.name = choice.name,
+                                                             .create_if_missing = create_if_missing,
+                                                             .stemmer = stemmer,
+                                                             .dense = opened.dense.get()});
+  if (!corpus) return corpus.error();
+  opened.corpus = std::move(*corpus);
+  return opened;
+}
+
+}  // namespace basalt::tools
