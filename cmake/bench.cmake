@@ -1,7 +1,8 @@
 # Comparisons with other engines: bench/<name>_bench.cc is the program <name>_bench. To cache_bench belong
 # the files that begin with cache_, to memtable_bench those that begin with memtable_, to phash_bench those
-# that begin with phash_, to shared_map_bench those that begin with shared_map_, to vector_bench those that begin
-# with vector_, to db_bench the others; each but the last also takes what it shares with another.
+# that begin with phash_, to retrieval_bench those that begin with retrieval_, to shared_map_bench those that begin with
+# shared_map_, to vector_bench those that begin with vector_, to db_bench the others; each but the last also takes what
+# it shares with another.
 
 find_package(RocksDB REQUIRED)
 find_package(leveldb REQUIRED)
@@ -17,11 +18,12 @@ set(bench ${PROJECT_SOURCE_DIR}/bench)
 file(GLOB cache_sources CONFIGURE_DEPENDS ${bench}/cache_*.cc)
 file(GLOB memtable_sources CONFIGURE_DEPENDS ${bench}/memtable_*.cc)
 file(GLOB phash_sources CONFIGURE_DEPENDS ${bench}/phash_*.cc)
+file(GLOB retrieval_sources CONFIGURE_DEPENDS ${bench}/retrieval_*.cc)
 file(GLOB shared_map_sources CONFIGURE_DEPENDS ${bench}/shared_map_*.cc)
 file(GLOB vector_sources CONFIGURE_DEPENDS ${bench}/vector_*.cc)
 file(GLOB db_sources CONFIGURE_DEPENDS ${bench}/*.cc)
 list(REMOVE_ITEM db_sources ${bench}/embed_bench.cc ${cache_sources} ${memtable_sources} ${phash_sources}
-                            ${shared_map_sources} ${vector_sources})
+                            ${retrieval_sources} ${shared_map_sources} ${vector_sources})
 add_executable(db_bench ${db_sources})
 target_link_libraries(db_bench PRIVATE leveldb::leveldb PkgConfig::BASALT_LMDB)
 add_executable(cache_bench ${cache_sources} ${bench}/report.cc ${bench}/text.cc
@@ -48,6 +50,11 @@ if(TARGET basalt_embed)
   target_include_directories(embed_bench PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(embed_bench PRIVATE basalt_embed basalt_warnings)
 endif()
+
+# Retrieval has no peer.
+add_executable(retrieval_bench ${retrieval_sources} ${bench}/report.cc ${bench}/text.cc)
+target_include_directories(retrieval_bench PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(retrieval_bench PRIVATE ${BASALT_INTERNALS} basalt_warnings)
 
 # The simulator of cache policies, bench/cache_sim, needs none of those engines.
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/cache_sim/*.cc)
