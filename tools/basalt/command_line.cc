@@ -56,6 +56,7 @@ class CommandLine {
     AddMapVerb(verbs_);
     AddRetrievalVerbs(verbs_);
     AddVectorVerb(verbs_);
+    AddGraphVerb(verbs_);
     AddDemoVerbs();
   }
 

@@ -1,7 +1,8 @@
 // The command-line program. Verbs are described in command_line.cc and the files *_verb.cc, and
 // done in keys.cc (get, put, del, scan), transfer.cc (load, dump), care.cc (check, repair),
 // stat.cc, compact.cc, inspect.cc, bench.cc, serve.cc, phash.cc (phash build, query, stat),
-// map_*.cc (the verbs on maps), ingest.cc (ingest, forget), retrieve.cc and demo.cc.
+// map_*.cc (the verbs on maps), vector.cc, graph*.cc (the verbs on graphs), ingest.cc (ingest,
+// forget), retrieve.cc and demo.cc.
 
 #include <fcntl.h>
 #include <unistd.h>

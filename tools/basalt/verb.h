@@ -152,6 +152,7 @@ void AddFiguresOutput(const Verb<Options>& verb) {
 void AddPhashVerb(const VerbList& verbs);
 void AddMapVerb(const VerbList& verbs);
 void AddVectorVerb(const VerbList& verbs);
+void AddGraphVerb(const VerbList& verbs);
 void AddCompactVerb(const VerbList& verbs);
 void AddInspectVerb(const VerbList& verbs);
 void AddBenchVerb(const VerbList& verbs);
