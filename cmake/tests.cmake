@@ -217,7 +217,7 @@ basalt_system_program(basalt_serializability tests/serializability/main.cc
 # The C API, from C11 programs over libbasalt.so: every function that it exports. Where the library is instrumented,
 # the linker of C++ brings what the instrumentation calls.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/c_test_files)
-basalt_c_program(c_test tests/c/c_test.c tests/c/null_arguments.c)
+basalt_c_program(c_test tests/c/c_test.c tests/c/graph_test.c tests/c/null_arguments.c)
 add_test(NAME c_test COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:c_test> "-DLAUNCHER=${test_launcher}"
                                  -DDIRECTORY=${PROJECT_BINARY_DIR}/c_test_files
                                  -P ${PROJECT_SOURCE_DIR}/cmake/run_in_empty_directory.cmake)

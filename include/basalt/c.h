@@ -27,12 +27,12 @@
  *
  * Handles. Each `X*` that a function gives is freed by the function that is named after it,
  * `basalt_X_free`, which accepts NULL. What a handle was made from may be freed before it:
- * iterators, snapshots, transactions and values keep what they need. A handle must not be freed
- * while another thread is inside a call with it, and not twice.
+ * iterators, snapshots, transactions, graphs, corpora and values keep what they need. A handle must
+ * not be freed while another thread is inside a call with it, and not twice.
  *
- * Threads. basalt_store, basalt_snapshot, basalt_cache and basalt_map may be used from any threads
- * at once. A batch, iterator, transaction, change reader, map builder or map reader belongs to one
- * thread at a time.
+ * Threads. basalt_store, basalt_snapshot, basalt_graph, basalt_corpus, basalt_cache and basalt_map
+ * may be used from any threads at once. A batch, iterator, transaction, change reader, map builder
+ * or map reader belongs to one thread at a time.
  *
  * Processes. In a child after fork() the parent's handles answer BASALT_FAILED_PRECONDITION with
  * BASALT_SUB_FORKED, except that a map reader may go on if the parent had one thread. The child may
@@ -40,7 +40,8 @@
  *
  * Keys and values are bytes: a pointer and a size. Keys have at most 65,535 bytes. Strings that end
  * with a zero byte are paths only. What each call promises stands in the C++ header of the same
- * name (basalt/store.h, db.h, transaction.h, cache.h, shared_map.h); docs/c.md is the manual.
+ * name (basalt/store.h, db.h, transaction.h, graph.h, retrieve.h, cache.h, shared_map.h); docs/c.md
+ * is the manual.
  */
 #ifndef BASALT_C_H_
 #define BASALT_C_H_
@@ -511,6 +512,167 @@ BASALT_API int basalt_change_reader_next(basalt_change_reader* reader,
                                          const basalt_change** changes, size_t* count,
                                          basalt_error* error);
 BASALT_API void basalt_change_reader_free(basalt_change_reader* reader);
+
+/* ---- Graph (basalt/graph.h) ----------------------------------------------------------------- */
+
+/* Content goes in and answers come out as JSON. A node is
+ *
+ *     {"id": "ada", "labels": ["Person"], "properties": {"born": 1815}}
+ *
+ * and what is stored at an edge is
+ *
+ *     {"weight": 1.0, "valid_from_ms": 0, "valid_to_ms": 0, "expiry_ms": 0, "properties": {}}
+ *
+ * All members may be left out of what is given; "id" is not given. Times are milliseconds since
+ * 1970 UTC. A value of a property is null, a boolean, a number (without fraction and exponent a
+ * 64-bit integer), a string, an array, or an object {"$hex": "00ff"} for bytes, {"$time_ms": 0} or
+ * {"$double": "nan"}, "inf" or "-inf". What is given must be UTF-8; stored bytes that are none come
+ * out as U+FFFD. Ids are the external ids.
+ *
+ * Calls that take a `transaction` are a part of it; NULL: they are one of their own, and reads see
+ * the present moment. Answers, `*json`, are to be freed by basalt_free; NULL: there is no such node
+ * or edge. */
+
+typedef struct basalt_graph basalt_graph; /* May be used from any threads. */
+
+typedef struct basalt_graph_options {
+  size_t struct_size;
+  const void* name; /* The keyspace, up to 200 bytes. NULL: "graph". */
+  size_t name_size;
+  bool must_exist; /* A graph that is absent is BASALT_NOT_FOUND, not made. */
+} basalt_graph_options;
+
+/* There is one edge for each combination of these. */
+typedef struct basalt_edge_name {
+  const void* from;
+  size_t from_size;
+  const void* type;
+  size_t type_size;
+  const void* to;
+  size_t to_size;
+  const void* discriminator; /* Tells parallel edges of one type apart. NULL: "". */
+  size_t discriminator_size;
+} basalt_edge_name;
+
+enum { BASALT_EDGES_OUT = 0, BASALT_EDGES_IN = 1, BASALT_EDGES_BOTH = 2 };
+
+/* Which edges a read follows, and how far. */
+typedef struct basalt_edge_filter {
+  size_t struct_size;
+  const void* const* types; /* `type_count` names. */
+  const size_t* type_sizes;
+  size_t type_count;    /* 0: all types. */
+  int64_t as_of_ms;     /* Only edges that were valid at this time. 0: all that are stored. */
+  uint64_t visited_max; /* Nodes; 0: a million. Then the answer says "truncated". */
+  uint64_t fan_out_max; /* Edges that are followed from one node; the same. */
+  uint32_t direction;   /* BASALT_EDGES_... */
+} basalt_edge_filter;
+
+BASALT_API int basalt_graph_open(basalt_store* store, const basalt_graph_options* options,
+                                 basalt_graph** graph, basalt_error* error);
+BASALT_API void basalt_graph_free(basalt_graph* graph);
+/* Adds a node, or replaces its labels and properties. */
+BASALT_API int basalt_graph_put_node(basalt_graph* graph, basalt_transaction* transaction,
+                                     const void* id, size_t id_size, const char* content,
+                                     size_t content_size, basalt_error* error);
+/* Removes a node with its edges. `found` (may be NULL): whether it was there. */
+BASALT_API int basalt_graph_remove_node(basalt_graph* graph, basalt_transaction* transaction,
+                                        const void* id, size_t id_size, bool* found,
+                                        basalt_error* error);
+/* Adds an edge, or replaces its content. BASALT_NOT_FOUND: one of the nodes is absent. */
+BASALT_API int basalt_graph_put_edge(basalt_graph* graph, basalt_transaction* transaction,
+                                     const basalt_edge_name* edge, const char* content,
+                                     size_t content_size, basalt_error* error);
+BASALT_API int basalt_graph_remove_edge(basalt_graph* graph, basalt_transaction* transaction,
+                                        const basalt_edge_name* edge, bool* found,
+                                        basalt_error* error);
+/* Removes the records that are left of nodes which transactions have removed. */
+BASALT_API int basalt_graph_finish_removals(basalt_graph* graph, basalt_error* error);
+BASALT_API int basalt_graph_get_node(const basalt_graph* graph, basalt_transaction* transaction,
+                                     const void* id, size_t id_size, char** json,
+                                     basalt_error* error);
+BASALT_API int basalt_graph_get_edge(const basalt_graph* graph, basalt_transaction* transaction,
+                                     const basalt_edge_name* edge, char** json,
+                                     basalt_error* error);
+/* Up to `limit` edges of a node: {"neighbors": [{"id", "type", "direction": "out" or "in",
+ * "discriminator" unless empty, "weight"}...], "next": STRING}. `from`: the "next" of the page
+ * before; NULL or "": the first page. "next" is "" at the end. An absent node has no neighbours. */
+BASALT_API int basalt_graph_neighbors(const basalt_graph* graph, basalt_transaction* transaction,
+                                      const void* id, size_t id_size,
+                                      const basalt_edge_filter* filter, size_t limit,
+                                      const char* from, char** json, basalt_error* error);
+/* Up to `count_max` paths of up to `hops` edges, shorter ones first:
+ * {"paths": [{"nodes": [ID...], "edges": [as neighbors...], "cost"}...], "truncated": BOOL}. */
+BASALT_API int basalt_graph_paths(const basalt_graph* graph, const void* from, size_t from_size,
+                                  const void* to, size_t to_size, uint32_t hops, size_t count_max,
+                                  const basalt_edge_filter* filter, char** json,
+                                  basalt_error* error);
+/* The `limit` nodes of the greatest personalised PageRank, with `count` nodes as seeds:
+ * {"nodes": [{"id", "score"}...], "truncated": BOOL}. `filter` NULL: all edges, both ways. */
+BASALT_API int basalt_graph_page_rank(const basalt_graph* graph, size_t count,
+                                      const void* const* ids, const size_t* id_sizes,
+                                      const basalt_edge_filter* filter, size_t limit, char** json,
+                                      basalt_error* error);
+/* A JSON object with the names of basalt::GraphStats. It reads all keys. */
+BASALT_API int basalt_graph_stats(const basalt_graph* graph, char** json, basalt_error* error);
+
+/* ---- Corpus (basalt/retrieve.h) ------------------------------------------------------------- */
+
+typedef struct basalt_corpus basalt_corpus; /* May be used from any threads. */
+
+typedef struct basalt_corpus_options {
+  size_t struct_size;
+  const void* name; /* The keyspace, up to 200 bytes. NULL: "corpus". */
+  size_t name_size;
+  const char* stemmer; /* For example "english"; "": none. NULL: as it was made; none if new. */
+  size_t passage_bytes_max; /* 0: 1200. */
+  bool must_exist;          /* A corpus that is absent is BASALT_NOT_FOUND, not made. */
+} basalt_corpus_options;
+
+/* A text to be found. A document with the same source replaces it. */
+typedef struct basalt_document {
+  const void* source; /* Up to 900 bytes. */
+  size_t source_size;
+  const void* title;
+  size_t title_size;
+  const void* text; /* UTF-8. */
+  size_t text_size;
+} basalt_document;
+
+typedef struct basalt_ingested {
+  uint64_t passages;
+  uint64_t entities; /* That the passages name; new and known ones. */
+} basalt_ingested;
+
+typedef struct basalt_retrieve_options {
+  size_t struct_size;
+  size_t k;            /* Passages; 0: 10. */
+  uint64_t max_tokens; /* Of all of them, 4 bytes each; 0: a million. */
+  bool explain;        /* With "evidence". */
+  bool without_links;  /* Rank by words alone. */
+} basalt_retrieve_options;
+
+BASALT_API int basalt_corpus_open(basalt_store* store, const basalt_corpus_options* options,
+                                  basalt_corpus** corpus, basalt_error* error);
+BASALT_API void basalt_corpus_free(basalt_corpus* corpus);
+/* Adds or replaces a document; as a part of `transaction`, unless it is NULL. `ingested` may be
+ * NULL. */
+BASALT_API int basalt_corpus_ingest(basalt_corpus* corpus, basalt_transaction* transaction,
+                                    const basalt_document* document, basalt_ingested* ingested,
+                                    basalt_error* error);
+/* Removes a document. `found` (may be NULL): whether it was there. */
+BASALT_API int basalt_corpus_forget(basalt_corpus* corpus, basalt_transaction* transaction,
+                                    const void* source, size_t source_size, bool* found,
+                                    basalt_error* error);
+/* Does what transactions have left to do: packs postings, and removes records of removed nodes. To
+ * be called from time to time after their commits; it changes no answer. */
+BASALT_API int basalt_corpus_finish(basalt_corpus* corpus, basalt_error* error);
+/* The passages that fit the query best: {"passages": [{"source", "title", "text", "begin", "end",
+ * "score", "parts": {...}, "tokens", "evidence": [ID...]}...], "tokens", "truncated"}, with the
+ * names of basalt::RetrievedPassage. To be freed by basalt_free. */
+BASALT_API int basalt_corpus_retrieve(const basalt_corpus* corpus, const char* query,
+                                      size_t query_size, const basalt_retrieve_options* options,
+                                      char** json, basalt_error* error);
 
 /* ---- Cache (basalt/cache.h) ----------------------------------------------------------------- */
 

@@ -50,7 +50,7 @@ int basalt_batch_put(basalt_batch* batch, const void* key, size_t key_size, cons
     RecordOptions record;
     BASALT_C_RETURN_IF_ERROR(
         PrepareRecord(batch, key, key_size, value, value_size, options, &record));
-    batch->batch.Put(Bytes(key, key_size), Bytes(value, value_size), record);
+    batch->batch.Put(ViewOf(key, key_size), ViewOf(value, value_size), record);
     return batch->batch.status();
   });
 }
@@ -61,7 +61,7 @@ int basalt_batch_delete(basalt_batch* batch, const void* key, size_t key_size,
     RecordOptions record;
     BASALT_C_RETURN_IF_ERROR(PrepareRecord(batch, key, key_size, nullptr, 0, options, &record));
     BASALT_C_RETURN_IF_ERROR(RefuseExpiry(record, "delete"));
-    batch->batch.Delete(Bytes(key, key_size), record.keyspace);
+    batch->batch.Delete(ViewOf(key, key_size), record.keyspace);
     return batch->batch.status();
   });
 }
@@ -74,7 +74,7 @@ int basalt_batch_delete_range(basalt_batch* batch, const void* begin, size_t beg
     BASALT_C_RETURN_IF_ERROR(
         PrepareRecord(batch, begin, begin_size, end, end_size, options, &record));
     BASALT_C_RETURN_IF_ERROR(RefuseExpiry(record, "delete_range"));
-    batch->batch.DeleteRange(Bytes(begin, begin_size), Bytes(end, end_size), record.keyspace);
+    batch->batch.DeleteRange(ViewOf(begin, begin_size), ViewOf(end, end_size), record.keyspace);
     return batch->batch.status();
   });
 }
@@ -88,7 +88,7 @@ int basalt_batch_merge(basalt_batch* batch, const void* key, size_t key_size, in
     BASALT_C_RETURN_IF_ERROR(
         PrepareRecord(batch, key, key_size, operand, operand_size, options, &record));
     BASALT_C_RETURN_IF_ERROR(ToMergeOperator(merge_operator, &op));
-    batch->batch.Merge(Bytes(key, key_size), op, Bytes(operand, operand_size), record);
+    batch->batch.Merge(ViewOf(key, key_size), op, ViewOf(operand, operand_size), record);
     return batch->batch.status();
   });
 }
@@ -97,7 +97,7 @@ int basalt_batch_require_absent(basalt_batch* batch, const void* key, size_t key
                                 uint32_t keyspace, basalt_error* error) {
   return Call(error, [&]() -> Status {
     BASALT_C_RETURN_IF_ERROR(PrepareCondition(batch, key, key_size));
-    batch->batch.RequireAbsent(Bytes(key, key_size), static_cast<KeyspaceId>(keyspace));
+    batch->batch.RequireAbsent(ViewOf(key, key_size), static_cast<KeyspaceId>(keyspace));
     return batch->batch.status();
   });
 }
@@ -106,7 +106,7 @@ int basalt_batch_require_present(basalt_batch* batch, const void* key, size_t ke
                                  uint32_t keyspace, basalt_error* error) {
   return Call(error, [&]() -> Status {
     BASALT_C_RETURN_IF_ERROR(PrepareCondition(batch, key, key_size));
-    batch->batch.RequirePresent(Bytes(key, key_size), static_cast<KeyspaceId>(keyspace));
+    batch->batch.RequirePresent(ViewOf(key, key_size), static_cast<KeyspaceId>(keyspace));
     return batch->batch.status();
   });
 }
@@ -115,7 +115,8 @@ int basalt_batch_require_unchanged(basalt_batch* batch, const void* key, size_t 
                                    uint64_t version, uint32_t keyspace, basalt_error* error) {
   return Call(error, [&]() -> Status {
     BASALT_C_RETURN_IF_ERROR(PrepareCondition(batch, key, key_size));
-    batch->batch.RequireUnchanged(Bytes(key, key_size), version, static_cast<KeyspaceId>(keyspace));
+    batch->batch.RequireUnchanged(ViewOf(key, key_size), version,
+                                  static_cast<KeyspaceId>(keyspace));
     return batch->batch.status();
   });
 }

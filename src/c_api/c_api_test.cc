@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "basalt/c.h"
 #include "basalt/status.h"
@@ -72,6 +73,54 @@ TEST(CApi, EveryFailedAllocationIsAnErrorOfTheCall) {
     basalt_iterator_free(iterator);
     basalt_snapshot_free(snapshot);
     basalt_batch_free(batch);
+    basalt_store_free(store);
+  }
+}
+
+TEST(CApi, EveryFailedAllocationOfAGraphCallIsAnErrorOfTheCall) {
+  basalt_memtable_options options{};
+  options.struct_size = sizeof options;
+  options.no_background_merges = true;
+  base::EachAllocation each;
+  while (each.Next()) {
+    SCOPED_TRACE(each.ToString());
+    basalt_store* store = nullptr;
+    basalt_graph* graph = nullptr;
+    char* json = nullptr;
+    char* page = nullptr;
+    ASSERT_EQ(basalt_memtable_create(&options, &store, nullptr), BASALT_OK);
+    const std::string_view content =
+        R"({"labels":["a"],"properties":{"list":[1,"a long text, in memory"]}})";
+    const basalt_edge_name edge{.from = "a",
+                                .from_size = 1,
+                                .type = "t",
+                                .type_size = 1,
+                                .to = "a",
+                                .to_size = 1,
+                                .discriminator = nullptr,
+                                .discriminator_size = 0};
+    const Status status = each.Call([&] {
+      return AsStatus([&](basalt_error* error) {
+        int code = basalt_graph_open(store, nullptr, &graph, error);
+        if (code == 0) {
+          code =
+              basalt_graph_put_node(graph, nullptr, "a", 1, content.data(), content.size(), error);
+        }
+        if (code == 0) code = basalt_graph_put_edge(graph, nullptr, &edge, nullptr, 0, error);
+        if (code == 0) code = basalt_graph_get_node(graph, nullptr, "a", 1, &json, error);
+        if (code == 0) {
+          code = basalt_graph_neighbors(graph, nullptr, "a", 1, nullptr, 9, nullptr, &page, error);
+        }
+        return code;
+      });
+    });
+    if (status.ok()) {
+      EXPECT_NE(std::string_view(json).find("in memory"), std::string_view::npos);
+      EXPECT_NE(std::string_view(page).find(R"("type":"t")"), std::string_view::npos);
+    }
+    basalt_free(json);
+    basalt_free(page);
+    basalt_graph_free(graph);
     basalt_store_free(store);
   }
 }

@@ -49,7 +49,7 @@ int basalt_cache_put(basalt_cache* cache, const void* key, size_t key_size, cons
   return Call(error, [&]() -> Status {
     CachePutOptions put;
     BASALT_C_RETURN_IF_ERROR(PreparePut(cache, key, key_size, value, value_size, ttl_ms, &put));
-    return cache->cache->Put(Bytes(key, key_size), Bytes(value, value_size), put);
+    return cache->cache->Put(ViewOf(key, key_size), ViewOf(value, value_size), put);
   });
 }
 
@@ -61,7 +61,7 @@ int basalt_cache_put_if_absent(basalt_cache* cache, const void* key, size_t key_
     CachePutOptions put;
     BASALT_C_RETURN_IF_ERROR(PreparePut(cache, key, key_size, value, value_size, ttl_ms, &put));
     Result<bool> made =
-        cache->cache->PutIfAbsent(Bytes(key, key_size), Bytes(value, value_size), put);
+        cache->cache->PutIfAbsent(ViewOf(key, key_size), ViewOf(value, value_size), put);
     if (!made) return made.error();
     if (created != nullptr) *created = *made;
     return {};
@@ -74,7 +74,7 @@ int basalt_cache_get(basalt_cache* cache, const void* key, size_t key_size, basa
     BASALT_C_REQUIRE(value != nullptr, "value");
     GiveNothing(value);
     BASALT_C_RETURN_IF_ERROR(CheckCache(cache, key, key_size));
-    Give(cache->cache->Get(Bytes(key, key_size)), value);
+    Give(cache->cache->Get(ViewOf(key, key_size)), value);
     return {};
   });
 }
@@ -85,7 +85,7 @@ int basalt_cache_take(basalt_cache* cache, const void* key, size_t key_size, bas
     BASALT_C_REQUIRE(value != nullptr, "value");
     GiveNothing(value);
     BASALT_C_RETURN_IF_ERROR(CheckCache(cache, key, key_size));
-    Give(cache->cache->Take(Bytes(key, key_size)), value);
+    Give(cache->cache->Take(ViewOf(key, key_size)), value);
     return {};
   });
 }
@@ -95,7 +95,7 @@ int basalt_cache_erase(basalt_cache* cache, const void* key, size_t key_size, bo
   return Call(error, [&]() -> Status {
     if (found != nullptr) *found = false;
     BASALT_C_RETURN_IF_ERROR(CheckCache(cache, key, key_size));
-    const bool erased = cache->cache->Erase(Bytes(key, key_size));
+    const bool erased = cache->cache->Erase(ViewOf(key, key_size));
     if (found != nullptr) *found = erased;
     return {};
   });
@@ -112,7 +112,7 @@ int basalt_cache_touch(basalt_cache* cache, const void* key, size_t key_size, in
     }
     std::optional<std::chrono::milliseconds> ttl;
     BASALT_C_RETURN_IF_ERROR(ToTtl(ttl_ms, &ttl));
-    const bool touched = cache->cache->Touch(Bytes(key, key_size), *ttl);
+    const bool touched = cache->cache->Touch(ViewOf(key, key_size), *ttl);
     if (found != nullptr) *found = touched;
     return {};
   });

@@ -54,7 +54,7 @@ int Call(basalt_error* error, const Function& fn) noexcept {
 
 /// Whether `data` may be read for `size` bytes, as far as one can tell.
 inline bool IsBytes(const void* data, size_t size) noexcept { return data != nullptr || size == 0; }
-inline std::string_view Bytes(const void* data, size_t size) noexcept {
+inline std::string_view ViewOf(const void* data, size_t size) noexcept {
   // Not a null pointer: the C++ API distinguishes some of those from empty keys.
   return data == nullptr ? std::string_view("", 0)
                          : std::string_view(static_cast<const char*>(data), size);

@@ -17,8 +17,10 @@
 #include "basalt/cache.h"
 #include "basalt/changes.h"
 #include "basalt/db.h"
+#include "basalt/graph.h"
 #include "basalt/iterator.h"
 #include "basalt/memtable.h"
+#include "basalt/retrieve.h"
 #include "basalt/shared_map.h"
 #include "basalt/snapshot.h"
 #include "basalt/store.h"
@@ -45,10 +47,11 @@ Status Closed();
 }  // namespace basalt::c_api
 
 struct basalt_store {
-  std::unique_ptr<basalt::Store> store;
+  std::shared_ptr<basalt::Store> store;  // shared with graphs and corpora, which need it
   basalt::DB* db = nullptr;              // `store`, where it is one
   basalt::MemTable* memtable = nullptr;  // the same
-  std::atomic<bool> closed{false};       // of a memtable; a database knows it itself
+  // Of a memtable; a database knows it itself.
+  std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
   basalt::c_api::Origin origin{};
 };
 
@@ -75,6 +78,29 @@ struct basalt_change_reader {
   std::unique_ptr<basalt::ChangeReader> reader;
   std::vector<basalt_change> changes{};  // of the present batch
   basalt::c_api::Origin origin{};
+};
+
+namespace basalt::c_api {
+
+/// What a layer over a store holds of the store's handle, which may be freed before.
+struct StoreShare {
+  explicit StoreShare(const basalt_store& handle) : store(handle.store), closed(handle.closed) {}
+
+  std::shared_ptr<basalt::Store> store;
+  std::shared_ptr<std::atomic<bool>> closed;
+  Origin origin{};
+};
+
+}  // namespace basalt::c_api
+
+struct basalt_graph {
+  basalt::c_api::StoreShare share;
+  std::unique_ptr<basalt::Graph> graph;
+};
+
+struct basalt_corpus {
+  basalt::c_api::StoreShare share;
+  std::unique_ptr<basalt::Corpus> corpus;
 };
 
 struct basalt_cache {
@@ -104,9 +130,22 @@ inline Status CheckStore(const basalt_store* store) {
     return Status(StatusCode::kInvalidArgument, "store is NULL: open one");
   if (store->origin.IsInherited()) [[unlikely]]
     return Inherited();
-  if (store->closed.load(std::memory_order_relaxed)) [[unlikely]]
+  if (store->closed->load(std::memory_order_relaxed)) [[unlikely]]
     return Closed();
   return {};
+}
+
+inline Status CheckShare(const StoreShare& share) {
+  if (share.origin.IsInherited()) [[unlikely]]
+    return Inherited();
+  if (share.closed->load(std::memory_order_relaxed)) [[unlikely]]
+    return Closed();
+  return {};
+}
+
+/// Ok, or why a call with this transaction, which may be NULL, cannot be.
+inline Status CheckOptional(const basalt_transaction* transaction) {
+  return transaction != nullptr && transaction->origin.IsInherited() ? Inherited() : Status();
 }
 
 }  // namespace basalt::c_api

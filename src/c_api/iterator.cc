@@ -60,12 +60,12 @@ bool basalt_iterator_seek_to_last(basalt_iterator* iterator) {
 }
 
 bool basalt_iterator_seek(basalt_iterator* iterator, const void* key, size_t key_size) {
-  return Step(iterator, [&](Iterator& it) { it.Seek(Bytes(key, key == nullptr ? 0 : key_size)); });
+  return Step(iterator, [&](Iterator& it) { it.Seek(ViewOf(key, key == nullptr ? 0 : key_size)); });
 }
 
 bool basalt_iterator_seek_for_prev(basalt_iterator* iterator, const void* key, size_t key_size) {
   return Step(iterator,
-              [&](Iterator& it) { it.SeekForPrev(Bytes(key, key == nullptr ? 0 : key_size)); });
+              [&](Iterator& it) { it.SeekForPrev(ViewOf(key, key == nullptr ? 0 : key_size)); });
 }
 
 bool basalt_iterator_next(basalt_iterator* iterator) {

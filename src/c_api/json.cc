@@ -1,113 +1,11 @@
 #include "basalt/json.h"
 
-#include <array>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-#include <vector>
+#include "c_api/json_writer.h"
 
 namespace basalt {
 namespace {
 
-/// Bytes of the character of UTF-8 that `text` begins with; 0: it begins with none.
-size_t CharacterSize(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < size) return 0;
-  for (size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  // What has a shorter form, surrogates, and what lies above U+10FFFF.
-  if (first == 0xE0 && byte(1) < 0xA0) return 0;
-  if (first == 0xED && byte(1) > 0x9F) return 0;
-  if (first == 0xF0 && byte(1) < 0x90) return 0;
-  if (first == 0xF4 && byte(1) > 0x8F) return 0;
-  return size;
-}
-
-/// Writes one object. Members are added in order.
-class ObjectWriter {
- public:
-  ObjectWriter& Add(std::string_view name, std::string_view text) {
-    Begin(name);
-    String(text);
-    return *this;
-  }
-  ObjectWriter& Add(std::string_view name, const std::string& text) {
-    return Add(name, std::string_view(text));
-  }
-  ObjectWriter& Add(std::string_view name, std::same_as<bool> auto value) {
-    Begin(name);
-    json_ += value ? "true" : "false";
-    return *this;
-  }
-  ObjectWriter& Add(std::string_view name, std::unsigned_integral auto value)
-    requires(!std::same_as<decltype(value), bool>)
-  {
-    Begin(name);
-    json_ += std::to_string(value);
-    return *this;
-  }
-  ObjectWriter& Add(std::string_view name, const std::vector<std::string>& texts) {
-    return AddArray(name, texts, [this](const std::string& text) { String(text); });
-  }
-  /// `write(element)` gives the JSON of one.
-  template <class Element, class Write>
-  ObjectWriter& AddObjects(std::string_view name, const std::vector<Element>& elements,
-                           const Write& write) {
-    return AddArray(name, elements, [&](const Element& element) { json_ += write(element); });
-  }
-  std::string Finish() { return json_ + '}'; }
-
- private:
-  void Begin(std::string_view name) {
-    if (json_.size() > 1) json_ += ',';
-    String(name);
-    json_ += ':';
-  }
-
-  template <class Element, class Write>
-  ObjectWriter& AddArray(std::string_view name, const std::vector<Element>& elements,
-                         const Write& write) {
-    Begin(name);
-    char separator = '[';
-    for (const Element& element : elements) {
-      json_ += separator;
-      write(element);
-      separator = ',';
-    }
-    json_ += elements.empty() ? "[]" : "]";
-    return *this;
-  }
-
-  void String(std::string_view text) {
-    static constexpr std::string_view kDigits = "0123456789abcdef";
-    json_ += '"';
-    while (!text.empty()) {
-      const size_t size = CharacterSize(text);
-      const auto byte = static_cast<unsigned char>(text[0]);
-      if (size == 0) {
-        json_ += "\xEF\xBF\xBD";
-      } else if (byte == '"' || byte == '\\') {
-        json_ += '\\';
-        json_ += text[0];
-      } else if (byte < 0x20) {
-        json_ += "\\u00";
-        json_ += kDigits[byte >> 4];
-        json_ += kDigits[byte & 15];
-      } else {
-        json_ += text.substr(0, size);
-      }
-      text.remove_prefix(size == 0 ? 1 : size);
-    }
-    json_ += '"';
-  }
-
-  std::string json_ = "{";
-};
+using c_api::ObjectWriter;
 
 std::string ToJson(const FileFinding& finding) {
   return ObjectWriter()

@@ -17,7 +17,7 @@ Status GiveKeyspace(const basalt_store* store, const void* name, size_t name_siz
   *keyspace = 0;
   BASALT_C_RETURN_IF_ERROR(CheckStore(store));
   BASALT_C_REQUIRE(IsBytes(name, name_size), "name");
-  Result<KeyspaceId> found = find(Bytes(name, name_size));
+  Result<KeyspaceId> found = find(ViewOf(name, name_size));
   if (!found) return found.error();
   *keyspace = static_cast<uint32_t>(*found);
   return {};

@@ -37,7 +37,7 @@ Status ToExpiry(int64_t expiry_ms, std::optional<WallTime>* to) {
 Status ToBound(const char* name, const void* bytes, size_t size,
                std::optional<std::string_view>* to) {
   BASALT_C_REQUIRE(IsBytes(bytes, size), name);
-  if (bytes != nullptr) *to = Bytes(bytes, size);
+  if (bytes != nullptr) *to = ViewOf(bytes, size);
   return {};
 }
 
@@ -158,6 +158,59 @@ Status ToMapOptions(const basalt_map_options* given, SharedMapOptions* to, Dupli
   to->threads = from.threads;
   if (from.build_memory != 0) to->build_memory = from.build_memory;
   *duplicates = from.keep_last_of_duplicates ? Duplicates::kKeepLast : Duplicates::kRefuse;
+  return {};
+}
+
+Status ToGraphOptions(const basalt_graph_options* given, GraphOptions* to) {
+  basalt_graph_options from;
+  BASALT_C_RETURN_IF_ERROR(Complete(given, "basalt_graph_options", &from));
+  BASALT_C_REQUIRE(IsBytes(from.name, from.name_size), "name");
+  if (from.name_size != 0) to->name = ViewOf(from.name, from.name_size);
+  to->create_if_missing = !from.must_exist;
+  return {};
+}
+
+Status ToEdgeFilter(const basalt_edge_filter* given, EdgeFilter* to) {
+  basalt_edge_filter from;
+  BASALT_C_RETURN_IF_ERROR(Complete(given, "basalt_edge_filter", &from));
+  if (from.direction > BASALT_EDGES_BOTH)
+    return OutOfRange("direction", from.direction, "one of BASALT_EDGES_...");
+  if (from.type_count != 0)
+    BASALT_C_REQUIRE(from.types != nullptr && from.type_sizes != nullptr, "types");
+  for (size_t i = 0; i < from.type_count; ++i) {
+    BASALT_C_REQUIRE(IsBytes(from.types[i], from.type_sizes[i]), "types");
+    to->types.emplace_back(ViewOf(from.types[i], from.type_sizes[i]));
+  }
+  to->direction = static_cast<EdgeDirection>(from.direction);
+  return ToExpiry(from.as_of_ms, &to->as_of);
+}
+
+ReadLimits ToReadLimits(const basalt_edge_filter* from) {
+  ReadLimits limits;
+  if (from == nullptr) return limits;
+  if (from->visited_max != 0) limits.visited_max = from->visited_max;
+  if (from->fan_out_max != 0) limits.fan_out_max = from->fan_out_max;
+  return limits;
+}
+
+Status ToCorpusOptions(const basalt_corpus_options* given, CorpusOptions* to) {
+  basalt_corpus_options from;
+  BASALT_C_RETURN_IF_ERROR(Complete(given, "basalt_corpus_options", &from));
+  BASALT_C_REQUIRE(IsBytes(from.name, from.name_size), "name");
+  if (from.name_size != 0) to->name = ViewOf(from.name, from.name_size);
+  if (from.stemmer != nullptr) to->stemmer = from.stemmer;
+  if (from.passage_bytes_max != 0) to->passage_bytes_max = from.passage_bytes_max;
+  to->create_if_missing = !from.must_exist;
+  return {};
+}
+
+Status ToRetrieveOptions(const basalt_retrieve_options* given, RetrieveOptions* to) {
+  basalt_retrieve_options from;
+  BASALT_C_RETURN_IF_ERROR(Complete(given, "basalt_retrieve_options", &from));
+  if (from.k != 0) to->k = from.k;
+  if (from.max_tokens != 0) to->max_tokens = from.max_tokens;
+  to->explain = from.explain;
+  if (from.without_links) to->link_weight = 0;
   return {};
 }
 

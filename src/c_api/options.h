@@ -15,8 +15,10 @@
 #include "basalt/c.h"
 #include "basalt/cache.h"
 #include "basalt/db.h"
+#include "basalt/graph.h"
 #include "basalt/memtable.h"
 #include "basalt/options.h"
+#include "basalt/retrieve.h"
 #include "basalt/shared_map.h"
 #include "basalt/status.h"
 #include "basalt/write_batch.h"
@@ -53,6 +55,12 @@ Status ToMemTableOptions(const basalt_memtable_options* from, MemTableOptions* t
 Status ToTransactionOptions(const basalt_transaction_options* from, TransactionOptions* to);
 Status ToCacheOptions(const basalt_cache_options* from, CacheOptions* to);
 Status ToMapOptions(const basalt_map_options* from, SharedMapOptions* to, Duplicates* duplicates);
+Status ToGraphOptions(const basalt_graph_options* from, GraphOptions* to);
+Status ToEdgeFilter(const basalt_edge_filter* from, EdgeFilter* to);
+/// Of a filter that ToEdgeFilter has accepted.
+ReadLimits ToReadLimits(const basalt_edge_filter* from);
+Status ToCorpusOptions(const basalt_corpus_options* from, CorpusOptions* to);
+Status ToRetrieveOptions(const basalt_retrieve_options* from, RetrieveOptions* to);
 Status ToTtl(int64_t ttl_ms, std::optional<std::chrono::milliseconds>* to);
 Status ToMergeOperator(int from, MergeOperator* to);
 

@@ -32,7 +32,7 @@ Status CheckKeys(const void* const* keys, const size_t* key_sizes, size_t count,
   views->resize(count);
   for (size_t i = 0; i < count; ++i) {
     BASALT_C_REQUIRE(IsBytes(keys[i], key_sizes[i]), "a key");
-    (*views)[i] = Bytes(keys[i], key_sizes[i]);
+    (*views)[i] = ViewOf(keys[i], key_sizes[i]);
   }
   return {};
 }
@@ -86,7 +86,7 @@ int basalt_map_put(basalt_map* map, const void* key, size_t key_size, const void
     BASALT_C_REQUIRE(map != nullptr, "map");
     BASALT_C_REQUIRE(IsBytes(key, key_size), "key");
     BASALT_C_REQUIRE(IsBytes(value, value_size), "value");
-    return map->map->Put(Bytes(key, key_size), Bytes(value, value_size));
+    return map->map->Put(ViewOf(key, key_size), ViewOf(value, value_size));
   });
 }
 
@@ -94,7 +94,7 @@ int basalt_map_erase(basalt_map* map, const void* key, size_t key_size, basalt_e
   return Call(error, [&]() -> Status {
     BASALT_C_REQUIRE(map != nullptr, "map");
     BASALT_C_REQUIRE(IsBytes(key, key_size), "key");
-    return map->map->Erase(Bytes(key, key_size));
+    return map->map->Erase(ViewOf(key, key_size));
   });
 }
 
@@ -179,7 +179,7 @@ int basalt_map_reader_get(basalt_map_reader* reader, const void* key, size_t key
     BASALT_C_REQUIRE(IsBytes(key, key_size), "key");
     // Without a view the reader goes on to the map's newest state.
     reader->views.clear();
-    reader->views.push_back(reader->reader.Get(Bytes(key, key_size)));
+    reader->views.push_back(reader->reader.Get(ViewOf(key, key_size)));
     const Result<SharedMap::MaybeView>& found = reader->views.front();
     if (!found) return found.error();
     GiveView(*found, value, value_size);
@@ -254,7 +254,7 @@ int basalt_map_builder_add(basalt_map_builder* builder, const void* key, size_t 
     BASALT_C_REQUIRE(builder != nullptr, "builder");
     BASALT_C_REQUIRE(IsBytes(key, key_size), "key");
     BASALT_C_REQUIRE(IsBytes(value, value_size), "value");
-    return builder->builder->Add(Bytes(key, key_size), Bytes(value, value_size));
+    return builder->builder->Add(ViewOf(key, key_size), ViewOf(value, value_size));
   });
 }
 

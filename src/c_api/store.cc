@@ -65,7 +65,7 @@ Status PrepareWrite(const basalt_store* store, const void* key, size_t key_size,
 
 std::optional<std::string_view> Bound(const void* bytes, size_t size) {
   if (bytes == nullptr) return std::nullopt;
-  return Bytes(bytes, size);
+  return ViewOf(bytes, size);
 }
 
 }  // namespace
@@ -104,12 +104,16 @@ int basalt_close(basalt_store* store, basalt_error* error) {
     BASALT_C_REQUIRE(store != nullptr, "store");
     if (store->origin.IsInherited()) return Inherited();
     if (store->db != nullptr) return store->db->Close();
-    store->closed.store(true, std::memory_order_relaxed);
+    store->closed->store(true, std::memory_order_relaxed);
     return {};
   });
 }
 
-void basalt_store_free(basalt_store* store) { delete store; }
+void basalt_store_free(basalt_store* store) {
+  // A graph or corpus may hold the store for longer.
+  if (store != nullptr && store->store.use_count() > 1) basalt_close(store, nullptr);
+  delete store;
+}
 
 int basalt_sync(basalt_store* store, basalt_error* error) {
   return Call(error, [&]() -> Status {
@@ -186,7 +190,7 @@ int basalt_get(const basalt_store* store, const void* key, size_t key_size,
     GiveNothing(value);
     ReadOptions read;
     BASALT_C_RETURN_IF_ERROR(PrepareRead(store, key, key_size, options, &read));
-    Result<MaybeValue> found = store->store->Get(Bytes(key, key_size), read);
+    Result<MaybeValue> found = store->store->Get(ViewOf(key, key_size), read);
     if (!found) [[unlikely]]
       return std::move(found).error();
     Give(std::move(*found), value);
@@ -203,7 +207,7 @@ int basalt_get_entry(const basalt_store* store, const void* key, size_t key_size
     GiveNothing(&entry->value);
     ReadOptions read;
     BASALT_C_RETURN_IF_ERROR(PrepareRead(store, key, key_size, options, &read));
-    Result<std::optional<Entry>> found = store->store->GetEntry(Bytes(key, key_size), read);
+    Result<std::optional<Entry>> found = store->store->GetEntry(ViewOf(key, key_size), read);
     if (!found) return found.error();
     if (!*found) return {};
     entry->version = (*found)->version;
@@ -220,7 +224,7 @@ int basalt_contains(const basalt_store* store, const void* key, size_t key_size,
     *found = false;
     ReadOptions read;
     BASALT_C_RETURN_IF_ERROR(PrepareRead(store, key, key_size, options, &read));
-    Result<bool> contains = store->store->Contains(Bytes(key, key_size), read);
+    Result<bool> contains = store->store->Contains(ViewOf(key, key_size), read);
     if (!contains) return contains.error();
     *found = *contains;
     return {};
@@ -240,7 +244,7 @@ int basalt_multi_get(const basalt_store* store, size_t count, const void* const*
     std::vector<std::string_view> views(count);
     for (size_t i = 0; i < count; ++i) {
       BASALT_C_REQUIRE(IsBytes(keys[i], key_sizes[i]), "a key");
-      views[i] = Bytes(keys[i], key_sizes[i]);
+      views[i] = ViewOf(keys[i], key_sizes[i]);
     }
     std::vector<Result<MaybeValue>> results(count);
     BASALT_C_RETURN_IF_ERROR(store->store->MultiGet(views, results, read));
@@ -301,7 +305,7 @@ int basalt_put(basalt_store* store, const void* key, size_t key_size, const void
     WriteOptions write;
     BASALT_C_RETURN_IF_ERROR(
         PrepareWrite(store, key, key_size, value, value_size, options, &write));
-    return GiveCommit(store->store->Put(Bytes(key, key_size), Bytes(value, value_size), write),
+    return GiveCommit(store->store->Put(ViewOf(key, key_size), ViewOf(value, value_size), write),
                       commit);
   });
 }
@@ -316,7 +320,7 @@ int basalt_put_if_absent(basalt_store* store, const void* key, size_t key_size, 
     BASALT_C_RETURN_IF_ERROR(
         PrepareWrite(store, key, key_size, value, value_size, options, &write));
     Result<std::optional<Commit>> written =
-        store->store->PutIfAbsent(Bytes(key, key_size), Bytes(value, value_size), write);
+        store->store->PutIfAbsent(ViewOf(key, key_size), ViewOf(value, value_size), write);
     if (!written) return written.error();
     if (created != nullptr) *created = written->has_value();
     if (*written) return GiveCommit(**written, commit);
@@ -330,7 +334,7 @@ int basalt_delete(basalt_store* store, const void* key, size_t key_size,
     GiveNoCommit(commit);
     WriteOptions write;
     BASALT_C_RETURN_IF_ERROR(PrepareWrite(store, key, key_size, nullptr, 0, options, &write));
-    return GiveCommit(store->store->Delete(Bytes(key, key_size), write), commit);
+    return GiveCommit(store->store->Delete(ViewOf(key, key_size), write), commit);
   });
 }
 
@@ -343,7 +347,7 @@ int basalt_delete_range(basalt_store* store, const void* begin, size_t begin_siz
     BASALT_C_RETURN_IF_ERROR(
         PrepareWrite(store, begin, begin_size, end, end_size, options, &write));
     return GiveCommit(
-        store->store->DeleteRange(Bytes(begin, begin_size), Bytes(end, end_size), write), commit);
+        store->store->DeleteRange(ViewOf(begin, begin_size), ViewOf(end, end_size), write), commit);
   });
 }
 
@@ -358,7 +362,8 @@ int basalt_merge(basalt_store* store, const void* key, size_t key_size, int merg
         PrepareWrite(store, key, key_size, operand, operand_size, options, &write));
     BASALT_C_RETURN_IF_ERROR(ToMergeOperator(merge_operator, &op));
     return GiveCommit(
-        store->store->Merge(Bytes(key, key_size), op, Bytes(operand, operand_size), write), commit);
+        store->store->Merge(ViewOf(key, key_size), op, ViewOf(operand, operand_size), write),
+        commit);
   });
 }
 

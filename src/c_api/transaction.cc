@@ -61,7 +61,7 @@ int basalt_transaction_get(basalt_transaction* transaction, const void* key, siz
     GiveNothing(value);
     ReadOptions read;
     BASALT_C_RETURN_IF_ERROR(PrepareTransactionRead(transaction, key, key_size, options, &read));
-    Result<MaybeValue> found = transaction->transaction.Get(Bytes(key, key_size), read);
+    Result<MaybeValue> found = transaction->transaction.Get(ViewOf(key, key_size), read);
     if (!found) return found.error();
     Give(std::move(*found), value);
     return {};
@@ -76,7 +76,7 @@ int basalt_transaction_contains(basalt_transaction* transaction, const void* key
     *found = false;
     ReadOptions read;
     BASALT_C_RETURN_IF_ERROR(PrepareTransactionRead(transaction, key, key_size, options, &read));
-    Result<bool> contains = transaction->transaction.Contains(Bytes(key, key_size), read);
+    Result<bool> contains = transaction->transaction.Contains(ViewOf(key, key_size), read);
     if (!contains) return contains.error();
     *found = *contains;
     return {};
@@ -104,7 +104,7 @@ int basalt_transaction_put(basalt_transaction* transaction, const void* key, siz
     WriteOptions write;
     BASALT_C_RETURN_IF_ERROR(
         PrepareTransactionWrite(transaction, key, key_size, value, value_size, options, &write));
-    return transaction->transaction.Put(Bytes(key, key_size), Bytes(value, value_size), write);
+    return transaction->transaction.Put(ViewOf(key, key_size), ViewOf(value, value_size), write);
   });
 }
 
@@ -117,8 +117,8 @@ int basalt_transaction_put_if_absent(basalt_transaction* transaction, const void
     WriteOptions write;
     BASALT_C_RETURN_IF_ERROR(
         PrepareTransactionWrite(transaction, key, key_size, value, value_size, options, &write));
-    Result<bool> put =
-        transaction->transaction.PutIfAbsent(Bytes(key, key_size), Bytes(value, value_size), write);
+    Result<bool> put = transaction->transaction.PutIfAbsent(ViewOf(key, key_size),
+                                                            ViewOf(value, value_size), write);
     if (!put) return put.error();
     if (created != nullptr) *created = *put;
     return {};
@@ -131,7 +131,7 @@ int basalt_transaction_delete(basalt_transaction* transaction, const void* key, 
     WriteOptions write;
     BASALT_C_RETURN_IF_ERROR(
         PrepareTransactionWrite(transaction, key, key_size, nullptr, 0, options, &write));
-    return transaction->transaction.Delete(Bytes(key, key_size), write);
+    return transaction->transaction.Delete(ViewOf(key, key_size), write);
   });
 }
 
@@ -142,7 +142,7 @@ int basalt_transaction_delete_range(basalt_transaction* transaction, const void*
     WriteOptions write;
     BASALT_C_RETURN_IF_ERROR(
         PrepareTransactionWrite(transaction, begin, begin_size, end, end_size, options, &write));
-    return transaction->transaction.DeleteRange(Bytes(begin, begin_size), Bytes(end, end_size),
+    return transaction->transaction.DeleteRange(ViewOf(begin, begin_size), ViewOf(end, end_size),
                                                 write);
   });
 }
@@ -156,7 +156,7 @@ int basalt_transaction_merge(basalt_transaction* transaction, const void* key, s
     BASALT_C_RETURN_IF_ERROR(PrepareTransactionWrite(transaction, key, key_size, operand,
                                                      operand_size, options, &write));
     BASALT_C_RETURN_IF_ERROR(ToMergeOperator(merge_operator, &op));
-    return transaction->transaction.Merge(Bytes(key, key_size), op, Bytes(operand, operand_size),
+    return transaction->transaction.Merge(ViewOf(key, key_size), op, ViewOf(operand, operand_size),
                                           write);
   });
 }

@@ -10,6 +10,9 @@
 
 /* In null_arguments.c. */
 void TestNullArguments(void);
+/* In graph_test.c. */
+void TestGraph(void);
+void TestGraphNullArguments(void);
 
 static char path[4096];
 
@@ -635,6 +638,14 @@ _Static_assert(sizeof(void*) != 8 || sizeof(basalt_keyspace_info) == 24, "basalt
 _Static_assert(sizeof(void*) != 8 || sizeof(basalt_change) == 72, "basalt_change");
 _Static_assert(sizeof(void*) != 8 || sizeof(basalt_cache_options) == 32, "basalt_cache_options");
 _Static_assert(sizeof(void*) != 8 || sizeof(basalt_map_options) == 40, "basalt_map_options");
+_Static_assert(sizeof(void*) != 8 || sizeof(basalt_graph_options) == 32, "basalt_graph_options");
+_Static_assert(sizeof(void*) != 8 || sizeof(basalt_edge_name) == 64, "basalt_edge_name");
+_Static_assert(sizeof(void*) != 8 || sizeof(basalt_edge_filter) == 64, "basalt_edge_filter");
+_Static_assert(sizeof(void*) != 8 || sizeof(basalt_corpus_options) == 48, "basalt_corpus_options");
+_Static_assert(sizeof(void*) != 8 || sizeof(basalt_document) == 48, "basalt_document");
+_Static_assert(sizeof(void*) != 8 || sizeof(basalt_ingested) == 16, "basalt_ingested");
+_Static_assert(sizeof(void*) != 8 || sizeof(basalt_retrieve_options) == 32,
+               "basalt_retrieve_options");
 
 int main(int argc, char** argv) {
   if (argc != 2) return fprintf(stderr, "usage: c_test DIRECTORY\n"), 2;
@@ -643,6 +654,8 @@ int main(int argc, char** argv) {
   TestMemTable();
   TestCache();
   TestMap(argv[1]);
+  TestGraph();
   TestNullArguments();
+  TestGraphNullArguments();
   return 0;
 }
