@@ -246,4 +246,73 @@ static inline int bridge_fill(basalt_iterator* iterator, char* buffer, size_t ca
   return basalt_iterator_status(iterator, &result->error);
 }
 
+/* A name of an edge, in memory of Go. */
+static inline basalt_edge_name bridge_edge(const void* from, size_t from_size, const void* type,
+                                           size_t type_size, const void* to, size_t to_size,
+                                           const void* discriminator, size_t discriminator_size) {
+  const basalt_edge_name edge = {from, from_size, type,          type_size,
+                                 to,   to_size,   discriminator, discriminator_size};
+  return edge;
+}
+
+static inline int bridge_graph_open(basalt_store* store, const void* name, size_t name_size,
+                                    bool must_exist, basalt_graph** graph, bridge_result* result) {
+  const basalt_graph_options options = {.struct_size = sizeof options,
+                                        .name = name,
+                                        .name_size = name_size,
+                                        .must_exist = must_exist};
+  return basalt_graph_open(store, &options, graph, &result->error);
+}
+
+static inline int bridge_graph_put_edge(basalt_graph* graph, basalt_transaction* transaction,
+                                        const void* from, size_t from_size, const void* type,
+                                        size_t type_size, const void* to, size_t to_size,
+                                        const void* discriminator, size_t discriminator_size,
+                                        const void* content, size_t content_size,
+                                        bridge_result* result) {
+  const basalt_edge_name edge =
+      bridge_edge(from, from_size, type, type_size, to, to_size, discriminator, discriminator_size);
+  return basalt_graph_put_edge(graph, transaction, &edge, content, content_size, &result->error);
+}
+
+static inline int bridge_graph_remove_edge(basalt_graph* graph, basalt_transaction* transaction,
+                                           const void* from, size_t from_size, const void* type,
+                                           size_t type_size, const void* to, size_t to_size,
+                                           const void* discriminator, size_t discriminator_size,
+                                           bridge_result* result) {
+  const basalt_edge_name edge =
+      bridge_edge(from, from_size, type, type_size, to, to_size, discriminator, discriminator_size);
+  return basalt_graph_remove_edge(graph, transaction, &edge, &result->found, &result->error);
+}
+
+/* Texts that a call gives are in `result->large`, to be freed. */
+static inline int bridge_graph_get_edge(basalt_graph* graph, basalt_transaction* transaction,
+                                        const void* from, size_t from_size, const void* type,
+                                        size_t type_size, const void* to, size_t to_size,
+                                        const void* discriminator, size_t discriminator_size,
+                                        bridge_result* result) {
+  const basalt_edge_name edge =
+      bridge_edge(from, from_size, type, type_size, to, to_size, discriminator, discriminator_size);
+  return basalt_graph_get_edge(graph, transaction, &edge, &result->large, &result->error);
+}
+
+static inline int bridge_corpus_open(basalt_store* store, const void* name, size_t name_size,
+                                     const char* stemmer, bool must_exist, basalt_corpus** corpus,
+                                     bridge_result* result) {
+  const basalt_corpus_options options = {.struct_size = sizeof options,
+                                         .name = name,
+                                         .name_size = name_size,
+                                         .stemmer = stemmer,
+                                         .must_exist = must_exist};
+  return basalt_corpus_open(store, &options, corpus, &result->error);
+}
+
+static inline int bridge_corpus_ingest(basalt_corpus* corpus, basalt_transaction* transaction,
+                                       const void* source, size_t source_size, const void* title,
+                                       size_t title_size, const void* text, size_t text_size,
+                                       basalt_ingested* ingested, bridge_result* result) {
+  const basalt_document document = {source, source_size, title, title_size, text, text_size};
+  return basalt_corpus_ingest(corpus, transaction, &document, ingested, &result->error);
+}
+
 #endif
