@@ -9,14 +9,14 @@ NAME ?= db
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-server test-python test-go test-asan test-tsan \
+.PHONY: help demo test test-server test-python test-go test-mcp test-mcp-oracle test-asan test-tsan \
         test-long planted crash metamorphic torture fuzz bench benches \
         cache-sim cache-plots map-plots format lint install clean
 
 help:  ## Say what there is to make
 	@echo 'make TARGET, where TARGET is one of'
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  \1|\2/p' Makefile | \
-	  while IFS='|' read -r target text; do printf '  %-12s %s\n' $$target "$$text"; done
+	  while IFS='|' read -r target text; do printf '  %-15s %s\n' $$target "$$text"; done
 
 demo:  ## Load the packages that apt knows into a database, query it, kill it, recover it
 	@$(BOOTSTRAP) build lists
@@ -27,7 +27,7 @@ test:  ## Build all and run every test (under 10 minutes from nothing on two cor
 	@$(BOOTSTRAP) build
 	@$(call build,release,all)
 	@$(call ctest,release)
-	@$(MAKE) --no-print-directory test-server test-python test-go
+	@$(MAKE) --no-print-directory test-server test-python test-go test-mcp
 
 test-server:  ## Test the server with real clients, and against Debian's redis-server
 	@$(BOOTSTRAP) build
@@ -43,6 +43,16 @@ test-go:  ## Run the tests of the Go package, with the race detector
 	@$(BOOTSTRAP) build python
 	@$(call build,release,libbasalt_c)
 	@scripts/test_go
+
+test-mcp:  ## Build basalt-mcp, the memory server for agents, and run its tests
+	@$(BOOTSTRAP) build python
+	@$(call build,release,libbasalt_c)
+	@scripts/test_mcp
+
+test-mcp-oracle:  ## Compare basalt-mcp with the reference memory server, and list its tools with the Inspector
+	@$(BOOTSTRAP) build python
+	@$(call build,release,libbasalt_c)
+	@scripts/test_mcp oracle
 
 test-asan:  ## The same tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(BOOTSTRAP) build clang

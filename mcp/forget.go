@@ -1,0 +1,194 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"basalt"
+)
+
+type forgetArguments struct {
+	Sources    []string       `json:"sources,omitempty" jsonschema:"sources as recall shows them: entity/NAME, note/DIGEST, doc/SOURCE"`
+	Facts      []factArgument `json:"facts,omitempty" jsonschema:"relations, with their history"`
+	Before     string         `json:"before,omitempty" jsonschema:"all sources that were last changed before this time (RFC 3339)"`
+	Everything bool           `json:"everything,omitempty" jsonschema:"true: all sources of the space"`
+	Confirm    string         `json:"confirm,omitempty" jsonschema:"the confirm of the answer that showed what would be removed"`
+	Limits
+}
+
+type forgetResult struct {
+	Removed bool     `json:"removed" jsonschema:"false: nothing was removed; call again with confirm to do it"`
+	Sources []string `json:"sources" jsonschema:"what is, or would be, removed; an entity with its observations and relations"`
+	Facts   []Fact   `json:"facts"`
+	Count   int      `json:"count" jsonschema:"of all that is, or would be, removed by one call"`
+	Confirm string   `json:"confirm,omitempty" jsonschema:"give it with the same arguments to remove exactly this"`
+	Rest
+}
+
+// forgetCountMax keeps a call within one transaction.
+const forgetCountMax = 1000
+
+// forget shows what would be removed, and removes it when it gets the confirmation for exactly that.
+func forget(s *space, tx *basalt.Tx, a forgetArguments) (forgetResult, error) {
+	result := forgetResult{Sources: []string{}, Facts: []Fact{}}
+	sources, more, err := s.chosen(a)
+	if err != nil {
+		return result, err
+	}
+	edges, facts, err := s.chosenEdges(tx, a.Facts)
+	if err != nil {
+		return result, err
+	}
+	result.Count = len(sources) + len(facts)
+	digest := sha256.New()
+	for _, source := range sources {
+		fmt.Fprintf(digest, "%q\n", source)
+	}
+	for _, edge := range edges {
+		fmt.Fprintf(digest, "%q\n", edge)
+	}
+	confirm := hex.EncodeToString(digest.Sum(nil)[:8])
+	if result.Count == 0 {
+		return result, nil
+	}
+	result.Removed = a.Confirm == confirm
+	if result.Removed {
+		if err := s.remove(tx, sources, edges); err != nil {
+			return result, err
+		}
+	} else {
+		result.Confirm = confirm
+		if a.Confirm != "" {
+			result.LeftOut = "the confirmation is not for this: look at what would be removed now; "
+		}
+	}
+	err = result.show(sources, facts, a.Limits)
+	if more {
+		result.LeftOut += fmt.Sprintf("a call removes up to %d: call again for the rest", forgetCountMax)
+	}
+	result.LeftOut = strings.TrimSuffix(result.LeftOut, "; ")
+	return result, err
+}
+
+// show fills in what fits of the names.
+func (r *forgetResult) show(sources []string, facts []Fact, limits Limits) error {
+	offset, err := parseOffset(limits.Cursor)
+	if err != nil {
+		return err
+	}
+	limit, budget := limits.limit(50, forgetCountMax), limits.budget()
+	all := len(sources) + len(facts)
+	for i := offset; i < all; i++ {
+		var name any
+		if i < len(sources) {
+			name = sources[i]
+		} else {
+			name = facts[i-len(sources)]
+		}
+		if i == offset+limit || (!budget.take(name) && i > offset) {
+			r.LeftOut += fmt.Sprintf("%d of %d are not shown; ", all-(i-offset), all)
+			if !r.Removed {
+				r.NextCursor = fmt.Sprint(i)
+			}
+			return nil
+		}
+		if i < len(sources) {
+			r.Sources = append(r.Sources, sources[i])
+		} else {
+			r.Facts = append(r.Facts, facts[i-len(sources)])
+		}
+	}
+	return nil
+}
+
+// chosen gives the sources that the arguments name, in order; more: there are more than one call removes.
+func (s *space) chosen(a forgetArguments) (sources []string, more bool, err error) {
+	if len(a.Sources) > forgetCountMax || len(a.Facts) > forgetCountMax {
+		return nil, false, refuse("a call removes up to %d: give fewer", forgetCountMax)
+	}
+	if len(a.Sources) == 0 && len(a.Facts) == 0 && a.Before == "" && !a.Everything {
+		return nil, false, refuse("nothing is named to be forgotten: give sources, facts, before or everything")
+	}
+	before, err := parseTime(a.Before, time.Time{})
+	if err != nil {
+		return nil, false, err
+	}
+	seen := map[string]bool{}
+	for _, name := range a.Sources {
+		record, err := s.getSource(name)
+		if err != nil {
+			return nil, false, err
+		}
+		if record != nil && !seen[name] {
+			seen[name] = true
+			sources = append(sources, name)
+		}
+	}
+	if !a.Everything && before.IsZero() {
+		return sources, false, nil
+	}
+	scan := s.sources.Scan(basalt.Range{})
+	for key, value := range scan.All() {
+		record := toSource(key, value)
+		if seen[string(record.name)] || (!a.Everything && !record.time.Before(before)) {
+			continue
+		}
+		if len(sources) >= forgetCountMax {
+			return sources, true, scan.Err()
+		}
+		sources = append(sources, string(record.name))
+	}
+	return sources, false, scan.Err()
+}
+
+// chosenEdges gives the edges of relations, with those that are history.
+func (s *space) chosenEdges(tx *basalt.Tx, facts []factArgument) (edges []basalt.Edge, found []Fact, err error) {
+	for _, fact := range facts {
+		known := false
+		for cursor := ""; ; {
+			page, next, err := s.graph.In(tx).Neighbors(fact.From, basalt.EdgeFilter{Types: []string{fact.Relation}}, 1000, cursor)
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, neighbor := range page {
+				if neighbor.ID == fact.To {
+					known = true
+					edges = append(edges, basalt.Edge{
+						From: fact.From, Type: fact.Relation, To: fact.To, Discriminator: neighbor.Discriminator})
+				}
+			}
+			if cursor = next; next == "" {
+				break
+			}
+		}
+		if known {
+			found = append(found, Fact{fact.From, fact.Relation, fact.To})
+		}
+	}
+	return edges, found, nil
+}
+
+func (s *space) remove(tx *basalt.Tx, sources []string, edges []basalt.Edge) error {
+	for _, edge := range edges {
+		if _, err := s.graph.In(tx).RemoveEdge(edge); err != nil {
+			return err
+		}
+	}
+	for _, source := range sources {
+		var err error
+		if name, ok := strings.CutPrefix(source, entityPrefix); ok {
+			_, err = s.removeEntity(tx, name)
+		} else if name, ok := strings.CutPrefix(source, namePrefix); ok {
+			_, err = s.removeEntity(tx, name)
+		} else {
+			_, err = s.removeSource(tx, source)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
