@@ -6,6 +6,9 @@
 #include <cstring>
 #include <utility>
 
+#include "server/command_table.h"
+#include "server/pipeline.h"
+
 namespace basalt::server {
 namespace {
 
@@ -143,9 +146,43 @@ bool Connection::StepRedis() {
     case RespParser::Outcome::kCommand:
       break;
   }
-  if (!parser_.args().empty()) Run(parser_.args());
+  const Args args = parser_.args();
+  if (in_end_ - in_begin_ > parser_.consumed() && !args.empty()) {
+    const Command* command = FindCommand(args.front());
+    if (Pipeline::BeginsWith(session_, command, args)) {
+      RunPipeline(command);
+      return true;
+    }
+  }
+  if (!args.empty()) Run(args);
   Consume(parser_.consumed());
   return true;
+}
+
+void Connection::RunPipeline(const Command* command) {
+  const std::string_view input = Input();
+  size_t bytes = 0;  // Of the commands that were added.
+  reply_.set_version(session_.resp_version());
+  Pipeline pipeline(*hub_, session_, reply_, Mode::kLoop);
+  do {
+    pipeline.Add(*command, parser_.args());
+    bytes += parser_.consumed();
+    if (pipeline.IsFull() || parser_.Next(input.substr(bytes)) != RespParser::Outcome::kCommand ||
+        parser_.args().empty()) {
+      break;
+    }
+    command = FindCommand(parser_.args().front());
+  } while (Pipeline::Admits(session_, command, parser_.args()));
+  const size_t count = pipeline.count();
+  hub_->counters().commands.fetch_add(count, std::memory_order_relaxed);
+  const Status status = pipeline.Finish();
+  if (status.ok()) hub_->counters().pipelines.fetch_add(1, std::memory_order_relaxed);
+  if (status.code() == StatusCode::kAborted) {
+    hub_->counters().conflicts.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (!status.ok()) RunPipelineOnPool(std::string(input.substr(0, bytes)), count);
+  Consume(bytes);
+  if (reply_.is_over_limit()) Close();
 }
 
 void Connection::Run(Args args) {
@@ -173,6 +210,20 @@ void Connection::RunOnPool(std::vector<std::string> args) {
                        execution = std::move(execution), args = std::move(args)]() mutable {
                         self->OnPoolDone(std::move(out), over, std::move(execution),
                                          std::move(args));
+                      });
+  });
+}
+
+void Connection::RunPipelineOnPool(std::string bytes, size_t count) {
+  is_busy_ = true;
+  hub_->counters().pool_commands.fetch_add(count, std::memory_order_relaxed);
+  pool_->Schedule([self = Self(), bytes = std::move(bytes)] {
+    std::string out;
+    Reply reply(&out, self->hub_->settings().output_bytes);
+    ExecutePipeline(*self->hub_, self->session_, bytes, reply);
+    boost::asio::post(self->socket_.get_executor(),
+                      [self, out = std::move(out), over = reply.is_over_limit()]() mutable {
+                        self->OnPoolDone(std::move(out), over, {}, {});
                       });
   });
 }

@@ -25,7 +25,8 @@ namespace basalt::server {
 // those of Peer.
 //
 // What a read brings is taken apart into commands, which run one after another on the loop and
-// append their replies to `out_`; one send follows. A command that must not run on a loop goes to
+// append their replies to `out_`; one send follows. Consecutive commands that may share a
+// transaction do (pipeline.h). A command that must not run on a loop goes to
 // the pool with a copy of its arguments. Until it comes back no further command runs, and nothing
 // more is read. A command that waits for keys keeps a copy of its arguments, too; meanwhile the
 // connection goes on reading, up to a bound, so that it notices when the client goes away.
@@ -78,7 +79,11 @@ class Connection final : public Peer {
   bool StepHttp();
   void DetectProtocol();
   void Run(Args args);
+  /// Runs the command that the parser has, and those that follow it and have arrived, as one
+  /// transaction.
+  void RunPipeline(const Command* command);
   void RunOnPool(std::vector<std::string> args);
+  void RunPipelineOnPool(std::string bytes, size_t count);
   void OnPoolDone(std::string out, bool is_over_limit, Execution execution,
                   std::vector<std::string> args);
   void RunHttpOnPool(HttpRequest request);

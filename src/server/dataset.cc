@@ -42,8 +42,8 @@ uint64_t Dataset::NowMs() noexcept {
   return static_cast<uint64_t>(now.time_since_epoch().count());
 }
 
-Result<std::unique_ptr<Dataset>> Dataset::Open(DB* db) {
-  std::unique_ptr<Dataset> dataset(new Dataset(db));
+Result<std::unique_ptr<Dataset>> Dataset::Open(DB* db, bool is_power_durable) {
+  std::unique_ptr<Dataset> dataset(new Dataset(db, is_power_durable));
   const Result<KeyspaceId> keyspace = db->OpenOrCreateKeyspace("redis");
   if (!keyspace) return keyspace.error();
   dataset->keyspace_ = *keyspace;

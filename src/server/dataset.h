@@ -41,12 +41,14 @@ class CursorTable {
 /// new collections, and the sweeper. Thread-safe. The database outlives it.
 class Dataset {
  public:
-  /// Makes the keyspace when it is absent, and begins an epoch of ids.
-  static Result<std::unique_ptr<Dataset>> Open(DB* db);
+  /// Makes the keyspace when it is absent, and begins an epoch of ids. `is_power_durable`: the
+  /// database writes at Durability::kPower.
+  static Result<std::unique_ptr<Dataset>> Open(DB* db, bool is_power_durable);
 
   DB& db() noexcept { return *db_; }
   KeyspaceId keyspace() const noexcept { return keyspace_; }
   uint64_t NewId() noexcept { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+  bool is_power_durable() const noexcept { return is_power_durable_; }
   CursorTable& cursors() noexcept { return cursors_; }
 
   /// Whether the tables are small enough beside the cache that a range read seldom needs the disk.
@@ -69,7 +71,7 @@ class Dataset {
   static uint64_t NowMs() noexcept;
 
  private:
-  explicit Dataset(DB* db) : db_(db) {}
+  Dataset(DB* db, bool is_power_durable) : db_(db), is_power_durable_(is_power_durable) {}
   Status BeginEpoch();
   Status SweepOne(std::string_view record_key, std::string_view owner);
   void LookAtTables();
@@ -80,6 +82,7 @@ class Dataset {
   };
 
   DB* db_;
+  const bool is_power_durable_;
   KeyspaceId keyspace_ = KeyspaceId::kDefault;
   std::atomic<uint64_t> next_id_{0};
   std::atomic<bool> iterates_in_memory_{true};

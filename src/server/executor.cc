@@ -1,9 +1,8 @@
 #include "server/executor.h"
 
 #include <algorithm>
-#include <thread>
 
-#include "base/random.h"
+#include "server/attempt.h"
 #include "server/command_table.h"
 
 namespace basalt::server {
@@ -31,27 +30,6 @@ bool HasArity(const Command& command, size_t count) {
   return command.arity < 0 ? count >= wanted : count == wanted;
 }
 
-/// Why the command cannot run now; empty: it can.
-std::string Refusal(const Session& session, const Command* command, Args args) {
-  if (command == nullptr) return UnknownCommand(args);
-  if (!HasArity(*command, args.size())) {
-    return "ERR wrong number of arguments for '" + std::string(command->name) + "' command";
-  }
-  if (!session.is_authenticated() && (command->flags & kNoAuth) == 0) {
-    return "NOAUTH Authentication required.";
-  }
-  if (session.resp_version() == 2 && session.subscriptions() > 0 &&
-      (command->flags & kSubscribed) == 0) {
-    return "ERR Can't execute '" + std::string(command->name) +
-           "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
-           "context";
-  }
-  if (session.in_multi && (command->flags & kNoMulti) != 0) {
-    return "ERR Command not allowed inside a transaction";
-  }
-  return {};
-}
-
 void Queue(Hub& hub, Session& session, const Command* command, Args args, Reply& reply) {
   size_t bytes = sizeof(Queued);
   for (const std::string_view arg : args) bytes += arg.size() + sizeof(std::string);
@@ -62,90 +40,6 @@ void Queue(Hub& hub, Session& session, const Command* command, Args args, Reply&
   session.queued_bytes += bytes;
   session.queue.push_back({command, {args.begin(), args.end()}});
   reply.Simple("QUEUED");
-}
-
-void Pause(int attempt) {
-  static thread_local base::Random random(base::RandomSeed());
-  const uint64_t most_us = uint64_t{50} << std::min(attempt, 8);
-  std::this_thread::sleep_for(std::chrono::microseconds(random.Next() % most_us));
-}
-
-/// One attempt at a command, or at all commands of a MULTI block.
-class Attempt {
- public:
-  Attempt(Hub& hub, Session& session, Reply& reply, Mode mode, bool single_read)
-      : hub_(hub),
-        session_(session),
-        reply_(reply),
-        mark_(reply.size()),
-        view_(&hub.dataset(), session.db(), mode, single_read) {}
-
-  void Run(const Command& command, Args args) {
-    Call call{command, args, session_, hub_, view_, reply_};
-    command.run(call);
-    wait_ = std::move(call.wait);
-    Keep(&call);
-  }
-
-  void RunQueued();
-
-  /// Commits. Aborted and WouldBlock: the reply is taken back, and nothing has changed.
-  Status Finish() {
-    const bool failed = !in_exec_ && reply_.size() > mark_ && (*reply_.out())[mark_] == '-';
-    Status status = view_.status();
-    if (status.ok() && !wait_ && !failed) status = view_.Commit();
-    if (!status.ok()) {
-      reply_.TruncateTo(mark_);
-      return status;
-    }
-    if (wait_ || failed) return {};
-    hub_.waiting().Signal(view_.changed());
-    for (const auto& effect : after_commit_) effect();
-    return {};
-  }
-
-  std::optional<Wait>& wait() { return wait_; }
-
- private:
-  void Keep(Call* call) {
-    std::move(call->after_commit.begin(), call->after_commit.end(),
-              std::back_inserter(after_commit_));
-  }
-  bool WatchedAreUnchanged() {
-    return std::all_of(session_.watched.begin(), session_.watched.end(), [&](const Watched& w) {
-      const Key key = view_.FindIn(w.db, w.key);
-      return (key.exists ? key.version : 0) == w.version;
-    });
-  }
-
-  Hub& hub_;
-  Session& session_;
-  Reply& reply_;
-  size_t mark_;
-  View view_;
-  bool in_exec_ = false;
-  std::optional<Wait> wait_;
-  std::vector<std::function<void()>> after_commit_;
-};
-
-void Attempt::RunQueued() {
-  in_exec_ = true;
-  if (!WatchedAreUnchanged()) return reply_.NullArray();
-  reply_.Array(session_.queue.size());
-  std::vector<std::string_view> args;
-  for (const Queued& queued : session_.queue) {
-    if (!view_.ok()) return;
-    args.assign(queued.args.begin(), queued.args.end());
-    const size_t begin = reply_.size();
-    view_.set_db(session_.db());
-    const View::Mark before = view_.SetMark();
-    Call call{*queued.command, args, session_, hub_, view_, reply_, true};
-    queued.command->run(call);
-    if (call.wait) call.wait->null_is_array ? reply_.NullArray() : reply_.Null();
-    // A command that failed has changed nothing; the others take effect.
-    if (reply_.size() > begin && (*reply_.out())[begin] == '-') view_.RollbackTo(before);
-    Keep(&call);
-  }
 }
 
 /// Runs `attempt` until it neither conflicts nor fails.
@@ -169,7 +63,7 @@ Execution Retry(Hub& hub, Session& session, Reply& reply, Mode mode, bool single
       return {};
     }
     hub.counters().conflicts.fetch_add(1, std::memory_order_relaxed);
-    if (mode == Mode::kPool) Pause(i);
+    if (mode == Mode::kPool) PauseAfterConflict(i);
   }
   session.set_db(db);
   if (mode == Mode::kLoop) return {Outcome::kToPool, {}};
@@ -200,6 +94,26 @@ Execution ExecuteMulti(Hub& hub, Session& session, Reply& reply, Mode mode) {
 }
 
 }  // namespace
+
+std::string Refusal(const Session& session, const Command* command, Args args) {
+  if (command == nullptr) return UnknownCommand(args);
+  if (!HasArity(*command, args.size())) {
+    return "ERR wrong number of arguments for '" + std::string(command->name) + "' command";
+  }
+  if (!session.is_authenticated() && (command->flags & kNoAuth) == 0) {
+    return "NOAUTH Authentication required.";
+  }
+  if (session.resp_version() == 2 && session.subscriptions() > 0 &&
+      (command->flags & kSubscribed) == 0) {
+    return "ERR Can't execute '" + std::string(command->name) +
+           "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+           "context";
+  }
+  if (session.in_multi && (command->flags & kNoMulti) != 0) {
+    return "ERR Command not allowed inside a transaction";
+  }
+  return {};
+}
 
 Execution Execute(Hub& hub, Session& session, Args args, Reply& reply, Mode mode) {
   const Command* command = FindCommand(args[0]);

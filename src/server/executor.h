@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "server/command.h"
 #include "server/hub.h"
@@ -22,6 +23,10 @@ struct Execution {
 /// Runs one command of a session: checks its arity and rights, queues it inside MULTI, or runs it
 /// as one transaction, which is run again when it conflicts with another. `args` is not empty.
 Execution Execute(Hub& hub, Session& session, Args args, Reply& reply, Mode mode);
+
+/// The error of a command that cannot run now; empty: it can. `command`: what args[0] names, or
+/// null.
+std::string Refusal(const Session& session, const Command* command, Args args);
 
 /// Ends everything that the session has in the hub's tables.
 void Disconnect(Hub& hub, Session& session);

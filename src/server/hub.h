@@ -31,6 +31,7 @@ struct Settings {
 /// Counters since the start, for INFO and /metrics.
 struct Counters {
   std::atomic<uint64_t> commands{0};
+  std::atomic<uint64_t> pipelines{0};  ///< Transactions of several commands of a pipeline.
   std::atomic<uint64_t> errors{0};
   std::atomic<uint64_t> conflicts{0};      ///< Transactions that ran again.
   std::atomic<uint64_t> pool_commands{0};  ///< Commands that left their event loop.

@@ -23,6 +23,8 @@ std::string MetricsText(Hub& hub) {
   add("commands_total", "counter", "Commands of the Redis protocol.", counters.commands);
   add("http_requests_total", "counter", "Requests of HTTP.", counters.http_requests);
   add("transaction_conflicts_total", "counter", "Transactions that ran again.", counters.conflicts);
+  add("pipelines_total", "counter", "Transactions of several commands of a pipeline.",
+      counters.pipelines);
   add("pool_commands_total", "counter", "Commands that left their event loop.",
       counters.pool_commands);
   add("swept_collections_total", "counter", "Expired collections that were removed.",

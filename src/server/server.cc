@@ -254,7 +254,7 @@ Server::Server(std::unique_ptr<Loops> loops) : loops_(std::move(loops)) {}
 Server::~Server() { Stop(); }
 
 Result<std::unique_ptr<Server>> Server::Start(DB* db, const ServerOptions& options) {
-  Result<std::unique_ptr<Dataset>> dataset = Dataset::Open(db);
+  Result<std::unique_ptr<Dataset>> dataset = Dataset::Open(db, options.settings.is_power_durable);
   if (!dataset) return dataset.error();
   Result<std::unique_ptr<base::ThreadPool>> pool = base::ThreadPool::Create(kPoolThreads);
   if (!pool) return pool.error();

@@ -65,6 +65,7 @@ std::vector<Figure> StatsFigures(Hub& hub) {
           {"pubsub_channels", Text(hub.pub_sub().Channels("*").size())},
           {"pubsub_patterns", Text(hub.pub_sub().CountPatterns())},
           {"basalt_transaction_conflicts", Text(counters.conflicts)},
+          {"basalt_pipelines", Text(counters.pipelines)},
           {"basalt_pool_commands", Text(counters.pool_commands)},
           {"basalt_http_requests", Text(counters.http_requests)},
           {"basalt_swept_collections", Text(counters.swept)}};

@@ -118,6 +118,66 @@ TEST_F(ServerTest, ClientsOnSeveralLoopsLoseNoUpdate) {
   client.Expect("EXISTS queue", ":0\r\n");
 }
 
+TEST_F(ServerTest, PipelinesThatConflictLoseNoUpdateAndAnErrorUndoesOnlyItself) {
+  constexpr int kClients = 4;
+  constexpr int kRounds = 50;
+  constexpr int kCommands = 16;
+  std::string commands;
+  for (int i = 0; i < kCommands; ++i) {
+    commands +=
+        "INCR sum\r\nLPUSH sum x\r\nRPUSH list x\r\nSET own v\r\nAPPEND own w\r\nGET own\r\n";
+  }
+  const LineClient first(server_->port());
+  first.Expect("SET sum 0", "+OK\r\n");
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kClients; ++i) {
+    threads.emplace_back([&] {
+      const LineClient client(server_->port());
+      int64_t before = 0;
+      for (int round = 0; round < kRounds; ++round) {
+        ASSERT_TRUE(client.Send(commands));
+        for (int command = 0; command < kCommands; ++command) {
+          const int64_t sum = std::stoll(client.Line().substr(1));
+          EXPECT_GT(sum, before);
+          before = sum;
+          EXPECT_EQ(client.Line().substr(0, 10), "-WRONGTYPE");
+          EXPECT_EQ(client.Line().substr(0, 1), ":");
+          EXPECT_EQ(client.Line(), "+OK\r\n");
+          EXPECT_EQ(client.Line().substr(0, 1), ":");
+          EXPECT_EQ(client.Line().substr(0, 1), "$");
+          EXPECT_EQ(client.Line().substr(0, 2), "vw");
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  first.Expect("GET sum", "$4\r\n3200\r\n");
+  first.Expect("LLEN list", ":3200\r\n");
+  EXPECT_GT(server_->hub().counters().pipelines.load(), 0U);
+}
+
+// Arguments of one pipeline may arrive in pieces of any size.
+TEST_F(ServerTest, PipelineThatArrivesInPiecesIsAnsweredInOrder) {
+  const LineClient client(server_->port());
+  const std::string commands =
+      "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n5\r\n*2\r\n$4\r\nINCR\r\n$1\r\na\r\nINCR a\r\n\r\n"
+      "NOSUCH\r\nINCR a\r\nPING\r\nDECR a\r\nDECR a\r\n";
+  for (size_t piece = 1; piece <= commands.size(); piece += 3) {
+    for (size_t at = 0; at < commands.size(); at += piece) {
+      ASSERT_TRUE(client.Send(std::string_view(commands).substr(at, piece)));
+      if (piece > 10) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    EXPECT_EQ(client.Line(), "+OK\r\n");
+    EXPECT_EQ(client.Line(), ":6\r\n");
+    EXPECT_EQ(client.Line(), ":7\r\n");
+    EXPECT_EQ(client.Line().substr(0, 4), "-ERR");
+    EXPECT_EQ(client.Line(), ":8\r\n");
+    EXPECT_EQ(client.Line(), "+PONG\r\n");
+    EXPECT_EQ(client.Line(), ":7\r\n");
+    EXPECT_EQ(client.Line(), ":6\r\n");
+  }
+}
+
 TEST_F(ServerTest, StopsWhileClientsAreBusyBlockedAndSilent) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {

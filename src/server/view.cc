@@ -44,6 +44,14 @@ Transaction* View::transaction() {
   return &*tx_;
 }
 
+Transaction* View::BeginWrite() {
+  // A commit waits for the disk at this durability.
+  if (mode_ == Mode::kLoop && dataset_->is_power_durable()) Fail(MustWait());
+  Step(1);
+  wrote_ = true;
+  return transaction();
+}
+
 Key View::FindIn(uint8_t db, std::string_view name) {
   Key key{.name = name};
   Step(1);
@@ -86,10 +94,8 @@ void View::SaveIn(uint8_t db, const Key& key) {
   if (key.meta.type != Type::kString && key.meta.type != Type::kStream && key.meta.count == 0) {
     return RemoveName(db, key);
   }
-  Transaction* tx = transaction();
+  Transaction* tx = BeginWrite();
   if (tx == nullptr) return;
-  Step(1);
-  wrote_ = true;
   std::string bytes;
   if (key.meta.type == Type::kString) {
     bytes.reserve(key.text.size() + 1);
@@ -180,26 +186,20 @@ bool View::Has(std::string_view element) {
 }
 
 void View::Put(std::string_view element, std::string_view value) {
-  Transaction* tx = transaction();
+  Transaction* tx = BeginWrite();
   if (tx == nullptr) return;
-  Step(1);
-  wrote_ = true;
   Fail(tx->Put(element, value, {.keyspace = dataset_->keyspace()}));
 }
 
 void View::Delete(std::string_view element) {
-  Transaction* tx = transaction();
+  Transaction* tx = BeginWrite();
   if (tx == nullptr) return;
-  Step(1);
-  wrote_ = true;
   Fail(tx->Delete(element, {.keyspace = dataset_->keyspace()}));
 }
 
 void View::DeleteRange(std::string_view begin, std::string_view end) {
-  Transaction* tx = transaction();
+  Transaction* tx = BeginWrite();
   if (tx == nullptr) return;
-  Step(1);
-  wrote_ = true;
   Fail(tx->DeleteRange(begin, end, {.keyspace = dataset_->keyspace()}));
 }
 

@@ -53,6 +53,8 @@ class View {
   void Fail(Status status);
   bool ok() const noexcept { return status_.ok(); }
   Mode mode() const noexcept { return mode_; }
+  /// Records that were read or written so far.
+  uint64_t steps() const noexcept { return steps_; }
   Dataset& dataset() noexcept { return *dataset_; }
   uint8_t db() const noexcept { return db_; }
   void set_db(uint8_t db) noexcept { db_ = db; }
@@ -100,6 +102,8 @@ class View {
  private:
   friend class Walk;
   Transaction* transaction();
+  /// The same, for a write.
+  Transaction* BeginWrite();
   void Step(uint64_t steps);
   void RemoveElements(const Metadata& meta);
   void Changed(uint8_t db, std::string_view name);

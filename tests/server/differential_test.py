@@ -9,6 +9,7 @@ from harness import Basalt, RedisServer
 
 SEEDS = range(8)
 COMMANDS_PER_SEED = 1500
+PIPELINES_PER_SEED = 60
 
 KEYS = ["a", "b", "c", "d", "k:1", "k:2"]
 FIELDS = ["f1", "f2", "f3", "long field"]
@@ -242,6 +243,18 @@ class Raw:
         except redis.ResponseError as error:
             return error
 
+    def run_all(self, commands):
+        """Sends all commands before it reads the first reply."""
+        encoded = [[word.encode("latin-1") for word in command] for command in commands]
+        self.connection.send_packed_command(self.connection.pack_commands(encoded))
+        replies = []
+        for _ in commands:
+            try:
+                replies.append(self.connection.read_response())
+            except redis.ResponseError as error:
+                replies.append(error)
+        return replies
+
     def close(self):
         self.connection.disconnect()
 
@@ -296,6 +309,34 @@ class Differential(unittest.TestCase):
         for seed in range(100, 102):
             with self.subTest(seed=seed):
                 self.run_seed(seed, True)
+
+    def test_commands_in_pipelines(self):
+        for seed in range(200, 204):
+            with self.subTest(seed=seed):
+                self.run_pipelines(seed)
+
+    def run_pipelines(self, seed):
+        ours, theirs = Raw(self.basalt.socket), Raw(self.redis.socket)
+        self.addCleanup(ours.close)
+        self.addCleanup(theirs.close)
+        self.compare(ours, theirs, ["FLUSHALL"], seed, -1)
+        sequence = Sequence(seed)
+        for step in range(PIPELINES_PER_SEED):
+            commands = [sequence.command() for _ in range(sequence.random.randint(2, 40))]
+            if step % 4 == 0:  # A MULTI block, SELECT and WATCH among them.
+                commands[1:1] = [["MULTI"], ["INCR", "k:1"], ["SET", "a", "in block"], ["EXEC"],
+                                 ["SELECT", "3"], ["SET", "a", "3"], ["GET", "a"], ["SELECT", "0"],
+                                 ["WATCH", "a"], ["SET", "a", "1"], ["INCR", "a"], ["MULTI"],
+                                 ["SET", "a", "9"], ["EXEC"], ["GET", "a"], ["NOSUCH"], ["INCR"]]
+            mine, other = ours.run_all(commands), theirs.run_all(commands)
+            for place, (one, a, b) in enumerate(zip(commands, mine, other)):
+                if one == ["EXEC"]:
+                    a, b = str(a), str(b)
+                self.assertEqual(comparable(one, a), comparable(one, b),
+                                 f"seed {seed}, step {step}, place {place}: {commands}")
+        client = self.basalt.client()
+        self.assertGreater(client.info()["basalt_pipelines"], 0)
+        client.close()
 
     def test_lexical_ranges_of_equal_scores(self):
         ours, theirs = Raw(self.basalt.socket), Raw(self.redis.socket)

@@ -40,6 +40,38 @@ class Writer(threading.Thread):
             self.client.close()
 
 
+class PipelineWriter(threading.Thread):
+    """Sends pipelines of SET, INCR, HSET and a failing command until the server dies."""
+
+    COMMANDS = 16
+
+    def __init__(self, server, name):
+        super().__init__()
+        self.client = server.client(retry=None)
+        self.name_ = name
+        self.acknowledged = 0
+        self.asked = 0
+
+    def run(self):
+        try:
+            while True:
+                begin, self.asked = self.asked, self.asked + self.COMMANDS
+                pipe = self.client.pipeline(transaction=False)
+                for i in range(begin + 1, self.asked + 1):
+                    pipe.set(f"{self.name_}:{i}", i)
+                    pipe.hset(f"{self.name_}:h", f"f{i}", i)
+                    pipe.lpush(f"{self.name_}:{i}", "not a list")
+                    pipe.incr(f"{self.name_}:n")
+                replies = pipe.execute(raise_on_error=False)
+                if len(replies) != 4 * self.COMMANDS:
+                    return
+                self.acknowledged = self.asked
+        except (redis.ConnectionError, redis.TimeoutError, OSError):
+            pass
+        finally:
+            self.client.close()
+
+
 class Durability(unittest.TestCase):
     def test_kill_loses_no_acknowledged_write_and_no_part_of_a_transaction(self):
         server = Basalt()
@@ -68,6 +100,52 @@ class Durability(unittest.TestCase):
         self.assertEqual(client.smembers(f"{name}:t"), set(numbers))
         self.assertEqual(client.zcard(f"{name}:z"), last)
         self.assertEqual(client.zrange(f"{name}:z", 0, -1), [f"m{i}" for i in numbers])
+
+    def test_kill_loses_nothing_of_an_acknowledged_pipeline(self):
+        server = Basalt()
+        self.addCleanup(server.remove)
+        for round_ in range(ROUNDS):
+            writers = [PipelineWriter(server, f"p{round_}w{i}") for i in range(WRITERS)]
+            for writer in writers:
+                writer.start()
+            while min(writer.acknowledged for writer in writers) < 160 * (round_ + 1):
+                threading.Event().wait(0.005)
+            watcher = server.client()
+            self.assertGreater(watcher.info()["basalt_pipelines"], 0)
+            watcher.close()
+            server.kill()
+            for writer in writers:
+                writer.join()
+            server.start()
+            client = server.client(decode_responses=True)
+            for writer in writers:
+                last = int(client.get(f"{writer.name_}:n"))
+                self.assertGreaterEqual(last, writer.acknowledged)
+                self.assertLessEqual(last, writer.asked)
+                numbers = range(1, writer.asked + 1)
+                values = client.mget([f"{writer.name_}:{i}" for i in numbers])
+                # Commands take effect in their order, so the log may end between any two of them.
+                known = sum(value is not None for value in values)
+                self.assertEqual(values[:known], [str(i) for i in range(1, known + 1)])
+                self.assertIn(known, (last, last + 1))
+                self.assertIn(client.hlen(f"{writer.name_}:h"), (last, known))
+
+    def test_power_durability_takes_commands_and_pipelines(self):
+        server = Basalt("--durability", "power")
+        self.addCleanup(server.remove)
+        client = server.client(decode_responses=True)
+        self.assertTrue(client.set("k", "v"))
+        pipe = client.pipeline(transaction=False)
+        for i in range(50):
+            pipe.incr("n")
+            pipe.lpush("k", i)
+        replies = pipe.execute(raise_on_error=False)
+        self.assertEqual(replies[0::2], list(range(1, 51)))
+        self.assertTrue(all(isinstance(reply, redis.ResponseError) for reply in replies[1::2]))
+        self.assertGreater(client.info()["basalt_pipelines"], 0)
+        server.kill()
+        server.start()
+        self.assertEqual((client.get("k"), client.get("n")), ("v", "50"))
 
     def test_an_orderly_end_keeps_everything_and_exits_with_zero(self):
         server = Basalt()

@@ -1,0 +1,76 @@
+#include "server/attempt.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "base/random.h"
+
+namespace basalt::server {
+
+void Attempt::Run(const Command& command, Args args) {
+  Call call{command, args, session_, hub_, view_, reply_};
+  command.run(call);
+  wait_ = std::move(call.wait);
+  has_failed_ = reply_.size() > mark_ && (*reply_.out())[mark_] == '-';
+  Keep(&call);
+}
+
+std::optional<Wait> Attempt::RunBesideOthers(const Command& command, Args args, bool in_exec) {
+  const size_t begin = reply_.size();
+  const View::Mark before = view_.SetMark();
+  Call call{command, args, session_, hub_, view_, reply_, in_exec};
+  command.run(call);
+  if (reply_.size() > begin && (*reply_.out())[begin] == '-') view_.RollbackTo(before);
+  Keep(&call);
+  return std::move(call.wait);
+}
+
+void Attempt::RunQueued() {
+  if (!WatchedAreUnchanged()) return reply_.NullArray();
+  reply_.Array(session_.queue.size());
+  std::vector<std::string_view> args;
+  for (const Queued& queued : session_.queue) {
+    if (!view_.ok()) return;
+    args.assign(queued.args.begin(), queued.args.end());
+    view_.set_db(session_.db());
+    const std::optional<Wait> wait = RunBesideOthers(*queued.command, args, true);
+    if (wait) wait->null_is_array ? reply_.NullArray() : reply_.Null();
+  }
+}
+
+Status Attempt::Finish() {
+  Status status = view_.status();
+  if (status.ok() && !wait_ && !has_failed_) status = view_.Commit();
+  if (!status.ok()) {
+    reply_.TruncateTo(mark_);
+    return status;
+  }
+  if (wait_ || has_failed_) return {};
+  hub_.waiting().Signal(view_.changed());
+  for (const auto& effect : after_commit_) effect();
+  return {};
+}
+
+void Attempt::Keep(Call* call) {
+  std::move(call->after_commit.begin(), call->after_commit.end(),
+            std::back_inserter(after_commit_));
+}
+
+bool Attempt::WatchedAreUnchanged() {
+  return std::all_of(session_.watched.begin(), session_.watched.end(), [&](const Watched& w) {
+    const Key key = view_.FindIn(w.db, w.key);
+    return (key.exists ? key.version : 0) == w.version;
+  });
+}
+
+void PauseAfterConflict(int conflicts) {
+  static thread_local base::Random random(base::RandomSeed());
+  const uint64_t most_us = uint64_t{50} << std::min(conflicts, 8);
+  std::this_thread::sleep_for(std::chrono::microseconds(random.Next() % most_us));
+}
+
+}  // namespace basalt::server
