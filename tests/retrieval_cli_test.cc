@@ -53,13 +53,13 @@ TEST_F(RetrievalCommandTest, IngestsFilesAndFindsTheirPassages) {
             R"(["passage/ada.md/00000000","entity/charles babbage","passage/b/00000000"])");
   EXPECT_FALSE(found.at("truncated").as_bool());
 
-  EXPECT_EQ(Out("$B retrieve db mathematicians --k 1"),
+  EXPECT_EQ(Out("$B retrieve db mathematicians -k 1"),
             "1. Ada Lovelace  (ada.md, bytes 0 to 72)\n"
             "    # Ada Lovelace\n    \n"
             "    Ada was a mathematician. Charles Babbage was her friend.\n"
             "1 passages, about 21 tokens\n");
   EXPECT_EQ(Sources("$B retrieve db 'engine' --read-only"), Names{"engine.txt"});
-  EXPECT_EQ(Sources("$B retrieve db 'clock' --k 1"), Names{"c"});
+  EXPECT_EQ(Sources("$B retrieve db 'clock' -k 1"), Names{"c"});
   EXPECT_EQ(Number(ParseObject(Run("$B retrieve db clock --max-tokens 2 --json").out), "tokens"),
             0u);
 }
@@ -87,7 +87,7 @@ TEST_F(RetrievalCommandTest, StandardInputIsADocumentOrLinesOfThem) {
   Out("$B ingest db - < ada.md");
   EXPECT_EQ(Sources("$B retrieve db mathematician"), Names{"-"});
   Out("$B ingest db - --json < more.ndjson");
-  EXPECT_EQ(Sources("$B retrieve db clock --k 1"), Names{"c"});
+  EXPECT_EQ(Sources("$B retrieve db clock -k 1"), Names{"c"});
 }
 
 TEST_F(RetrievalCommandTest, SaysWhatItCannotDo) {

@@ -55,7 +55,7 @@ links, entities. The exit code is 1 when a source is absent.
   const auto retrieve =
       verbs.Add<RetrieveVerbOptions>("retrieve", "Print the passages that fit a question", Retrieve,
                                      R"(  basalt retrieve ./db 'who wrote about the engine'
-  basalt retrieve ./db '"analytical engine" babb*' --k 3
+  basalt retrieve ./db '"analytical engine" babb*' -k 3
   basalt retrieve ./db 'who wrote about the engine' --max-tokens 2000 --json
   basalt retrieve ./db 'who wrote about the engine' --explain
 Ranks passages by words, by vectors with --embed, and by links between passages.
@@ -65,7 +65,7 @@ The exit code is 1 when nothing is found.
   retrieve.app->add_option("QUERY", retrieve.options->query, "Words, \"phrases\" and prefix*")
       ->required()
       ->type_name("");
-  retrieve.app->add_option("--k", retrieve.options->k, "At most so many passages")
+  retrieve.app->add_option("-k", retrieve.options->k, "At most so many passages")
       ->check(WholeNumber(1))
       ->capture_default_str()
       ->type_name("N");
