@@ -159,3 +159,21 @@ func TestGraphAndCorpusInOneTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestATransactionKeepsWithinItsMemory(t *testing.T) {
+	store, _ := openGraph(t)
+	for limit, fits := range map[uint64]bool{1 << 20: false, 0: true} {
+		tx, err := store.Begin(TxOptions{MemoryLimit: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = tx.Put([]byte("k"), make([]byte, 1<<20))
+		if err == nil {
+			err = tx.Commit()
+		}
+		if (err == nil) != fits || !fits && !errors.Is(err, ResourceExhausted) {
+			t.Errorf("%d: %v", limit, err)
+		}
+		tx.Rollback()
+	}
+}

@@ -11,10 +11,19 @@ type Tx struct {
 	c *C.basalt_transaction
 }
 
+// TxOptions says how a transaction begins.
+type TxOptions struct {
+	MemoryLimit uint64 // Bytes of writes and of what reads leave. 0: 64 MiB.
+}
+
 // Begin begins a transaction, which is to be ended by Commit or Rollback.
-func (s *Store) Begin() (*Tx, error) {
+func (s *Store) Begin(options ...TxOptions) (*Tx, error) {
 	tx := &Tx{h: s.h}
-	err := s.h.call(func(c *C.basalt_store, e *C.basalt_error) C.int { return C.basalt_begin(c, nil, &tx.c, e) })
+	begin := C.basalt_transaction_options{struct_size: C.sizeof_basalt_transaction_options}
+	if len(options) > 0 {
+		begin.memory_limit = C.uint64_t(options[0].MemoryLimit)
+	}
+	err := s.h.call(func(c *C.basalt_store, e *C.basalt_error) C.int { return C.basalt_begin(c, &begin, &tx.c, e) })
 	if err != nil {
 		return nil, err
 	}
