@@ -28,8 +28,11 @@ type forgetResult struct {
 	Rest
 }
 
-// forgetCountMax keeps a call within one transaction.
-const forgetCountMax = 1000
+// forgetCountMax and forgetBytesMax, of texts, keep a call within one transaction.
+const (
+	forgetCountMax = 1000
+	forgetBytesMax = documentBytesMax
+)
 
 // forget shows what would be removed, and removes it when it gets the confirmation for exactly that.
 func forget(s *space, tx *basalt.Tx, a forgetArguments) (forgetResult, error) {
@@ -67,7 +70,7 @@ func forget(s *space, tx *basalt.Tx, a forgetArguments) (forgetResult, error) {
 	}
 	err = result.show(sources, facts, a.Limits)
 	if more {
-		result.LeftOut += fmt.Sprintf("a call removes up to %d: call again for the rest", forgetCountMax)
+		result.LeftOut += "this is as much as a call removes: call again for the rest"
 	}
 	result.LeftOut = strings.TrimSuffix(result.LeftOut, "; ")
 	return result, err
@@ -116,15 +119,28 @@ func (s *space) chosen(a forgetArguments) (sources []string, more bool, err erro
 	if err != nil {
 		return nil, false, err
 	}
-	seen := map[string]bool{}
+	seen, bytes := map[string]bool{}, 0
+	// take adds a source, and tells whether there was room.
+	take := func(record source) bool {
+		name := string(record.name)
+		if seen[name] {
+			return true
+		}
+		if len(sources) >= forgetCountMax || (len(sources) > 0 && bytes+record.size > forgetBytesMax) {
+			return false
+		}
+		seen[name] = true
+		bytes += record.size
+		sources = append(sources, name)
+		return true
+	}
 	for _, name := range a.Sources {
 		record, err := s.getSource(name)
 		if err != nil {
 			return nil, false, err
 		}
-		if record != nil && !seen[name] {
-			seen[name] = true
-			sources = append(sources, name)
+		if record != nil && !take(*record) {
+			return sources, true, nil
 		}
 	}
 	if !a.Everything && before.IsZero() {
@@ -133,13 +149,9 @@ func (s *space) chosen(a forgetArguments) (sources []string, more bool, err erro
 	scan := s.sources.Scan(basalt.Range{})
 	for key, value := range scan.All() {
 		record := toSource(key, value)
-		if seen[string(record.name)] || (!a.Everything && !record.time.Before(before)) {
-			continue
+		if (a.Everything || record.time.Before(before)) && !take(record) {
+			return sources, true, nil
 		}
-		if len(sources) >= forgetCountMax {
-			return sources, true, scan.Err()
-		}
-		sources = append(sources, string(record.name))
 	}
 	return sources, false, scan.Err()
 }

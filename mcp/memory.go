@@ -58,6 +58,9 @@ func refuse(format string, values ...any) error { return refusal(fmt.Sprintf(for
 // spaceBytesMax keeps the names of keyspaces within their 200 bytes, with every byte escaped.
 const spaceBytesMax = 60
 
+// changeBytesMax is the memory of one change. The index of a text with many different words takes a multiple of it.
+const changeBytesMax = 256 << 20
+
 const answerKept = 10 * time.Minute
 
 // OpenMemory opens a database. basalt.Busy: another process has it.
@@ -107,6 +110,10 @@ func replyOf(result any, err error) (Reply, error) {
 	if errors.As(err, &refused) {
 		return Reply{Failure: string(refused)}, nil
 	}
+	var failed *basalt.Error
+	if errors.As(err, &failed) && failed.SubCode == "BatchTooLarge" {
+		return Reply{Failure: "this is too much for one call, and nothing was changed: divide it among several"}, nil
+	}
 	if err != nil {
 		return Reply{}, err
 	}
@@ -128,16 +135,12 @@ func (m *Memory) change(ctx context.Context, request Request, operation operatio
 		return replyOf(nil, err)
 	}
 	var reply Reply
-	err = m.store.Update(ctx, func(tx *basalt.Tx) error {
-		result, err := operation.change(m, s, tx, request.Arguments)
-		if err != nil {
-			return err
+	for {
+		reply, err = m.attempt(s, request, operation)
+		if !errors.Is(err, basalt.Aborted) || ctx.Err() != nil {
+			break
 		}
-		if reply.Result, err = json.Marshal(result); err != nil || request.ID == "" {
-			return err
-		}
-		return tx.PutIn(m.requests, []byte(request.ID), reply.Result, basalt.WriteOptions{TTL: answerKept})
-	})
+	}
 	if err != nil {
 		return replyOf(nil, err)
 	}
@@ -146,6 +149,29 @@ func (m *Memory) change(ctx context.Context, request Request, operation operatio
 		logf("after a change of the space %q: %v", request.Space, err)
 	}
 	return reply, nil
+}
+
+// attempt makes a change and commits it with its answer. Aborted: it is to be made again.
+func (m *Memory) attempt(s *space, request Request, operation operation) (reply Reply, err error) {
+	tx, err := m.store.Begin(basalt.TxOptions{MemoryLimit: changeBytesMax})
+	if err != nil {
+		return reply, err
+	}
+	defer tx.Rollback()
+	result, err := operation.change(m, s, tx, request.Arguments)
+	if err != nil {
+		return reply, err
+	}
+	if reply.Result, err = json.Marshal(result); err != nil {
+		return reply, err
+	}
+	if request.ID != "" {
+		err = tx.PutIn(m.requests, []byte(request.ID), reply.Result, basalt.WriteOptions{TTL: answerKept})
+		if err != nil {
+			return reply, err
+		}
+	}
+	return reply, tx.Commit()
 }
 
 // space opens a space. nil: there is none of this name, and create is false.

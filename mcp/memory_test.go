@@ -263,3 +263,29 @@ not JSON
 		t.Errorf("%+v", graph)
 	}
 }
+
+// The largest documents, with 20,000 different words, are kept and forgotten, one a call.
+func TestTheLargestDocumentsAreKeptAndForgotten(t *testing.T) {
+	memory := openMemory(t)
+	random := seedOf(t)
+	for i := range 2 {
+		var text strings.Builder
+		for text.Len() < documentBytesMax-60 {
+			fmt.Fprintf(&text, "the word%d and word%d. ", random.IntN(20000), random.IntN(20000))
+		}
+		ask[ingestResult](t, memory, "s", "ingest", ingestArguments{Source: fmt.Sprint("large ", i), Text: text.String()})
+	}
+	for calls := 0; ; calls++ {
+		shown := ask[forgetResult](t, memory, "s", "forget", forgetArguments{Everything: true})
+		if shown.Count == 0 {
+			if calls != 2 {
+				t.Errorf("%d calls", calls)
+			}
+			return
+		}
+		if (calls == 0) != strings.Contains(shown.LeftOut, "call again") {
+			t.Errorf("%+v", shown)
+		}
+		ask[forgetResult](t, memory, "s", "forget", forgetArguments{Everything: true, Confirm: shown.Confirm})
+	}
+}

@@ -121,8 +121,8 @@ type ingestResult struct {
 	Replaced bool   `json:"replaced" jsonschema:"true: there was one of this name"`
 }
 
-// documentBytesMax keeps a document within one transaction.
-const documentBytesMax = 4 << 20
+// documentBytesMax keeps the change that adds or removes a document short.
+const documentBytesMax = 256 << 10
 
 // ingest adds a document, or replaces it.
 func ingest(s *space, tx *basalt.Tx, a ingestArguments) (ingestResult, error) {

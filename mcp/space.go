@@ -17,8 +17,8 @@ import (
 //	doc/SOURCE     a document that was ingested
 //	name/NAME      a name that relations have and that is no entity; without a text
 //
-// The value is the time when it was last changed, milliseconds since 1970 in 8 bytes, and then the lower-case text of
-// an entity, which search_nodes looks through, or a title.
+// The value is the time when it was last changed, milliseconds since 1970 in 8 bytes, the bytes of its text in 8 bytes,
+// and then the lower-case text of an entity, which search_nodes looks through, or a title. Numbers are big-endian.
 //
 // In the graph an entity is a node with the label "Entity". A relation may name what is no entity yet: that is a node
 // without a label. A relation holds from when it was made until another replaces it. Then its edge goes on as one with
@@ -107,11 +107,12 @@ func (s *space) putSource(tx *basalt.Tx, source, title, text, kept string) error
 	if err != nil {
 		return err
 	}
-	return s.keepSource(tx, source, kept)
+	return s.keepSource(tx, source, len(text), kept)
 }
 
-func (s *space) keepSource(tx *basalt.Tx, source, kept string) error {
+func (s *space) keepSource(tx *basalt.Tx, source string, size int, kept string) error {
 	value := binary.BigEndian.AppendUint64(nil, uint64(now().UnixMilli()))
+	value = binary.BigEndian.AppendUint64(value, uint64(size))
 	return tx.PutIn(s.sources, []byte(source), append(value, kept...))
 }
 
@@ -152,7 +153,7 @@ func (s *space) putRelation(tx *basalt.Tx, relation Relation) (created bool, err
 	for _, end := range []string{relation.From, relation.To} {
 		node, err := g.GetNode(end)
 		if err == nil && node == nil {
-			err = errors.Join(g.PutNode(basalt.Node{ID: end}), s.keepSource(tx, namePrefix+end, ""))
+			err = errors.Join(g.PutNode(basalt.Node{ID: end}), s.keepSource(tx, namePrefix+end, 0, ""))
 		}
 		if err != nil {
 			return false, err
@@ -199,14 +200,16 @@ func (s *space) endRelations(tx *basalt.Tx, from, relationType, keep string) (en
 type source struct {
 	name []byte
 	time time.Time
+	size int // Of its text, in bytes.
 	text []byte
 }
 
 func toSource(key, value []byte) source {
 	s := source{name: key}
-	if len(value) >= 8 {
+	if len(value) >= 16 {
 		s.time = time.UnixMilli(int64(binary.BigEndian.Uint64(value)))
-		s.text = value[8:]
+		s.size = int(binary.BigEndian.Uint64(value[8:]))
+		s.text = value[16:]
 	}
 	return s
 }
