@@ -226,6 +226,43 @@ TEST_F(GraphSearchTest, PageRankTakesTheSmallestAndTheGreatestWeights) {
   }
 }
 
+TEST_F(GraphSearchTest, PageRankReadsNoMoreEdgesOfAHubThanItsShareNeeds) {
+  Make(1);
+  ASSERT_TRUE(graph_->PutNode("hub").ok());
+  ASSERT_TRUE(graph_->PutNode("seed").ok());
+  ASSERT_TRUE(graph_->PutEdge({"seed", "h", "hub"}, {.weight = 1}).ok());
+  ASSERT_TRUE(graph_->PutEdge({"seed", "h", "n0"}, {.weight = 999}).ok());
+  for (int i = 0; i < 1500; ++i) {
+    const std::string leaf = "leaf" + std::to_string(i);
+    ASSERT_TRUE(graph_->PutNode(leaf).ok());
+    ASSERT_TRUE(graph_->PutEdge({"hub", "h", leaf}).ok());
+  }
+  view_ = std::make_unique<GraphView>(graph_->Read().value());
+  const NodeScore seed{view_->FindNode("seed").value().value(), 1};
+  const auto rank = [&](double epsilon, uint64_t visited_max) {
+    return view_
+        ->PersonalizedPageRank(
+            {&seed, 1},
+            {.edges = {.types = {"h"}}, .epsilon = epsilon, .limits = {.visited_max = visited_max}})
+        .value();
+  };
+  // The hub gets 0.0005: enough for 50 edges, and not for all.
+  const PageRankResult small = rank(1e-5, 500);
+  EXPECT_FALSE(small.truncated);
+  EXPECT_EQ(small.nodes.size(), 2u);
+  EXPECT_TRUE(rank(1e-7, 500).truncated);
+  // More comes later, by a longer way, and the rest of the edges is read.
+  ASSERT_TRUE(graph_->PutEdge({"n0", "h", "n1"}).ok());
+  ASSERT_TRUE(graph_->PutEdge({"n1", "h", "hub"}).ok());
+  view_ = std::make_unique<GraphView>(graph_->Read().value());
+  const PageRankResult all = rank(1e-6, 5000);
+  EXPECT_EQ(all.nodes.size(), 1504u);
+  double sum = 0;
+  for (const NodeScore& each : all.nodes) sum += each.score;
+  EXPECT_GT(sum, 0.99);
+  EXPECT_EQ(all.nodes[4].score, all.nodes[1503].score);
+}
+
 TEST_F(GraphSearchTest, RefusesBadArguments) {
   Make(1);
   const auto code_of = [&](double share, const PageRankOptions& options) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -64,8 +65,9 @@ class LocalPush {
     NodeId id{};
     double score = 0;
     double residual = 0;
-    std::vector<Link> links{};
-    bool has_links = false;
+    std::vector<Link> links{};  // Weights in place of shares until it has all.
+    std::string position{};     // Where LoadEdges goes on.
+    bool has_all_links = false;
     bool is_queued = false;
   };
 
@@ -78,11 +80,20 @@ class LocalPush {
     return nodes_.size() - 1;
   }
 
-  /// The edges of a node are read when it is pushed for the first time, and kept.
+  /// Reads so many edges of a node as its residual may need, and keeps them. A node with more edges
+  /// is not due, however many there are; when its residual has grown, the rest is read from where
+  /// this has stopped.
   Status LoadEdges(size_t place) {
-    if (std::exchange(nodes_[place].has_links, true)) return {};
-    std::vector<Link> links;
-    for (scan_.Start(nodes_[place].id); scan_.Valid(); scan_.Next()) {
+    if (nodes_[place].has_all_links) return {};
+    const auto wanted = static_cast<size_t>(2 * nodes_[place].residual / options_.epsilon) + 16;
+    std::vector<Link> links = std::move(nodes_[place].links);
+    bool has_all = true;
+    for (scan_.StartAt(nodes_[place].id, nodes_[place].position); scan_.Valid(); scan_.Next()) {
+      if (links.size() >= wanted) {
+        nodes_[place].position = scan_.position();
+        has_all = false;
+        break;
+      }
       if (!budget_.TakeEdge(links.size()) || !budget_.TakeBytes(sizeof(Link))) break;
       if (scan_.head().weight == 0) continue;
       const size_t other = PlaceOf(scan_.edge().other);
@@ -90,7 +101,8 @@ class LocalPush {
       links.push_back({other, scan_.head().weight});
     }
     BASALT_RETURN_IF_ERROR(scan_.status());
-    MakeShares(&links);
+    if (has_all) MakeShares(&links);
+    nodes_[place].has_all_links = has_all;
     nodes_[place].links = std::move(links);
     return {};
   }
