@@ -8,8 +8,9 @@
 
 namespace basalt::graph {
 
-Result<EdgeScan> EdgeScan::Open(const Reader* reader, const EdgeFilter& filter) {
-  EdgeScan scan(reader);
+Result<EdgeScan> EdgeScan::Make(const Reader* reader, const EdgeFilter& filter,
+                                std::unique_ptr<Iterator> it) {
+  EdgeScan scan(reader, std::move(it));
   if (filter.as_of) scan.as_of_ms_ = filter.as_of->time_since_epoch().count();
   for (const NodeTag tag : {NodeTag::kOut, NodeTag::kIn}) {
     if (filter.direction == EdgeDirection::kOut && tag == NodeTag::kIn) continue;

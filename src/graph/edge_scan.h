@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "basalt/graph.h"
@@ -21,7 +22,14 @@ namespace basalt::graph {
 /// nodes are passed over. One thread at a time. The reader outlives it.
 class EdgeScan {
  public:
-  static Result<EdgeScan> Open(const Reader* reader, const EdgeFilter& filter);
+  static Result<EdgeScan> Open(const Reader* reader, const EdgeFilter& filter) {
+    return Make(reader, filter, reader->NewIterator());
+  }
+  /// For Start and StartAt with `node` alone. In a transaction an iterator costs a copy of the
+  /// transaction's own writes in its range, which is here the node's.
+  static Result<EdgeScan> OpenAt(const Reader* reader, const EdgeFilter& filter, NodeId node) {
+    return Make(reader, filter, reader->NewIterator(NodePrefix(node)));
+  }
 
   /// To the first edge of `node`.
   void Start(NodeId node) { StartAt(node, {}); }
@@ -43,7 +51,10 @@ class EdgeScan {
   const Status& status() const noexcept { return status_; }
 
  private:
-  explicit EdgeScan(const Reader* reader) : reader_(reader), it_(reader->NewIterator()) {}
+  EdgeScan(const Reader* reader, std::unique_ptr<Iterator> it)
+      : reader_(reader), it_(std::move(it)) {}
+  static Result<EdgeScan> Make(const Reader* reader, const EdgeFilter& filter,
+                               std::unique_ptr<Iterator> it);
   void SeekRange(std::string_view position);
   void Settle();
   bool Passes();

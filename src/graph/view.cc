@@ -81,7 +81,7 @@ Status GraphView::ForEachEdge(
     NodeId node,
     const std::function<bool(const Neighbor& edge, const EdgeContent& content)>& visit) const {
   return base::OrOutOfMemory([&]() -> Status {
-    BASALT_ASSIGN_OR_RETURN(EdgeScan scan, EdgeScan::Open(reader_.get(), {}));
+    BASALT_ASSIGN_OR_RETURN(EdgeScan scan, EdgeScan::OpenAt(reader_.get(), {}, node));
     for (scan.Start(node); scan.Valid(); scan.Next()) {
       BASALT_ASSIGN_OR_RETURN(const Neighbor neighbor, scan.ToNeighbor());
       BASALT_ASSIGN_OR_RETURN(graph::EdgeRecord record, graph::DecodeEdge(scan.value()));
@@ -102,7 +102,7 @@ Result<NeighborPage> GraphView::Neighbors(NodeId node, const EdgeFilter& filter,
                     "the beginning of a page of neighbours is not what a page has ended with");
     }
     NeighborPage page;
-    BASALT_ASSIGN_OR_RETURN(EdgeScan scan, EdgeScan::Open(reader_.get(), filter));
+    BASALT_ASSIGN_OR_RETURN(EdgeScan scan, EdgeScan::OpenAt(reader_.get(), filter, node));
     for (scan.StartAt(node, from); scan.Valid(); scan.Next()) {
       if (page.neighbors.size() == limit) {
         page.next = scan.position();
