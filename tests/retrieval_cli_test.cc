@@ -107,6 +107,13 @@ TEST_F(RetrievalCommandTest, SaysWhatItCannotDo) {
   EXPECT_NE(partly.err.find("2 documents, 2 passages before that"), std::string::npos);
 }
 
+TEST_F(RetrievalCommandTest, PassagesWithVectorsAreNotIngestedWithoutAModel) {
+  Out("$B ingest db engine.txt");
+  Out("$B vector create db corpus.vectors --dimension 3");
+  ExpectRefused("$B ingest db ada.md", 3, "--embed");
+  EXPECT_EQ(Out("$B forget db engine.txt"), "forgot 1 documents\n");
+}
+
 TEST_F(RetrievalCommandTest, ControlCharactersAreNotPrintedRaw) {
   Out(R"(printf 'word \033[31m red' > odd.txt; $B ingest db odd.txt)");
   EXPECT_EQ(Out("$B retrieve db word").find('\033'), std::string::npos);

@@ -84,7 +84,8 @@ struct CorpusOptions {
   std::optional<std::string> stemmer{};  ///< As TextIndexOptions::stemmer.
   /// The most bytes of a passage, at least 64. A token of a language model has about 4 bytes.
   size_t passage_bytes_max = 1200;
-  /// Must outlive the corpus. Null: passages are ranked by words and links.
+  /// Must outlive the corpus. Null: passages are ranked by words and links. A corpus that was
+  /// written with one must be written with it again: otherwise vectors of removed passages stay.
   DenseIndex* dense = nullptr;
 };
 

@@ -143,7 +143,7 @@ ExitCode Ingest(const IngestOptions& options, Output& out) {
       OpenToWrite(options.path, {.memory_budget = options.memory_budget});
   if (!db) return Report(db.error());
   Result<OpenedCorpus> opened =
-      OpenCorpus(db->get(), options.corpus, /*create_if_missing=*/true, options.stemmer);
+      OpenCorpus(db->get(), options.corpus, CorpusUse::kIngest, options.stemmer);
   if (!opened) return Report(opened.error());
   uint64_t total_bytes = 0;
   for (const std::string& file : options.files) total_bytes += BytesOf(file);
@@ -171,7 +171,7 @@ ExitCode Ingest(const IngestOptions& options, Output& out) {
 ExitCode Forget(const ForgetOptions& options, Output& out) {
   const Result<std::unique_ptr<DB>> db = OpenToWrite(options.path, {.create_if_missing = false});
   if (!db) return Report(db.error());
-  Result<OpenedCorpus> opened = OpenCorpus(db->get(), options.corpus, /*create_if_missing=*/false);
+  Result<OpenedCorpus> opened = OpenCorpus(db->get(), options.corpus, CorpusUse::kForget);
   if (!opened) return Report(opened.error());
   uint64_t forgotten = 0;
   for (const std::string& source : options.sources) {

@@ -2,6 +2,7 @@
 
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #ifdef BASALT_EMBED
 #include "basalt/embed.h"
@@ -30,9 +31,24 @@ Result<std::unique_ptr<DenseIndex>> OpenDense(DB* /*db*/, const CorpusChoice& /*
 }
 #endif
 
+/// The vectors that passages already have, to be removed with them. Null: they have none.
+Result<std::unique_ptr<DenseIndex>> OpenDenseToRemove(DB* db, const CorpusChoice& choice) {
+  const std::string name = choice.name + ".vectors";
+  const Result<KeyspaceId> keyspace = db->OpenKeyspace(name);
+  if (!keyspace && keyspace.error().code() == StatusCode::kNotFound) {
+    return std::unique_ptr<DenseIndex>();
+  }
+  if (!keyspace) return keyspace.error();
+  return OpenDenseIndex(db,
+                        {.name = name, .embed = [](auto /*texts*/) -> Result<std::vector<float>> {
+                           return Status(StatusCode::kFailedPrecondition,
+                                         "the passages of this corpus have vectors: give --embed");
+                         }});
+}
+
 }  // namespace
 
-Result<OpenedCorpus> OpenCorpus(DB* db, const CorpusChoice& choice, bool create_if_missing,
+Result<OpenedCorpus> OpenCorpus(DB* db, const CorpusChoice& choice, CorpusUse use,
                                 const std::optional<std::string>& stemmer) {
   OpenedCorpus opened;
   if (!choice.embed.empty()) {
@@ -43,11 +59,16 @@ Result<OpenedCorpus> OpenCorpus(DB* db, const CorpusChoice& choice, bool create_
     Result<std::unique_ptr<DenseIndex>> dense = OpenDense(db, choice);
     if (!dense) return dense.error();
     opened.dense = std::move(*dense);
+  } else if (use != CorpusUse::kRetrieve) {
+    Result<std::unique_ptr<DenseIndex>> dense = OpenDenseToRemove(db, choice);
+    if (!dense) return dense.error();
+    opened.dense = std::move(*dense);
   }
-  Result<std::unique_ptr<Corpus>> corpus = Corpus::Open(db, {.name = choice.name,
-                                                             .create_if_missing = create_if_missing,
-                                                             .stemmer = stemmer,
-                                                             .dense = opened.dense.get()});
+  Result<std::unique_ptr<Corpus>> corpus =
+      Corpus::Open(db, {.name = choice.name,
+                        .create_if_missing = use == CorpusUse::kIngest,
+                        .stemmer = stemmer,
+                        .dense = opened.dense.get()});
   if (!corpus) return corpus.error();
   opened.corpus = std::move(*corpus);
   return opened;

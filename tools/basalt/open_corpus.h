@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,9 +17,13 @@ struct OpenedCorpus {
   std::unique_ptr<Corpus> corpus;
 };
 
-/// Opens a corpus of `db`, which must outlive it. InvalidArgument: `embed` is not of the form
+enum class CorpusUse : uint8_t { kIngest, kForget, kRetrieve };
+
+/// Opens a corpus of `db`, which must outlive it; kIngest makes it. Where passages have vectors,
+/// Forget also removes these without a model, and IngestText without one is FailedPrecondition.
+/// InvalidArgument: `embed` is not of the form
 /// "local:FOLDER". Unsupported: this program was built without embeddings.
-Result<OpenedCorpus> OpenCorpus(DB* db, const CorpusChoice& choice, bool create_if_missing,
+Result<OpenedCorpus> OpenCorpus(DB* db, const CorpusChoice& choice, CorpusUse use,
                                 const std::optional<std::string>& stemmer = std::nullopt);
 
 }  // namespace basalt::tools

@@ -27,7 +27,7 @@ A file is a document: its source is its path as given, its title the heading `# 
 that it begins with, else its name. A line of a file .ndjson or .jsonl, or of any file
 with --json, is a document {"source":"...","title":"...","text":"..."}; the title may be
 missing, other members are ignored. A document of a known source replaces that one.
-A corpus that was made with --embed must be given the same model again.
+A corpus that was made with --embed needs the same model again.
 )");
   AddPath(ingest);
   ingest.app->add_option("FILE", ingest.options->files, "- is standard input")

@@ -98,8 +98,7 @@ std::string ResultText(const RetrieveResult& result, bool explain) {
 ExitCode Retrieve(const RetrieveVerbOptions& options, Output& out) {
   const Result<std::unique_ptr<DB>> db = OpenToRead(options.path, options.access);
   if (!db) return Report(db.error());
-  const Result<OpenedCorpus> opened =
-      OpenCorpus(db->get(), options.corpus, /*create_if_missing=*/false);
+  const Result<OpenedCorpus> opened = OpenCorpus(db->get(), options.corpus, CorpusUse::kRetrieve);
   if (!opened) return Report(opened.error());
   const Result<RetrieveResult> result = opened->corpus->Retrieve(
       options.query,
