@@ -103,6 +103,7 @@ void MeasureScale(size_t passages, Report* report) {
     const double ingest_us = 1000 * taken_ms / static_cast<double>(count);
     const Answers answers = MeasureAnswers(**corpus, passages);
     std::printf("%12zu %16.0f %18.2f %18.2f\n", end, ingest_us, answers.median_ms, answers.p99_ms);
+    std::fflush(stdout);
     const std::string benchmark = "scale_" + std::to_string(end);
     const auto add = [&](const char* metric, const char* unit, double value) {
       report->Add(benchmark, "hybrid_links", Level::kProcess, metric, unit, value);

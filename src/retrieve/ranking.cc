@@ -32,7 +32,7 @@ Status Ranking::Run(std::string_view query) {
   if (options_.link_weight > 0 && !seeds_.empty()) BASALT_RETURN_IF_ERROR(AddLinks(&candidates));
   for (auto& [node, candidate] : candidates) {
     candidate.score = candidate.parts.hybrid + candidate.parts.links;
-    candidates_.push_back(std::move(candidate));
+    candidates_.push_back(candidate);
   }
   std::ranges::sort(candidates_, [](const Candidate& a, const Candidate& b) {
     return IsBetter(a.score, a.node, b.score, b.node);
