@@ -216,6 +216,9 @@ class VectorIndex final {
   /// Calls `visit` with each vector of one moment, by the order of ids. Stops at the first error,
   /// which is its result. Corruption: a record is no vector of this index.
   Status ForEach(const std::function<Status(const VectorItem& item)>& visit) const;
+  /// The same from the id `from` on, itself included.
+  Status ForEach(std::string_view from,
+                 const std::function<Status(const VectorItem& item)>& visit) const;
   /// How many vectors there are.
   Result<uint64_t> Count() const;
   VectorIndexStats Stats() const;

@@ -250,10 +250,16 @@ Result<VectorSearchResult> VectorIndex::Search(std::span<const float> query,
 }
 
 Status VectorIndex::ForEach(const std::function<Status(const VectorItem& item)>& visit) const {
+  return ForEach({}, visit);
+}
+
+Status VectorIndex::ForEach(std::string_view from,
+                            const std::function<Status(const VectorItem& item)>& visit) const {
   return base::OrOutOfMemory([&]() -> Status {
+    BASALT_ASSIGN_OR_RETURN(const std::string first, vector::VectorKey(from));
     const auto it = core_->store().NewIterator(
         {.keyspace = keyspace(), .fill_cache = false, .prefix = vector::kVectorPrefix});
-    for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    for (it->Seek(first); it->Valid(); it->Next()) {
       BASALT_ASSIGN_OR_RETURN(
           const VectorItem item,
           ItemOf(core_->metadata(), it->key().substr(vector::kVectorPrefix.size()), it->value()));

@@ -228,6 +228,28 @@ TEST_F(VectorIndexTest, FiltersReturnAllThatPassAndNothingElse) {
   EXPECT_EQ(count_of({}), 100u);
 }
 
+TEST_F(VectorIndexTest, WalksInTheOrderOfIdsFromAnId) {
+  const auto index = Make();
+  for (const char* id : {"c", "a", "ab", "b"}) {
+    ASSERT_TRUE(index->Add(id, std::vector<float>(kTestDimension)));
+  }
+  const auto ids_from = [&](std::string_view from) {
+    std::string ids;
+    const Status status = index->ForEach(from, [&](const VectorItem& item) {
+      ids += item.id + " ";
+      return Status();
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+    return ids;
+  };
+  EXPECT_EQ(ids_from(""), "a ab b c ");
+  EXPECT_EQ(ids_from("ab"), "ab b c ");
+  EXPECT_EQ(ids_from("aa"), "ab b c ");
+  EXPECT_EQ(ids_from("d"), "");
+  EXPECT_EQ(index->ForEach(std::string(65'535, 'x'), [](const auto&) { return Status(); }).code(),
+            StatusCode::kInvalidArgument);
+}
+
 TEST_F(VectorIndexTest, ExpiredVectorsAreNotReturned) {
   const auto index = Make();
   base::Random random(5);

@@ -17,18 +17,23 @@ from collections.abc import (ItemsView as _ItemsView, KeysView as _KeysView, Map
 from typing import NamedTuple as _NamedTuple, Optional as _Optional
 
 from . import _native
-from ._native import (Aborted, AlreadyExists, Batch, Busy, Cache, Cancelled, Corruption, DB,
-                      DeadlineExceeded, Error, FailedPrecondition, InvalidArgument, IoError, Keyspace,
+from ._native import (Aborted, AlreadyExists, Batch, Busy, Cache, Cancelled, Collection, Corpus,
+                      Corruption, DB, DeadlineExceeded, Error, FailedPrecondition, Graph,
+                      InvalidArgument, IoError, Keyspace,
                       MemTable, NotFound, OutOfRange, PermissionDenied, ResourceExhausted, SharedMap,
                       Snapshot, Store, Transaction, TypeMismatch, Unavailable, Unsupported, WouldBlock,
                       destroy, open)
+from ._types import (Edge, Hit, Ingested, Item, Neighbor, Node, NodeDistance, NodeScore, Passage,
+                     Passages, Path, ReadLimits, Results, ScoreParts, Traversal)
 
 __all__ = ["Aborted", "AlreadyExists", "Batch", "Busy", "Cache", "Cancelled", "CheckReport",
-           "Corruption", "DB", "DeadlineExceeded", "Entry", "Error", "FailedPrecondition",
-           "InvalidArgument", "IoError", "Keyspace", "MemTable", "NotFound", "OutOfRange",
-           "PermissionDenied", "ResourceExhausted", "SharedMap", "Snapshot", "Store", "Transaction",
-           "TypeMismatch", "Unavailable", "Unsupported", "WouldBlock", "check", "counter", "destroy",
-           "open"]
+           "Collection", "Corpus", "Corruption", "DB", "DeadlineExceeded", "Edge", "Entry",
+           "Error", "FailedPrecondition", "Graph", "Hit", "Ingested", "InvalidArgument", "IoError",
+           "Item", "Keyspace", "MemTable", "Neighbor", "Node", "NodeDistance", "NodeScore",
+           "NotFound", "OutOfRange", "Passage", "Passages", "Path", "PermissionDenied",
+           "ReadLimits", "ResourceExhausted", "Results", "ScoreParts", "SharedMap", "Snapshot",
+           "Store", "Transaction", "Traversal", "TypeMismatch", "Unavailable", "Unsupported",
+           "WouldBlock", "check", "counter", "destroy", "open"]
 
 
 class Entry(_NamedTuple):
@@ -176,6 +181,14 @@ Store.update = _update
 Store.clear = _clear
 Store.transact = _transact
 _MutableMapping.register(Store)
+
+
+def _traversal(self, start):
+    """A traversal that begins at a node."""
+    return Traversal(self, start)
+
+
+Graph.traverse = _traversal
 
 for _name in ("keys", "values", "pop", "popitem", "setdefault", "update"):
     setattr(SharedMap, _name, getattr(_MutableMapping, _name))

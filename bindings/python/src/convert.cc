@@ -134,4 +134,7 @@ NB_MODULE(_native, module) {
   basalt::python::DefineStores(module);
   basalt::python::DefineCache(module);
   basalt::python::DefineSharedMap(module);
+  basalt::python::DefineCollections(module);
+  basalt::python::DefineGraphs(module);
+  basalt::python::DefineCorpora(module);
 }

@@ -134,5 +134,9 @@ class InUse {
 void DefineStores(nb::module_& module);
 void DefineCache(nb::module_& module);
 void DefineSharedMap(nb::module_& module);
+/// After DefineStores: they add methods to its classes.
+void DefineCollections(nb::module_& module);
+void DefineGraphs(nb::module_& module);
+void DefineCorpora(nb::module_& module);
 
 }  // namespace basalt::python

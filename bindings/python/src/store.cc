@@ -1,8 +1,6 @@
 // Stores, batches, snapshots and transactions.
-//
-// A database and its keyspaces are one State and a keyspace's number each. A State is closed by its
-// flag and by DB::Close; the store itself lives as long as an object of Python refers to it, so
-// that a thread inside a call without the GIL never loses it.
+
+#include "store.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -20,33 +18,6 @@
 namespace basalt::python {
 namespace {
 
-struct State {
-  std::unique_ptr<Store> store;
-  DB* db = nullptr;
-  MemTable* memtable = nullptr;
-  bool waits = false;  // Each write waits for a disk.
-  bool closed = false;
-  uint64_t fork_count = ForkCount();
-
-  Store& Use() {
-    CheckSameProcess(fork_count);
-    if (closed) [[unlikely]] {
-      Raise(Status(StatusCode::kFailedPrecondition, "the store is closed", SubCode::kClosed));
-    }
-    return *store;
-  }
-};
-
-/// A store, or one of its keyspaces.
-struct PyStore {
-  std::shared_ptr<State> state;
-  KeyspaceId keyspace = KeyspaceId::kDefault;
-  std::string name{};
-
-  Store& store() const { return state->Use(); }
-  ReadOptions options() const { return {.keyspace = keyspace}; }
-};
-struct PyDb : PyStore {};
 struct PyMemTable : PyStore {};
 struct PyKeyspace : PyStore {};
 
@@ -62,24 +33,6 @@ struct PySnapshot {
     return state->Use();
   }
   ReadOptions options() const { return {.snapshot = snapshot.get(), .keyspace = keyspace}; }
-};
-
-/// A transaction, or a view of it on another keyspace.
-struct PyTransaction {
-  struct Shared {
-    std::shared_ptr<State> state;
-    Transaction transaction;
-    bool in_use = false;
-  };
-  std::shared_ptr<Shared> shared;
-  KeyspaceId keyspace = KeyspaceId::kDefault;
-
-  Transaction& store() const {
-    shared->state->Use();
-    if (shared->in_use) throw nb::value_error("the transaction is in use by another thread");
-    return shared->transaction;
-  }
-  ReadOptions options() const { return {.keyspace = keyspace}; }
 };
 
 struct PyBatch {
@@ -609,8 +562,10 @@ void Close(PyStore& self) {
   CheckSameProcess(self.state->fork_count);
   self.state->closed = true;
   if (self.state->db == nullptr) return;
+  auto collections = std::exchange(self.state->collections, {});
   const Status status = [&] {
     const nb::gil_scoped_release release;
+    collections.clear();
     return self.state->db->Close();
   }();
   Check(status);

@@ -166,6 +166,8 @@ def test_use_after_fork_raises(tmp_path):
     db, table, cache = basalt.open(tmp_path / "db"), basalt.MemTable(), basalt.Cache()
     db["a"] = table["a"] = cache["a"] = b"1"
     snapshot, transaction, scan, users = db.snapshot(), db.transaction(), db.scan(), db.keyspace("users")
+    vectors, graph, corpus = db.collection("vectors", dim=1), db.graph(), db.corpus()
+    vectors.add("a", [1])
 
     def work():
         own = basalt.open(":memory:")
@@ -173,7 +175,8 @@ def test_use_after_fork_raises(tmp_path):
         return own["a"] == b"2" and all(map(is_forked, (
             lambda: db["a"], lambda: db.put("a", b""), lambda: db.scan(), db.close, lambda: table["a"],
             lambda: cache["a"], lambda: cache.put("a", b""), lambda: snapshot["a"], lambda: transaction["a"],
-            lambda: next(scan), lambda: users.get("a"))))
+            lambda: next(scan), lambda: users.get("a"), lambda: vectors.get("a"), lambda: vectors.search([1]),
+            lambda: db.collection("vectors"), lambda: graph.node("a"), lambda: corpus.retrieve("a"))))
 
     in_child(work)
     assert db["a"] == b"1" and list(scan) == [(b"a", b"1")]

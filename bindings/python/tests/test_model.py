@@ -1,5 +1,7 @@
 """Random operations on a store and on a dict, with reopening; and what they leave in memory."""
 
+import array
+import datetime
 import gc
 import os
 import pathlib
@@ -111,6 +113,26 @@ def resident_kib():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 
 
+def use_collections(db):
+    docs, graph = db.collection("docs", dim=2), db.graph()
+    corpus = db.corpus(embed=lambda texts: [[len(text), 1] for text in texts], dim=2)
+    docs.add_many(["a", "b"], [[1, 2], array.array("d", [3, 4])], [None, {"x": "y"}])
+    assert next(docs.items()).id == "a" and docs.search([1, 2], filter="exists x")[0].attributes == {"x": "y"}
+    with db.transaction() as tx:
+        tx.graph(graph).put_node("a", "A", {"time": datetime.datetime.now(), "list": [1, b"b", None]})
+        tx.graph(graph).put_edge("a", "to", "a", valid_to=1e9)
+        tx.collection(docs).remove("b")
+        tx.corpus(corpus).ingest("a", "Ada Lovelace met Charles Babbage.")
+    assert graph.node("a") and graph.khop("a", 1) and graph.traverse("a").out().run() and graph.page_rank("a")
+    assert graph.shortest_path("a", "a") and graph.neighbors("a") and corpus.retrieve("Ada") and corpus.graph.nodes()
+    for wrong in (lambda: docs.add("a", [1]), lambda: docs.add("a", b"ab"), lambda: graph.put_node("b", 7),
+                  lambda: corpus.ingest("", "")):
+        try:
+            wrong()
+        except (basalt.Error, TypeError):
+            pass
+
+
 def use_everything():
     with basalt.open(":memory:", memory_budget=1 << 20) as db:
         for i in range(50):
@@ -133,6 +155,7 @@ def use_everything():
             db.scan(prefix="a", lower="b")
         except basalt.Error:
             pass
+        use_collections(db)
     cache = basalt.Cache(1 << 17)
     cache.get_or_compute("k", lambda: b"v")
     map = basalt.SharedMap.create(":memory:")
