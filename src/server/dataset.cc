@@ -102,12 +102,21 @@ Status Dataset::SweepOne(std::string_view record_key, std::string_view owner) {
 
 Result<size_t> Dataset::Sweep(size_t limit) {
   LookAtTables();
+  // Cleared before the look: who commits a record that the look misses sets it again.
+  if (!may_have_expiries_.exchange(false, std::memory_order_acquire)) return size_t{0};
+  const Result<size_t> swept = SweepExpired(limit);
+  if (!swept || *swept > 0) NoteExpiry();
+  return swept;
+}
+
+Result<size_t> Dataset::SweepExpired(size_t limit) {
   std::vector<std::pair<std::string, std::string>> expired;
   const std::string end = ExpiryKey(NowMs(), 0);
-  const auto it = db_->NewIterator({.keyspace = keyspace_, .lower = "X", .upper = end});
-  for (it->SeekToFirst(); it->Valid() && expired.size() < limit; it->Next()) {
+  const auto it = db_->NewIterator({.keyspace = keyspace_, .lower = "X", .upper = "Y"});
+  for (it->SeekToFirst(); it->Valid() && expired.size() < limit && it->key() < end; it->Next()) {
     expired.emplace_back(it->key(), it->value());
   }
+  if (it->Valid()) NoteExpiry();
   if (!it->status().ok()) return it->status();
   for (const auto& [record_key, owner] : expired) {
     if (record_key.size() != 17) {

@@ -57,8 +57,11 @@ class Dataset {
     return iterates_in_memory_.load(std::memory_order_relaxed);
   }
 
+  /// Tells Sweep that there is a collection with an expiry. After the commit that has written it.
+  void NoteExpiry() noexcept { may_have_expiries_.store(true, std::memory_order_release); }
+
   /// Removes elements of collections that have expired, at most `limit` collections. Gives how many
-  /// it looked at. One call at a time.
+  /// it looked at. Reads nothing as long as no collection has an expiry. One call at a time.
   Result<size_t> Sweep(size_t limit);
 
   /// Keys of a Redis database that are there now. Reads all of their names.
@@ -73,6 +76,7 @@ class Dataset {
  private:
   Dataset(DB* db, bool is_power_durable) : db_(db), is_power_durable_(is_power_durable) {}
   Status BeginEpoch();
+  Result<size_t> SweepExpired(size_t limit);
   Status SweepOne(std::string_view record_key, std::string_view owner);
   void LookAtTables();
 
@@ -86,6 +90,7 @@ class Dataset {
   KeyspaceId keyspace_ = KeyspaceId::kDefault;
   std::atomic<uint64_t> next_id_{0};
   std::atomic<bool> iterates_in_memory_{true};
+  std::atomic<bool> may_have_expiries_{true};  // False: no record of an expiry was committed.
   uint64_t memory_budget_ = 0;
   CursorTable cursors_;
   std::mutex counts_mutex_;

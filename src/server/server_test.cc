@@ -216,6 +216,11 @@ TEST_F(ServerTest, SweepsElementsOfExpiredCollections) {
     return records;
   };
   while (count() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  // Nothing is left to expire; then there is again, but not yet at the next sweep.
+  client.Expect("RPUSH l a b c", ":3\r\n");
+  client.Expect("PEXPIRE l 700", ":1\r\n");
+  EXPECT_EQ(count(), 3U);
+  while (count() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
 }  // namespace

@@ -110,6 +110,7 @@ void View::SaveIn(uint8_t db, const Key& key) {
   if (key.expiry && key.meta.type != Type::kString) {
     const auto expiry_ms = static_cast<uint64_t>(key.expiry->time_since_epoch().count());
     Put(ExpiryKey(expiry_ms, key.meta.id), std::string_view(record).substr(1));
+    wrote_expiry_ = true;
   }
   Changed(db, key.name);
 }
@@ -222,6 +223,8 @@ Status View::Commit() {
   if (!tx_ || !wrote_) return {};
   const Result<basalt::Commit> committed = tx_->Commit({.may_wait = mode_ == Mode::kPool});
   if (committed) sequence_ = committed->sequence;
+  // An error may come from a commit that was made: one more sweep does no harm.
+  if (wrote_expiry_) dataset_->NoteExpiry();
   return committed;
 }
 

@@ -116,6 +116,7 @@ class View {
   uint64_t steps_ = 0;
   uint64_t sequence_ = 0;
   bool wrote_ = false;
+  bool wrote_expiry_ = false;  // Of a collection.
   Status status_;
   std::optional<Transaction> tx_;
   std::vector<std::pair<uint8_t, std::string>> changed_;
