@@ -96,6 +96,7 @@ fuzz:  ## Fuzz every parser of bytes, for MINUTES=n together
 bench:  ## Compare with other engines: NAME=db gives build/bench/db.json and a table
 	@$(BOOTSTRAP) build bench
 	@$(call build,bench,$(NAME)_bench)
+	@[ "$(NAME)" != server ] || { $(BOOTSTRAP) server && $(call build,release,basalt); }
 	@[ ! -x bench/$(NAME)_peers/build ] || bench/$(NAME)_peers/build build/bench
 	build/bench/$(NAME)_bench --output build/bench/$(NAME).json
 

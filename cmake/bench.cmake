@@ -22,8 +22,8 @@ file(GLOB retrieval_sources CONFIGURE_DEPENDS ${bench}/retrieval_*.cc)
 file(GLOB shared_map_sources CONFIGURE_DEPENDS ${bench}/shared_map_*.cc)
 file(GLOB vector_sources CONFIGURE_DEPENDS ${bench}/vector_*.cc)
 file(GLOB db_sources CONFIGURE_DEPENDS ${bench}/*.cc)
-list(REMOVE_ITEM db_sources ${bench}/embed_bench.cc ${cache_sources} ${memtable_sources} ${phash_sources}
-                            ${retrieval_sources} ${shared_map_sources} ${vector_sources})
+list(REMOVE_ITEM db_sources ${bench}/embed_bench.cc ${bench}/server_bench.cc ${cache_sources} ${memtable_sources}
+                            ${phash_sources} ${retrieval_sources} ${shared_map_sources} ${vector_sources})
 add_executable(db_bench ${db_sources})
 target_link_libraries(db_bench PRIVATE leveldb::leveldb PkgConfig::BASALT_LMDB)
 add_executable(cache_bench ${cache_sources} ${bench}/report.cc ${bench}/text.cc
@@ -55,6 +55,11 @@ endif()
 add_executable(retrieval_bench ${retrieval_sources} ${bench}/report.cc ${bench}/text.cc)
 target_include_directories(retrieval_bench PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(retrieval_bench PRIVATE ${BASALT_INTERNALS} basalt_warnings)
+
+# The servers and redis-benchmark are processes of their own; make builds the program in build/release.
+add_executable(server_bench ${bench}/server_bench.cc ${bench}/report.cc ${bench}/text.cc)
+target_include_directories(server_bench PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(server_bench PRIVATE ${BASALT_INTERNALS} basalt_warnings)
 
 # The simulator of cache policies, bench/cache_sim, needs none of those engines.
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/cache_sim/*.cc)
