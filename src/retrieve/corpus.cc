@@ -13,6 +13,9 @@ namespace {
 
 using retrieve::CorpusCore;
 
+/// A document of a few MiB is one transaction. Its own writes take about 60 times its size.
+constexpr TransactOptions kDocument{.transaction = {.memory_limit = uint64_t{1} << 30}};
+
 /// The change is committed, and an error would say that it is not. What is left is done by a later
 /// call; Corpus::Tidy reports what fails.
 void TidyAfterCommit(CorpusCore* core) {
@@ -58,10 +61,13 @@ Result<IngestResult> Corpus::IngestText(const Document& document) {
   return base::OrOutOfMemory([&]() -> Result<IngestResult> {
     BASALT_ASSIGN_OR_RETURN(const auto prepared, core_->Prepare(document));
     IngestResult ingested;
-    BASALT_RETURN_IF_ERROR(Transact(core_->store(), [&](Transaction& tx) -> Status {
-      BASALT_ASSIGN_OR_RETURN(ingested, core_->Ingest(tx, prepared));
-      return {};
-    }));
+    BASALT_RETURN_IF_ERROR(Transact(
+        core_->store(),
+        [&](Transaction& tx) -> Status {
+          BASALT_ASSIGN_OR_RETURN(ingested, core_->Ingest(tx, prepared));
+          return {};
+        },
+        kDocument));
     TidyAfterCommit(core_.get());
     return ingested;
   });
@@ -70,10 +76,13 @@ Result<IngestResult> Corpus::IngestText(const Document& document) {
 Result<bool> Corpus::Forget(std::string_view source) {
   return base::OrOutOfMemory([&]() -> Result<bool> {
     bool was_there = false;
-    BASALT_RETURN_IF_ERROR(Transact(core_->store(), [&](Transaction& tx) -> Status {
-      BASALT_ASSIGN_OR_RETURN(was_there, core_->Forget(tx, source));
-      return {};
-    }));
+    BASALT_RETURN_IF_ERROR(Transact(
+        core_->store(),
+        [&](Transaction& tx) -> Status {
+          BASALT_ASSIGN_OR_RETURN(was_there, core_->Forget(tx, source));
+          return {};
+        },
+        kDocument));
     TidyAfterCommit(core_.get());
     return was_there;
   });
