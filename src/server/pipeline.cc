@@ -41,9 +41,10 @@ void Pipeline::Add(const Command& command, Args args) {
 }
 
 bool Pipeline::IsFull() noexcept {
-  return count_ >= kCommandsMax || argument_bytes_ >= kBytesMax ||
-         attempt_.reply_bytes() >= kBytesMax || attempt_.view().steps() >= kStepsMax ||
-         !attempt_.view().ok();
+  const bool waits_for_disk = attempt_.view().dataset().is_power_durable();
+  return count_ >= (waits_for_disk ? kCommandsMaxPower : kCommandsMax) ||
+         argument_bytes_ >= kBytesMax || attempt_.reply_bytes() >= kBytesMax ||
+         attempt_.view().steps() >= kStepsMax;
 }
 
 void ExecutePipeline(Hub& hub, Session& session, std::string_view bytes, Reply& reply) {

@@ -17,8 +17,8 @@ namespace basalt::server {
 // - Only commands that look at keys, wait for nobody and change nothing of the session belong into
 //   one: no MULTI block, WATCH, subscription or blocking command.
 //
-// Bounds: kCommandsMax, kBytesMax of arguments or replies, kStepsMax records; IsFull says when one
-// is reached.
+// Bounds: kCommandsMax or kCommandsMaxPower, kBytesMax of arguments or replies, kStepsMax records;
+// IsFull says when one is reached.
 class Pipeline {
  public:
   Pipeline(Hub& hub, Session& session, Reply& reply, Mode mode)
@@ -40,7 +40,10 @@ class Pipeline {
   Status Finish() { return attempt_.Finish(); }
 
  private:
-  static constexpr size_t kCommandsMax = 256;
+  /// More gain little: a transaction looks for a key among those that it has written.
+  static constexpr size_t kCommandsMax = 16;
+  /// Each commit waits for the disk.
+  static constexpr size_t kCommandsMaxPower = 256;
   static constexpr size_t kBytesMax = 256 * 1024;
   static constexpr uint64_t kStepsMax = 512;
 

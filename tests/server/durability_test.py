@@ -142,7 +142,8 @@ class Durability(unittest.TestCase):
         replies = pipe.execute(raise_on_error=False)
         self.assertEqual(replies[0::2], list(range(1, 51)))
         self.assertTrue(all(isinstance(reply, redis.ResponseError) for reply in replies[1::2]))
-        self.assertGreater(client.info()["basalt_pipelines"], 0)
+        # All commands wait for the disk together, or nearly: not each for itself.
+        self.assertIn(client.info()["basalt_pipelines"], range(1, 10))
         server.kill()
         server.start()
         self.assertEqual((client.get("k"), client.get("n")), ("v", "50"))
