@@ -272,14 +272,15 @@ func TestAKilledOwnerLosesNothing(t *testing.T) {
 	arguments := []string{"--db", filepath.Join(t.TempDir(), "m"), "--space", "shared", "--profile", "reference"}
 	const kills = 8
 	var acknowledged sync.Map
-	write := func(c *client, slot int, stop chan struct{}, killed *atomic.Bool) {
+	started := 0
+	write := func(c *client, number int, stop chan struct{}, killed *atomic.Bool) {
 		for i := 0; ; i++ {
 			select {
 			case <-stop:
 				return
 			default:
 			}
-			name := fmt.Sprintf("%d/%p/%d", slot, c, i)
+			name := fmt.Sprintf("%d/%d", number, i)
 			var result entitiesArguments
 			_, err := c.call("create_entities", map[string]any{"entities": []map[string]any{
 				{"name": name, "entityType": "t", "observations": []string{"o"}}}}, &result)
@@ -298,23 +299,25 @@ func TestAKilledOwnerLosesNothing(t *testing.T) {
 		stop, done chan struct{}
 		killed     atomic.Bool
 	}
-	start := func(slot int) *writer {
+	start := func() *writer {
+		started++
+		number := started
 		w := &writer{client: startClient(t, arguments...), stop: make(chan struct{}), done: make(chan struct{})}
 		w.client.must(t, "read_graph", map[string]any{"limit": 1}, nil)
 		go func() {
 			defer close(w.done)
-			write(w.client, slot, w.stop, &w.killed)
+			write(w.client, number, w.stop, &w.killed)
 		}()
 		return w
 	}
-	writers := [2]*writer{start(0), start(1)}
+	writers := [2]*writer{start(), start()}
 	for kill := range kills {
 		time.Sleep(time.Duration(20+rand.IntN(80)) * time.Millisecond)
 		owner := writers[kill%2]
 		owner.killed.Store(true)
 		owner.client.command.Process.Kill()
 		<-owner.done
-		writers[kill%2] = start(kill % 2)
+		writers[kill%2] = start()
 	}
 	for _, w := range writers {
 		close(w.stop)
