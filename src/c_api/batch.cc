@@ -30,8 +30,8 @@ Status RefuseExpiry(const RecordOptions& options, const char* call) {
 }  // namespace
 }  // namespace basalt::c_api
 
-using namespace basalt;
-using namespace basalt::c_api;
+using namespace basalt;         // NOLINT(google-*)
+using namespace basalt::c_api;  // NOLINT(google-*)
 
 int basalt_batch_create(basalt_batch** batch, basalt_error* error) {
   return Call(error, [&]() -> Status {

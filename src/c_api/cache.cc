@@ -25,8 +25,8 @@ Status PreparePut(const basalt_cache* cache, const void* key, size_t key_size, c
 }  // namespace
 }  // namespace basalt::c_api
 
-using namespace basalt;
-using namespace basalt::c_api;
+using namespace basalt;         // NOLINT(google-*)
+using namespace basalt::c_api;  // NOLINT(google-*)
 
 int basalt_cache_create(const basalt_cache_options* options, basalt_cache** cache,
                         basalt_error* error) {

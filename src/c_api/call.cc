@@ -37,8 +37,8 @@ char* CopyForCaller(std::string_view text) {
 
 }  // namespace basalt::c_api
 
-using namespace basalt;
-using namespace basalt::c_api;
+using namespace basalt;         // NOLINT(google-*)
+using namespace basalt::c_api;  // NOLINT(google-*)
 
 const char* basalt_version(void) { return BASALT_VERSION; }
 

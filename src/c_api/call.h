@@ -56,7 +56,7 @@ int Call(basalt_error* error, const Function& fn) noexcept {
 inline bool IsBytes(const void* data, size_t size) noexcept { return data != nullptr || size == 0; }
 inline std::string_view ViewOf(const void* data, size_t size) noexcept {
   // Not a null pointer: the C++ API distinguishes some of those from empty keys.
-  return data == nullptr ? std::string_view("", 0)
+  return data == nullptr ? std::string_view("")
                          : std::string_view(static_cast<const char*>(data), size);
 }
 

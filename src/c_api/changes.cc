@@ -29,8 +29,8 @@ Status CollectChanges(const CommittedBatch& batch, std::vector<basalt_change>* c
 }  // namespace
 }  // namespace basalt::c_api
 
-using namespace basalt;
-using namespace basalt::c_api;
+using namespace basalt;         // NOLINT(google-*)
+using namespace basalt::c_api;  // NOLINT(google-*)
 
 int basalt_changes(const basalt_store* store, uint64_t from_lsn, basalt_change_reader** reader,
                    basalt_error* error) {

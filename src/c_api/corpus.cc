@@ -38,8 +38,8 @@ std::string PassageJson(const RetrievedPassage& passage) {
 }  // namespace
 }  // namespace basalt::c_api
 
-using namespace basalt;
-using namespace basalt::c_api;
+using namespace basalt;         // NOLINT(google-*)
+using namespace basalt::c_api;  // NOLINT(google-*)
 
 int basalt_corpus_open(basalt_store* store, const basalt_corpus_options* options,
                        basalt_corpus** corpus, basalt_error* error) {

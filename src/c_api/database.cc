@@ -25,8 +25,8 @@ Status GiveReport(const Result<Report>& report, const char* path, char** json) {
 }  // namespace
 }  // namespace basalt::c_api
 
-using namespace basalt;
-using namespace basalt::c_api;
+using namespace basalt;         // NOLINT(google-*)
+using namespace basalt::c_api;  // NOLINT(google-*)
 
 int basalt_check(const char* path, char** report, basalt_error* error) {
   return Call(error, [&]() -> Status {

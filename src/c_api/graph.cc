@@ -169,8 +169,8 @@ Status GiveRemoved(basalt_graph* graph, basalt_transaction* transaction, bool* f
 }  // namespace
 }  // namespace basalt::c_api
 
-using namespace basalt;
-using namespace basalt::c_api;
+using namespace basalt;         // NOLINT(google-*)
+using namespace basalt::c_api;  // NOLINT(google-*)
 
 int basalt_graph_open(basalt_store* store, const basalt_graph_options* options,
                       basalt_graph** graph, basalt_error* error) {

@@ -46,8 +46,8 @@ const char* Part(const basalt_iterator* iterator, std::string_view (Iterator::*p
 }  // namespace
 }  // namespace basalt::c_api
 
-using namespace basalt;
-using namespace basalt::c_api;
+using namespace basalt;         // NOLINT(google-*)
+using namespace basalt::c_api;  // NOLINT(google-*)
 
 bool basalt_iterator_valid(const basalt_iterator* iterator) { return IsAtRecord(iterator); }
 

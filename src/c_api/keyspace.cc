@@ -42,8 +42,8 @@ basalt_keyspace_info* CopyInfos(const std::vector<KeyspaceInfo>& infos) {
 }  // namespace
 }  // namespace basalt::c_api
 
-using namespace basalt;
-using namespace basalt::c_api;
+using namespace basalt;         // NOLINT(google-*)
+using namespace basalt::c_api;  // NOLINT(google-*)
 
 int basalt_keyspace_create(basalt_store* store, const void* name, size_t name_size,
                            const basalt_keyspace_options* options, uint32_t* keyspace,

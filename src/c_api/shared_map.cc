@@ -49,8 +49,8 @@ void GiveView(const SharedMap::MaybeView& view, const char** value, size_t* valu
 }  // namespace
 }  // namespace basalt::c_api
 
-using namespace basalt;
-using namespace basalt::c_api;
+using namespace basalt;         // NOLINT(google-*)
+using namespace basalt::c_api;  // NOLINT(google-*)
 
 int basalt_map_create(const char* path, const basalt_map_options* options, basalt_map** map,
                       basalt_error* error) {

@@ -71,8 +71,8 @@ std::optional<std::string_view> Bound(const void* bytes, size_t size) {
 }  // namespace
 }  // namespace basalt::c_api
 
-using namespace basalt;
-using namespace basalt::c_api;
+using namespace basalt;         // NOLINT(google-*)
+using namespace basalt::c_api;  // NOLINT(google-*)
 
 int basalt_open(const char* path, const basalt_db_options* options, basalt_store** store,
                 basalt_error* error) {

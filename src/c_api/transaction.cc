@@ -33,8 +33,8 @@ Status PrepareTransactionWrite(const basalt_transaction* transaction, const void
 }  // namespace
 }  // namespace basalt::c_api
 
-using namespace basalt;
-using namespace basalt::c_api;
+using namespace basalt;         // NOLINT(google-*)
+using namespace basalt::c_api;  // NOLINT(google-*)
 
 int basalt_begin(basalt_store* store, const basalt_transaction_options* options,
                  basalt_transaction** transaction, basalt_error* error) {
