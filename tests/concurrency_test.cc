@@ -230,6 +230,53 @@ TEST(ConcurrentUpdates, NoneOfManyIncrementsIsLost) {
   EXPECT_EQ((*db->Get("counter"))->ToString(), std::to_string(kThreads * kIncrements));
 }
 
+/// Counts up by what was read before. Its values are long, so that memtables are sealed often.
+void ExpectCounted(const std::function<Status(DB* db)>& count_up) {
+  const auto db = OpenSmall();
+  constexpr uint64_t kThreads = 4;
+  constexpr uint64_t kIncrements = 1'000;
+  RunThreads(kThreads, [&](uint64_t) {
+    for (uint64_t n = 0; n < kIncrements; ++n) {
+      const Status counted = count_up(db.get());
+      ASSERT_TRUE(counted.ok()) << counted.ToString();
+    }
+  });
+  EXPECT_EQ(Number((*db->Get("counter"))->ToString()), kThreads * kIncrements);
+}
+
+std::string LongNumber(uint64_t number) {
+  std::string digits = std::to_string(number);
+  return std::string(1'000 - digits.size(), '0') + digits;
+}
+
+TEST(ConcurrentUpdates, NoneIsLostWhileMemtablesAreSealed) {
+  ExpectCounted([](DB* db) -> Status {
+    return db->Update("counter", [](EntryUpdate& entry) {
+      entry.Set(LongNumber(entry.exists() ? Number(entry.value()) + 1 : 1));
+      return Status();
+    });
+  });
+}
+
+TEST(ConcurrentUpdates, NoConditionHoldsOfAnOlderMemtable) {
+  ExpectCounted([](DB* db) -> Status {
+    while (true) {
+      const auto before = db->GetEntry("counter");
+      if (!before) return before.error();
+      WriteBatch batch;
+      if (*before) {
+        batch.RequireUnchanged("counter", (*before)->version);
+        batch.Put("counter", LongNumber(Number((*before)->value.view()) + 1));
+      } else {
+        batch.RequireAbsent("counter");
+        batch.Put("counter", LongNumber(1));
+      }
+      const Status written = db->Write(batch);
+      if (written.code() != StatusCode::kAborted) return written;
+    }
+  });
+}
+
 /// What merges make of numbers; 0 when it is absent.
 uint64_t MergedNumber(const DB& db, const std::string& key) {
   const auto value = db.Get(key);

@@ -144,10 +144,19 @@ Result<Commit> Core::Write(const WriteBatch& batch, const WriteOptions& options)
   }
 }
 
+Core::Moment Core::PresentMoment() const {
+  while (true) {
+    std::shared_ptr<const ReadState> state = State();
+    const ReadPoint point = Now();
+    if (current_.load(std::memory_order_acquire) == state.get()) return {std::move(state), point};
+  }
+}
+
 Status Core::CheckConditions(const WriteBatch& batch, transaction::ReadSet* reads,
                              base::SequenceNumber* at) const {
-  const std::shared_ptr<const ReadState> state = State();
-  const ReadPoint point = Now();
+  const Moment moment = PresentMoment();
+  const std::shared_ptr<const ReadState>& state = moment.state;
+  const ReadPoint point = moment.point;
   *at = point.at;
   BASALT_RETURN_IF_ERROR(
       batch.ForEachCondition([&](const WriteBatch::Requirement& required) -> Status {
@@ -466,9 +475,8 @@ Result<Commit> Core::Update(std::string_view key, const UpdateFunction& fn,
   BeginHistory();
   while (true) {
     BASALT_RETURN_IF_ERROR(CheckWritable());
-    const std::shared_ptr<const ReadState> state = State();
+    const auto [state, point] = PresentMoment();
     BASALT_RETURN_IF_ERROR(CheckKeyspace(*state, options.keyspace));
-    const ReadPoint point = Now();
     BASALT_ASSIGN_OR_RETURN(const Found before,
                             Find(*state, static_cast<uint32_t>(options.keyspace), key, point));
     std::optional<std::string_view> current;
@@ -498,9 +506,8 @@ Result<std::optional<Commit>> Core::PutIfAbsent(std::string_view key, std::strin
   BeginHistory();
   while (true) {
     BASALT_RETURN_IF_ERROR(CheckWritable());
-    const std::shared_ptr<const ReadState> state = State();
+    const auto [state, point] = PresentMoment();
     BASALT_RETURN_IF_ERROR(CheckKeyspace(*state, options.keyspace));
-    const ReadPoint point = Now();
     BASALT_ASSIGN_OR_RETURN(const Found before,
                             Find(*state, static_cast<uint32_t>(options.keyspace), key, point));
     if (before.value) return std::optional<Commit>();
