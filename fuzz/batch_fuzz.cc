@@ -45,9 +45,9 @@ void CheckPublicRoundTrip(const WriteBatch& batch) {
   WriteBatch written;
   const Status status = batch.ForEach([&written](const WriteBatch::Record& record) {
     if (record.kind == RecordKind::kPut && record.expiry) {
-      written.PutUntil(record.key, record.value, *record.expiry, record.keyspace);
+      written.Put(record.key, record.value, {.keyspace = record.keyspace, .expiry = record.expiry});
     } else if (record.kind == RecordKind::kPut) {
-      written.Put(record.key, record.value, record.ttl, record.keyspace);
+      written.Put(record.key, record.value, {.keyspace = record.keyspace, .ttl = record.ttl});
     } else if (record.kind == RecordKind::kDelete) {
       written.Delete(record.key, record.keyspace);
     } else if (record.kind == RecordKind::kDeleteRange && record.key < record.value) {
