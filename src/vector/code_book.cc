@@ -192,7 +192,10 @@ Result<CodeBook> CodeBook::Parse(std::string_view* bytes) {
   const char* const head = bytes->data();
   const auto metric = static_cast<VectorMetric>(head[0]);
   const auto dimension = base::Load<uint32_t>(head + 4);
-  if (metric > VectorMetric::kCosine || dimension == 0 || dimension > kVectorDimensionMax) {
+  const bool has_zeros =
+      head[1] == 0 && head[2] == 0 && head[3] == 0 && base::Load<uint32_t>(head + 28) == 0;
+  if (metric > VectorMetric::kCosine || dimension == 0 || dimension > kVectorDimensionMax ||
+      !has_zeros) {
     return corruption;
   }
   const size_t size = kHeadBytes + 4 * CoordinatesOf(metric, dimension);

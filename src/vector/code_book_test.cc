@@ -140,6 +140,12 @@ TEST(CodeBook, IsTheSameWhenItIsReadBack) {
       std::string_view cut(bytes.data(), size);
       EXPECT_EQ(CodeBook::Parse(&cut).status().code(), StatusCode::kCorruption);
     }
+    for (const size_t zero : {1, 3, 28, 31}) {
+      std::string other = bytes;
+      other[zero] = 1;
+      std::string_view parsed = other;
+      EXPECT_EQ(CodeBook::Parse(&parsed).status().code(), StatusCode::kCorruption);
+    }
   }
 }
 

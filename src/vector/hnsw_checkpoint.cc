@@ -13,6 +13,8 @@
 namespace basalt::vector {
 namespace {
 
+constexpr size_t kHeadBytesUsed = 40;
+
 /// Collects what belongs under one checksum, and hands it on.
 class Writer {
  public:
@@ -160,6 +162,10 @@ Result<CodeBook> CheckpointReader::ReadBook() {
                   "a checkpoint of vectors has version " + std::to_string(version) +
                       " and features " + std::to_string(features) + "; this is version " +
                       std::to_string(kCheckpointVersion) + " without any: build it anew");
+  }
+  if (std::any_of(head + kHeadBytesUsed, head + kCheckpointHeadBytes,
+                  [](char byte) { return byte != 0; })) {
+    return Corrupt("its head");
   }
   Result<CodeBook> book = CodeBook::Parse(&book_part);
   if (!book || !book_part.empty()) return Corrupt("its code book");
