@@ -357,9 +357,9 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // read.cc
   ReadPoint Now() const { return {.at = visible()}; }
-  /// A state, and a sequence number up to which it has everything. If a memtable were sealed between
-  /// State() and Now(), the state would lack what the next memtable got meanwhile, and a commit that
-  /// depends on what was read up to that number would not notice.
+  /// A state, and a sequence number up to which it has everything. If a memtable were sealed
+  /// between State() and Now(), the state would lack what the next memtable got meanwhile, and a
+  /// commit that depends on what was read up to that number would not notice.
   struct Moment {
     std::shared_ptr<const ReadState> state;
     ReadPoint point;
