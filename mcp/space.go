@@ -162,7 +162,7 @@ func (s *space) putRelation(tx *basalt.Tx, relation Relation) (created bool, err
 	return true, g.PutEdge(relation.edge(), basalt.EdgeContent{Weight: 1, ValidFrom: now()})
 }
 
-// endRelations ends the relations of a type that leave an entity, but for the one to `keep`; they stay as history.
+// endRelations ends the relations of a type that leave an entity, except the one to `keep`. They stay as history.
 func (s *space) endRelations(tx *basalt.Tx, from, relationType, keep string) (ended int, err error) {
 	g := s.graph.In(tx)
 	end := now()

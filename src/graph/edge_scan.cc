@@ -46,7 +46,7 @@ void EdgeScan::StartAt(NodeId node, std::string_view position) {
   Settle();
 }
 
-/// To the first key of the present range that is not before `position`.
+/// Moves to the first key of the present range that is equal to `position` or comes after it.
 void EdgeScan::SeekRange(std::string_view position) {
   const std::string& range = ranges_[range_];
   prefix_ = NodePrefix(node_);

@@ -68,7 +68,7 @@ TEST_F(PassageWalkTest, ARareEntityLeadsFartherThanAFrequentOne) {
 }
 
 TEST_F(PassageWalkTest, NeighboursInTheTextAreLinked) {
-  Add("text", "this is the first passage of sixty bytes and no more than that\n\nand the second");
+  Add("text", "this first passage has more than sixty bytes so that it is alone\n\nand the second");
   EXPECT_GT(Walk({{"text", 1}}).at("text"), 0.4);
 }
 

@@ -11,7 +11,7 @@
 
 #include "basalt/db.h"
 #include "basalt/store.h"
-#include "base/random.h"
+#include "text/test_words.h"
 
 // Texts and stores for tests.
 
@@ -19,24 +19,8 @@ namespace basalt::retrieve {
 
 inline std::unique_ptr<Store> NewMemoryDb() { return DB::Open(":memory:").value(); }
 
-/// Words of a made-up language, the first ones frequent.
-inline std::string AnyWord(base::Random* random) {
-  const double x = random->NextDouble();
-  auto rank = static_cast<uint64_t>(300 * x * x * x);
-  std::string word;
-  do {
-    word += "bdgklmnrst"[rank % 10];
-    word += "aeiou"[rank / 10 % 5];
-    rank /= 50;
-  } while (rank > 0);
-  return word;
-}
-
-inline std::string AnyText(base::Random* random, uint64_t words) {
-  std::string text;
-  for (uint64_t i = 0; i < words; ++i) text += AnyWord(random) + (random->OneIn(9) ? ", " : " ");
-  return text;
-}
+using text::AnyText;
+using text::AnyWord;
 
 /// All keys and values of a keyspace.
 inline std::vector<std::pair<std::string, std::string>> RecordsOf(const Store& store,

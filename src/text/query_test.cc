@@ -13,6 +13,7 @@
 
 #include "base/random.h"
 #include "text/memory_index.h"
+#include "text/test_words.h"
 
 // Queries over an index in memory against a reference that keeps the texts as lists of terms, and
 // knows neither postings nor iterators.
@@ -126,25 +127,6 @@ class Reference {
   std::map<std::string, double> idfs_;
   double average_length_ = 0;
 };
-
-/// Words of a made-up language, the first ones frequent.
-std::string AnyWord(base::Random* random) {
-  const double x = random->NextDouble();
-  auto rank = static_cast<uint64_t>(300 * x * x * x);
-  std::string word;
-  do {
-    word += "bdgklmnrst"[rank % 10];
-    word += "aeiou"[rank / 10 % 5];
-    rank /= 50;
-  } while (rank > 0);
-  return word;
-}
-
-std::string AnyText(base::Random* random, uint64_t words) {
-  std::string text;
-  for (uint64_t i = 0; i < words; ++i) text += AnyWord(random) + (random->OneIn(9) ? ", " : " ");
-  return text;
-}
 
 Query AnyQuery(base::Random* random, int depth) {
   Query query;

@@ -22,7 +22,7 @@
 
 namespace basalt::vector {
 
-/// A value as it lies in the bytes.
+/// A value that points into the encoded bytes.
 using AttributeView = std::variant<bool, int64_t, double, std::string_view>;
 
 /// InvalidArgument: they take more than kAttributeBytesMax.

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kSampleRows = 2'000;
 // So many rows are freed at most when a reader ends.
 constexpr size_t kCollectedAtOnce = 256;
-// The graph is repaired when a twentieth of it is removed, and not before there are so many.
+// The graph is repaired when a twentieth of it is removed, and at least this many vectors.
 constexpr size_t kRepairMin = 1'000;
 
 }  // namespace

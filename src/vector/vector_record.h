@@ -67,7 +67,7 @@ Result<std::string> EncodeVectorRecord(const IndexMetadata& metadata, std::span<
 /// InvalidArgument as above, about a vector that is stored or looked for.
 Status ValidateVector(const IndexMetadata& metadata, std::span<const float> vector);
 
-/// A record as it lies in the bytes.
+/// A record that points into the encoded bytes.
 struct VectorRecordView {
   uint64_t stamp = 0;
   std::string_view vector;
