@@ -12,8 +12,8 @@ WRITERS = 4
 
 
 class Writer(threading.Thread):
-    """Writes one of each type under keys of its own until the server dies; counts what was
-    acknowledged."""
+    """Writes under keys of its own until the server dies. `asked` and `acknowledged` are the greatest numbers that it has
+    sent, and that were answered."""
 
     def __init__(self, server, name):
         super().__init__()
@@ -25,46 +25,7 @@ class Writer(threading.Thread):
     def run(self):
         try:
             while True:
-                i = self.asked = self.acknowledged + 1
-                pipe = self.client.pipeline(transaction=True)
-                pipe.set(f"{self.name_}:s", i)
-                pipe.hset(f"{self.name_}:h", f"f{i}", i)
-                pipe.rpush(f"{self.name_}:l", i)
-                pipe.sadd(f"{self.name_}:t", i)
-                pipe.zadd(f"{self.name_}:z", {f"m{i}": i})
-                pipe.execute()
-                self.acknowledged = i
-        except (redis.ConnectionError, redis.TimeoutError, OSError):
-            pass
-        finally:
-            self.client.close()
-
-
-class PipelineWriter(threading.Thread):
-    """Sends pipelines of SET, INCR, HSET and a failing command until the server dies."""
-
-    COMMANDS = 16
-
-    def __init__(self, server, name):
-        super().__init__()
-        self.client = server.client(retry=None)
-        self.name_ = name
-        self.acknowledged = 0
-        self.asked = 0
-
-    def run(self):
-        try:
-            while True:
-                begin, self.asked = self.asked, self.asked + self.COMMANDS
-                pipe = self.client.pipeline(transaction=False)
-                for i in range(begin + 1, self.asked + 1):
-                    pipe.set(f"{self.name_}:{i}", i)
-                    pipe.hset(f"{self.name_}:h", f"f{i}", i)
-                    pipe.lpush(f"{self.name_}:{i}", "not a list")
-                    pipe.incr(f"{self.name_}:n")
-                replies = pipe.execute(raise_on_error=False)
-                if len(replies) != 4 * self.COMMANDS:
-                    return
+                self.write()
                 self.acknowledged = self.asked
         except (redis.ConnectionError, redis.TimeoutError, OSError):
             pass
@@ -72,25 +33,62 @@ class PipelineWriter(threading.Thread):
             self.client.close()
 
 
+class TransactionWriter(Writer):
+    """Writes one of each type in a transaction."""
+
+    def write(self):
+        i = self.asked = self.acknowledged + 1
+        pipe = self.client.pipeline(transaction=True)
+        pipe.set(f"{self.name_}:s", i)
+        pipe.hset(f"{self.name_}:h", f"f{i}", i)
+        pipe.rpush(f"{self.name_}:l", i)
+        pipe.sadd(f"{self.name_}:t", i)
+        pipe.zadd(f"{self.name_}:z", {f"m{i}": i})
+        pipe.execute()
+
+
+class PipelineWriter(Writer):
+    """Sends pipelines of SET, HSET, a failing command and INCR."""
+
+    NUMBERS = 16
+
+    def write(self):
+        self.asked += self.NUMBERS
+        pipe = self.client.pipeline(transaction=False)
+        for i in range(self.acknowledged + 1, self.asked + 1):
+            pipe.set(f"{self.name_}:{i}", i)
+            pipe.hset(f"{self.name_}:h", f"f{i}", i)
+            pipe.lpush(f"{self.name_}:{i}", "not a list")
+            pipe.incr(f"{self.name_}:n")
+        replies = pipe.execute(raise_on_error=False)
+        if any(isinstance(reply, redis.ConnectionError) for reply in replies) or len(replies) != 4 * self.NUMBERS:
+            raise redis.ConnectionError
+
+
 class Durability(unittest.TestCase):
-    def test_kill_loses_no_acknowledged_write_and_no_part_of_a_transaction(self):
+    def kill_beside_writers(self, kind, each_round, check, before_kill=lambda client: None):
         server = Basalt()
         self.addCleanup(server.remove)
         for round_ in range(ROUNDS):
-            writers = [Writer(server, f"r{round_}w{i}") for i in range(WRITERS)]
+            writers = [kind(server, f"r{round_}w{i}") for i in range(WRITERS)]
             for writer in writers:
                 writer.start()
-            while min(writer.acknowledged for writer in writers) < 20 * (round_ + 1):
+            while min(writer.acknowledged for writer in writers) < each_round * (round_ + 1):
                 threading.Event().wait(0.005)
+            with server.client() as client:
+                before_kill(client)
             server.kill()
             for writer in writers:
                 writer.join()
             server.start()
-            client = server.client(decode_responses=True)
-            for writer in writers:
-                self.check(client, writer)
+            with server.client(decode_responses=True) as client:
+                for writer in writers:
+                    check(client, writer)
 
-    def check(self, client, writer):
+    def test_kill_loses_no_acknowledged_write_and_no_part_of_a_transaction(self):
+        self.kill_beside_writers(TransactionWriter, 20, self.check_transactions)
+
+    def check_transactions(self, client, writer):
         name = writer.name_
         last = int(client.get(f"{name}:s"))
         self.assertIn(last, (writer.acknowledged, writer.asked))
@@ -102,33 +100,22 @@ class Durability(unittest.TestCase):
         self.assertEqual(client.zrange(f"{name}:z", 0, -1), [f"m{i}" for i in numbers])
 
     def test_kill_loses_nothing_of_an_acknowledged_pipeline(self):
-        server = Basalt()
-        self.addCleanup(server.remove)
-        for round_ in range(ROUNDS):
-            writers = [PipelineWriter(server, f"p{round_}w{i}") for i in range(WRITERS)]
-            for writer in writers:
-                writer.start()
-            while min(writer.acknowledged for writer in writers) < 160 * (round_ + 1):
-                threading.Event().wait(0.005)
-            watcher = server.client()
-            self.assertGreater(watcher.info()["basalt_pipelines"], 0)
-            watcher.close()
-            server.kill()
-            for writer in writers:
-                writer.join()
-            server.start()
-            client = server.client(decode_responses=True)
-            for writer in writers:
-                last = int(client.get(f"{writer.name_}:n"))
-                self.assertGreaterEqual(last, writer.acknowledged)
-                self.assertLessEqual(last, writer.asked)
-                numbers = range(1, writer.asked + 1)
-                values = client.mget([f"{writer.name_}:{i}" for i in numbers])
-                # Commands take effect in their order, so the log may end between any two of them.
-                known = sum(value is not None for value in values)
-                self.assertEqual(values[:known], [str(i) for i in range(1, known + 1)])
-                self.assertIn(known, (last, last + 1))
-                self.assertIn(client.hlen(f"{writer.name_}:h"), (last, known))
+        def commands_share_transactions(client):
+            self.assertGreater(client.info()["basalt_pipelines"], 0)
+
+        self.kill_beside_writers(PipelineWriter, 160, self.check_pipelines, commands_share_transactions)
+
+    def check_pipelines(self, client, writer):
+        last = int(client.get(f"{writer.name_}:n"))
+        self.assertGreaterEqual(last, writer.acknowledged)
+        self.assertLessEqual(last, writer.asked)
+        numbers = range(1, writer.asked + 1)
+        values = client.mget([f"{writer.name_}:{i}" for i in numbers])
+        # Commands take effect in their order, so the log may end between any two of them.
+        known = sum(value is not None for value in values)
+        self.assertEqual(values[:known], [str(i) for i in range(1, known + 1)])
+        self.assertIn(known, (last, last + 1))
+        self.assertIn(client.hlen(f"{writer.name_}:h"), (last, known))
 
     def test_power_durability_takes_commands_and_pipelines(self):
         server = Basalt("--durability", "power")
