@@ -82,7 +82,12 @@ func parseOffset(cursor string) (int, error) {
 	}
 	var offset int
 	if _, err := fmt.Sscanf(cursor, "%d", &offset); err != nil || offset < 0 || offset > 100000 {
-		return 0, refuse("the cursor %q is none that an answer has given: leave it out to begin anew", cursor)
+		return 0, refuseCursor(cursor)
 	}
 	return offset, nil
+}
+
+// refuseCursor is the error for a cursor that no answer has given.
+func refuseCursor(cursor string) error {
+	return refuse("the cursor %q did not come from an answer: leave it out to start from the beginning", cut(cursor, 80))
 }

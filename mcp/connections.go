@@ -105,7 +105,7 @@ func neighbors(_ *Memory, s *space, a neighborsArguments) (neighborsResult, erro
 	for shown < limit {
 		page, next, err := s.graph.Neighbors(a.Entity, filter, 1, cursor)
 		if err != nil {
-			return result, refuse("the cursor %q is none that an answer has given: leave it out to begin anew", cut(a.Cursor, 80))
+			return result, refuseCursor(a.Cursor)
 		}
 		if len(page) == 0 {
 			cursor = ""

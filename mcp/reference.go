@@ -204,7 +204,7 @@ func parsePosition(cursor string) (p position, err error) {
 	}
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || json.Unmarshal(text, &p) != nil {
-		return p, refuse("the cursor %q is none that an answer has given: leave it out to begin anew", cut(cursor, 80))
+		return p, refuseCursor(cursor)
 	}
 	return p, nil
 }

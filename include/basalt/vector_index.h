@@ -226,7 +226,7 @@ class VectorIndex final {
   /// Puts all vectors into the graph, if there are enough for one, and takes removed ones out of
   /// it. Adding does this by and by; after a bulk load it makes the next searches faster.
   Status Compact();
-  /// Saves codes and links in the keyspace, so that Open need not compute them anew. Does nothing
+  /// Saves codes and links in the keyspace, so that Open need not compute them again. Does nothing
   /// without a graph. The vectors themselves need no saving.
   Status SaveCheckpoint();
 
