@@ -28,6 +28,7 @@ std::string SerialiseAgain(const WriteBatch& batch) {
     if (cursor.keyspace() != 0) flags |= basalt::base::kBatchFlagKeyspace;
     if (cursor.time_ms() != 0) flags |= basalt::base::kBatchFlagTime;
     if (cursor.time_is_expiry()) flags |= basalt::base::kBatchFlagTimeIsExpiry;
+    if (cursor.never_expires()) flags |= basalt::base::kBatchFlagNeverExpires;
     basalt::base::Append(&out, static_cast<uint8_t>(cursor.kind()));
     basalt::base::Append(&out, flags);
     basalt::base::Append(&out, static_cast<uint16_t>(cursor.key().size()));

@@ -164,14 +164,14 @@ Sound MakeSound() {
   };
   const auto erase = [&](int number) {
     sound.model.erase(KeyOf(number));
-    BASALT_CHECK(map->Erase(KeyOf(number)).ok());
+    BASALT_CHECK(map->Delete(KeyOf(number)).ok());
   };
   for (int i = 0; i < 6; ++i) put(i, "base");
-  BASALT_CHECK(map->Optimize().ok());
+  BASALT_CHECK(map->Compact().ok());
   for (int i = 2; i < 4; ++i) put(i, "folding");
   put(6, std::string(40, 'f'));
   erase(0);
-  const Status broken_off = map->Optimize([](const SharedMapProgress&) { return false; });
+  const Status broken_off = map->Compact([](const SharedMapProgress&) { return false; });
   BASALT_CHECK(broken_off.code() == StatusCode::kCancelled);
   WriteBatch batch;
   batch.Put(KeyOf(3), "newest");
@@ -291,7 +291,7 @@ void Try(const Files& files, uint64_t boot_id, const Model* model) {
     const auto found = reader.Get(KeyOf(i));
     BASALT_CHECK(found && *found && **found == "put");
   }
-  const Status folded = (*opened)->Optimize();
+  const Status folded = (*opened)->Compact();
   BASALT_CHECK(model == nullptr || folded.ok());
   Ask(**opened, nullptr);
   // A reader of before follows, or is told why it cannot.
