@@ -142,7 +142,7 @@ SharedMapFigures MeasureChanges(const SharedMapPlan& plan, const std::string& di
   const SharedMapRecords records(plan.keys, plan.seed);
   BasaltSubject map(SharedMapLayout::kFixed);
   map.Build(records, directory);
-  map.OpenToWrite(directory, {.optimize_in_background = false});
+  map.OpenToWrite(directory, {.compact_in_background = false});
   ReadAll(&map, plan.keys);
 
   SharedMapFigures figures;

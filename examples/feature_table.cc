@@ -31,7 +31,7 @@ bool WriteRound(basalt::SharedMap* map, int round) {
   for (uint64_t user = 0; user < kUsers; ++user) {
     if (!map->Put(BytesOf(user), BytesOf(features)).ok()) return false;
   }
-  return round % 10 != 0 || map->Optimize().ok();  // By itself the map does it later.
+  return round % 10 != 0 || map->Compact().ok();  // By itself the map does it later.
 }
 
 bool SeesAllRoundsWhole() {

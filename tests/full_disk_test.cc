@@ -212,7 +212,7 @@ TEST(FullDisk, OfASharedMapLosesNothingAndNoReaderEnds) {
   // Room for log segments of 1, 2, 4, 8 and 16 MiB. A fold needs as much again, and the base.
   disk.Ballast(170 << 20);
   const std::string path = disk.Path("map");
-  auto map = SharedMap::Create(path, {.optimize_in_background = false}).value();
+  auto map = SharedMap::Create(path, {.compact_in_background = false}).value();
   const SharedMemory<Progress> progress;
   ChildProcess reader({"--read-map", path, progress.name()});
   const auto put = [&] {
@@ -237,7 +237,7 @@ TEST(FullDisk, OfASharedMapLosesNothingAndNoReaderEnds) {
         << std::string(bytes, 'r');
   }
   for (int i = 0; i < 20; ++i) EXPECT_EQ(put().code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(map->Optimize().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(map->Compact().code(), StatusCode::kResourceExhausted);
   ASSERT_TRUE(reader_goes_on());
   EXPECT_TRUE(SharedMap::Attach(path)) << "a reader that comes now";
 
@@ -250,8 +250,8 @@ TEST(FullDisk, OfASharedMapLosesNothingAndNoReaderEnds) {
     const Status status = put();
     ASSERT_TRUE(status.ok()) << status.ToString() << ", " << disk.Free() << " bytes free";
   }
-  const Status optimized = map->Optimize();
-  ASSERT_TRUE(optimized.ok()) << optimized.ToString() << ", " << disk.Free() << " bytes free";
+  const Status compacted = map->Compact();
+  ASSERT_TRUE(compacted.ok()) << compacted.ToString() << ", " << disk.Free() << " bytes free";
   ASSERT_TRUE(put().ok());
   ASSERT_TRUE(reader_goes_on());
   progress->stop = true;

@@ -58,7 +58,7 @@ void WriteGoldenMap(const std::filesystem::path& directory, const std::string& n
   auto map = builder->Finish().value();
   for (int i = 0; i < 40; ++i) {
     ASSERT_TRUE(map->Put("key" + std::to_string(1000 + 3 * i), value()).ok());
-    ASSERT_TRUE(map->Erase("key" + std::to_string(1200 + i)).ok());
+    ASSERT_TRUE(map->Delete("key" + std::to_string(1200 + i)).ok());
     WriteBatch batch;
     batch.Put("new" + std::to_string(i), value());
     batch.Delete("new" + std::to_string(i - 5));
@@ -92,7 +92,7 @@ TEST(GoldenMaps, AreReadAndWrittenByThisVersion) {
       auto map = SharedMap::Open(scratch.string()).value();
       EXPECT_EQ(map->GetStats().value().entries, content.size());
       ASSERT_TRUE(map->Put("now", "written").ok());
-      ASSERT_TRUE(map->Optimize().ok());
+      ASSERT_TRUE(map->Compact().ok());
       content["now"] = "written";
       EXPECT_EQ(ContentOf(*map), content);
       map.reset();
@@ -101,7 +101,7 @@ TEST(GoldenMaps, AreReadAndWrittenByThisVersion) {
       map = SharedMap::Create(scratch.string(), {.overwrite = true}).value();
       content = {{"now", "replaced"}};
       ASSERT_TRUE(map->Put("now", "replaced").ok());
-      ASSERT_TRUE(map->Optimize().ok());
+      ASSERT_TRUE(map->Compact().ok());
       EXPECT_EQ(ContentOf(*attached), content);
       map.reset();
       std::filesystem::remove_all(scratch);

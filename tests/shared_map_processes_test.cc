@@ -97,13 +97,13 @@ class WriterRole {
   WriterRole(const std::string& path, const std::string& memory, uint64_t seed)
       : board_(memory), random_(seed) {
     ++board_->opening;
-    map_ = Demand(SharedMap::Open(path, {.optimize_in_background = false}), "Open");
+    map_ = Demand(SharedMap::Open(path, {.compact_in_background = false}), "Open");
     Recover();
     ++board_->writing;
   }
 
   int Run() {
-    std::thread optimizer([this, seed = random_.Next()] { Optimize(seed); });
+    std::thread compactor([this, seed = random_.Next()] { Compact(seed); });
     while (!board_->stop) {
       switch (random_.Below(12)) {
         case 0:
@@ -120,7 +120,7 @@ class WriterRole {
       }
       board_->writes.fetch_add(1, std::memory_order_relaxed);
     }
-    optimizer.join();
+    compactor.join();
     Demand(map_->Close(), "Close");
     return 0;
   }
@@ -164,7 +164,7 @@ class WriterRole {
   void WriteOne(uint64_t key) {
     const uint64_t number = Begin(key);
     const std::string name = Scoreboard::KeyOf(key);
-    Demand(Scoreboard::Erases(key, number) ? map_->Erase(name)
+    Demand(Scoreboard::Erases(key, number) ? map_->Delete(name)
                                            : map_->Put(name, Scoreboard::ValueOf(key, number)),
            "a write");
     Acknowledge(key);
@@ -215,10 +215,10 @@ class WriterRole {
   }
 
   /// Folds all the time, sometimes after so long that log and index have to grow.
-  void Optimize(uint64_t seed) {
+  void Compact(uint64_t seed) {
     base::Random random(seed);
     while (!board_->stop) {
-      Demand(map_->Optimize(), "Optimize");
+      Demand(map_->Compact(), "Compact");
       board_->generation = Demand(map_->GetStats(), "GetStats").generation;
       if (random.OneIn(3)) std::this_thread::sleep_for(microseconds(random.Below(50'000)));
     }
@@ -434,7 +434,7 @@ void DemandNoRightToWrite(const std::string& path) {
     Fail("a user who may only read could write");
   }
   const auto map = Demand(SharedMap::Attach(path), "Attach");
-  if (map->Put("key:1", "").ok() || map->Optimize().ok() || map->Sync().ok()) {
+  if (map->Put("key:1", "").ok() || map->Compact().ok() || map->Sync().ok()) {
     Fail("who has attached could write");
   }
 }
@@ -617,7 +617,7 @@ TEST_F(SharedMapProcesses, AnotherUserWhoMayOnlyReadReads) {
 }
 
 TEST_F(SharedMapProcesses, LogsKeepTheSizeThatTheirListsName) {
-  const auto map = SharedMap::Open(path(), {.optimize_in_background = false}).value();
+  const auto map = SharedMap::Open(path(), {.compact_in_background = false}).value();
   // Through several segments.
   const std::string value(1'000, 'v');
   for (int i = 0; i < 1'000; ++i) ASSERT_TRUE(map->Put("key:" + std::to_string(i), value).ok());
@@ -633,11 +633,11 @@ TEST_F(SharedMapProcesses, AWriterKeepsNoListOpenThatNobodyReads) {
     const std::filesystem::directory_iterator open("/proc/self/fd");
     return std::distance(begin(open), end(open));
   };
-  const auto map = SharedMap::Open(path(), {.optimize_in_background = false}).value();
+  const auto map = SharedMap::Open(path(), {.compact_in_background = false}).value();
   const auto before = descriptors();
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(map->Put("key:1", std::to_string(i)).ok());
-    ASSERT_TRUE(map->Optimize().ok());
+    ASSERT_TRUE(map->Compact().ok());
   }
   EXPECT_LE(descriptors(), before + 2);
 }
@@ -708,9 +708,9 @@ TEST(SharedMapAttach, WhoComesAtAnyCallOfAWriterReadsWhatWasAcknowledgedAndFollo
         for (int round = 0; round < 4; ++round) {
           write();
           if (round == 2) {
-            EXPECT_FALSE(map->Optimize([](const SharedMapProgress&) { return false; }).ok());
+            EXPECT_FALSE(map->Compact([](const SharedMapProgress&) { return false; }).ok());
           } else {
-            EXPECT_TRUE(map->Optimize().ok());
+            EXPECT_TRUE(map->Compact().ok());
           }
           write();
           EXPECT_TRUE(map->Put("long", std::string(600'000, 'l')).ok());
@@ -757,7 +757,7 @@ void ExpectThatAbsentKeysAreNotFound(const std::string& path, SharedMapLayout la
   constexpr uint64_t kBuilt = 150'000;
   constexpr uint64_t kKeys = 200'000;
   auto builder =
-      SharedMapBuilder::Create(path, {.layout = layout, .optimize_in_background = false}).value();
+      SharedMapBuilder::Create(path, {.layout = layout, .compact_in_background = false}).value();
   for (uint64_t i = 0; i < kBuilt; ++i) {
     ASSERT_TRUE(builder->Add("present:" + std::to_string(i), "v").ok());
   }

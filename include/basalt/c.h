@@ -700,8 +700,8 @@ BASALT_API int basalt_cache_get(basalt_cache* cache, const void* key, size_t key
 BASALT_API int basalt_cache_take(basalt_cache* cache, const void* key, size_t key_size,
                                  basalt_value* value, basalt_error* error);
 /* `found` (may be NULL): whether it was there. */
-BASALT_API int basalt_cache_erase(basalt_cache* cache, const void* key, size_t key_size,
-                                  bool* found, basalt_error* error);
+BASALT_API int basalt_cache_delete(basalt_cache* cache, const void* key, size_t key_size,
+                                   bool* found, basalt_error* error);
 /* Gives the value a new time to live from now on; BASALT_NO_TTL: for ever. `found` may be NULL. */
 BASALT_API int basalt_cache_touch(basalt_cache* cache, const void* key, size_t key_size,
                                   int64_t ttl_ms, bool* found, basalt_error* error);
@@ -720,7 +720,7 @@ typedef struct basalt_map_options {
   uint32_t durability;          /* BASALT_DURABILITY_..., but not MEMORY. */
   uint32_t threads;             /* That build; 0: one a processor. */
   bool overwrite;               /* Create: a map that is there is replaced. */
-  bool no_background_optimize;  /* Changes are folded by basalt_map_optimize only. */
+  bool no_background_compact;   /* Changes are folded by basalt_map_compact only. */
   bool keep_last_of_duplicates; /* Of a builder: a key that is added twice is no error. */
 } basalt_map_options;
 
@@ -736,13 +736,13 @@ BASALT_API int basalt_map_close(basalt_map* map, basalt_error* error);
 BASALT_API void basalt_map_free(basalt_map* map);
 BASALT_API int basalt_map_put(basalt_map* map, const void* key, size_t key_size, const void* value,
                               size_t value_size, basalt_error* error);
-BASALT_API int basalt_map_erase(basalt_map* map, const void* key, size_t key_size,
-                                basalt_error* error);
+BASALT_API int basalt_map_delete(basalt_map* map, const void* key, size_t key_size,
+                                 basalt_error* error);
 /* Puts and deletes, without keyspaces and expiry; seen all or none. */
 BASALT_API int basalt_map_write(basalt_map* map, const basalt_batch* batch, basalt_error* error);
 BASALT_API int basalt_map_sync(basalt_map* map, basalt_error* error);
 /* Folds changes into the base files. */
-BASALT_API int basalt_map_optimize(basalt_map* map, basalt_error* error);
+BASALT_API int basalt_map_compact(basalt_map* map, basalt_error* error);
 /* A JSON object with the names of basalt::SharedMapStats, to be freed by basalt_free. */
 BASALT_API int basalt_map_stats(const basalt_map* map, char** json, basalt_error* error);
 /* As basalt_check and basalt_destroy; the report has the names of basalt::SharedMapReport. */

@@ -46,7 +46,7 @@ enum class Removal : uint8_t {
   kEvicted = 0,   ///< To make room.
   kExpired = 1,   ///< Its time had come.
   kReplaced = 2,  ///< By a newer value.
-  kErased = 3,    ///< By Erase, Take, Update or Clear; or its replacement found no room.
+  kDeleted = 3,   ///< By Delete, Take, Update or Clear; or its replacement found no room.
 };
 
 /// How a cache is made. The defaults need no tuning.
@@ -194,7 +194,7 @@ class Cache {
   /// Removes the key and gives the value that it had.
   MaybeValue Take(std::string_view key);
   /// Removes the key; gives whether it was there.
-  bool Erase(std::string_view key);
+  bool Delete(std::string_view key);
   /// Gives the present value a new time to live (zero: it does not expire) from now on. False: the
   /// key is absent, or `ttl` is negative.
   bool Touch(std::string_view key, std::chrono::milliseconds ttl);
@@ -204,8 +204,8 @@ class Cache {
   Status Update(std::string_view key, const UpdateFunction& fn);
 
   /// The value; where there is none, what `fn` computes, which is then kept. Of all threads that
-  /// miss a key at once, one computes and the others wait for its result. A Put or Erase of the key
-  /// or a Clear meanwhile wins: the result still goes to those who wait, but it is not kept. An
+  /// miss a key at once, one computes and the others wait for its result. A Put or Delete of the
+  /// key or a Clear meanwhile wins: the result still goes to those who wait, but it is not kept. An
   /// error reaches all of them and is not kept. A result that finds no room is given all the same,
   /// beyond the capacity while it is held, and not kept. FailedPrecondition: `fn` asks for the same
   /// key again. ResourceExhausted: no memory, or 31,744 handles hold the value already.
@@ -297,7 +297,7 @@ class ObjectCache {
       const std::function<Result<std::optional<Source>>(const void* present)>& update);
   ObjectPin GetObject(std::string_view key, bool counts) const;
   ObjectPin TakeObject(std::string_view key);
-  bool EraseObject(std::string_view key);
+  bool DeleteObject(std::string_view key);
   bool TouchObject(std::string_view key, std::chrono::milliseconds ttl);
   Result<ObjectPin> GetOrComputeObject(std::string_view key,
                                        const std::function<Result<Source>()>& compute,
@@ -333,7 +333,7 @@ class Pinned : public cache::ObjectPin {
 
 /// A concurrent cache of objects: Cache, with values of type V that are made once, shared by all
 /// who hold them, and destroyed when they have left the cache and the last Pinned is gone (on any
-/// thread, outside all locks). After Erase, Take, Clear and a replacing Put that is at once while
+/// thread, outside all locks). After Delete, Take, Clear and a replacing Put that is at once while
 /// no thread is in the middle of a read, but of many of them only now and then (every 64 ms in a
 /// shard); else, and after an eviction, when later writes come.
 ///
@@ -386,7 +386,7 @@ class TypedCache : private cache::ObjectCache {
   Pinned<V> Get(const Key& key) { return Pinned<V>(GetObject(Bytes(key), true)); }
   Pinned<V> Peek(const Key& key) const { return Pinned<V>(GetObject(Bytes(key), false)); }
   Pinned<V> Take(const Key& key) { return Pinned<V>(TakeObject(Bytes(key))); }
-  bool Erase(const Key& key) { return EraseObject(Bytes(key)); }
+  bool Delete(const Key& key) { return DeleteObject(Bytes(key)); }
   bool Touch(const Key& key, std::chrono::milliseconds ttl) { return TouchObject(Bytes(key), ttl); }
 
   /// `fn(const V* present)`, null where the key is absent, gives a Result<std::optional<V>>: what

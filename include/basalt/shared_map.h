@@ -45,8 +45,8 @@ struct SharedMapOptions {
   std::chrono::milliseconds lock_timeout{0};
   /// Whether changes are folded into the base in the background as they pile up, by a thread of low
   /// priority. Writes wait for it once twice as many have come as one begins with, or the disk has
-  /// little room left. Without it they pile up until Optimize is called.
-  bool optimize_in_background = true;
+  /// little room left. Without it they pile up until Compact is called.
+  bool compact_in_background = true;
   /// Threads that compute perfect hash functions; 0: one a processor.
   uint32_t threads = 0;
   /// Bytes that a SharedMapBuilder keeps in memory before it writes records to a temporary file; at
@@ -54,13 +54,13 @@ struct SharedMapOptions {
   uint64_t build_memory = uint64_t{256} << 20;
 };
 
-/// How far a build, Optimize or Check has come.
+/// How far a build, Compact or Check has come.
 struct SharedMapProgress {
   uint64_t done_records = 0;
   uint64_t total_records = 0;
 };
 /// Called now and then on the thread that waits; return false to cancel. Must not write to the map,
-/// optimize or close it: these may wait for what it tells of, for ever.
+/// compact or close it: these may wait for what it tells of, for ever.
 using SharedMapProgressFunction = std::function<bool(const SharedMapProgress&)>;
 
 /// A map's figures at one moment.
@@ -77,12 +77,12 @@ struct SharedMapStats {
   uint64_t log_bytes = 0;       ///< Of changes.
   uint64_t log_capacity_bytes = 0;
   uint64_t index_bytes = 0;       ///< Of the change index.
-  bool optimizing = false;        ///< A fold is under way, or was broken off and will go on.
+  bool compacting = false;        ///< A fold is under way, or was broken off and will go on.
   uint64_t optimizations = 0;     ///< Folds that this handle has finished.
-  uint64_t optimize_waits = 0;    ///< Writes of this handle that waited for a fold.
+  uint64_t compact_waits = 0;     ///< Writes of this handle that waited for a fold.
   uint64_t generations_held = 0;  ///< Older ones of this handle that readers still hold.
   uint64_t writer_pid = 0;        ///< Of the newest writer, which may have ended.
-  std::string optimize_error;  ///< Why the last fold in the background failed; empty: it did not.
+  std::string compact_error;  ///< Why the last fold in the background failed; empty: it did not.
 };
 
 /// What a check of a map found.
@@ -144,10 +144,10 @@ class SharedMap {
   SharedMap& operator=(const SharedMap&) = delete;
 
   /// Sets one key. ResourceExhausted: the disk is full; nothing has changed then. Writes wait for a
-  /// fold that does not keep up (SharedMapOptions::optimize_in_background).
+  /// fold that does not keep up (SharedMapOptions::compact_in_background).
   Status Put(std::string_view key, std::string_view value, const WriteOptions& options = {});
   /// Removes one key, present or not.
-  Status Erase(std::string_view key, const WriteOptions& options = {});
+  Status Delete(std::string_view key, const WriteOptions& options = {});
   /// Reads, computes and writes one key as one atomic step. `fn` runs outside all locks, and again
   /// when the key changed meanwhile. After three times the Update gets a turn: other threads'
   /// writes of the key wait until it has ended, for at most 100 ms and four times as long as `fn`
@@ -162,7 +162,7 @@ class SharedMap {
 
   /// Folds the changes made before the call into the base. Others may write meanwhile. Cancelled:
   /// on_progress said so; what is done stays done.
-  Status Optimize(const SharedMapProgressFunction& on_progress = {});
+  Status Compact(const SharedMapProgressFunction& on_progress = {});
 
   /// A reader for one thread at a time.
   Result<Reader> NewReader() const;

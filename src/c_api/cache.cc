@@ -90,12 +90,12 @@ int basalt_cache_take(basalt_cache* cache, const void* key, size_t key_size, bas
   });
 }
 
-int basalt_cache_erase(basalt_cache* cache, const void* key, size_t key_size, bool* found,
-                       basalt_error* error) {
+int basalt_cache_delete(basalt_cache* cache, const void* key, size_t key_size, bool* found,
+                        basalt_error* error) {
   return Call(error, [&]() -> Status {
     if (found != nullptr) *found = false;
     BASALT_C_RETURN_IF_ERROR(CheckCache(cache, key, key_size));
-    const bool erased = cache->cache->Erase(ViewOf(key, key_size));
+    const bool erased = cache->cache->Delete(ViewOf(key, key_size));
     if (found != nullptr) *found = erased;
     return {};
   });

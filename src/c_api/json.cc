@@ -127,12 +127,12 @@ std::string ToJson(const SharedMapStats& stats) {
       .Add("log_bytes", stats.log_bytes)
       .Add("log_capacity_bytes", stats.log_capacity_bytes)
       .Add("index_bytes", stats.index_bytes)
-      .Add("optimizing", stats.optimizing)
+      .Add("compacting", stats.compacting)
       .Add("optimizations", stats.optimizations)
-      .Add("optimize_waits", stats.optimize_waits)
+      .Add("compact_waits", stats.compact_waits)
       .Add("generations_held", stats.generations_held)
       .Add("writer_pid", stats.writer_pid)
-      .Add("optimize_error", stats.optimize_error)
+      .Add("compact_error", stats.compact_error)
       .Finish();
 }
 

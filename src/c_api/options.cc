@@ -154,7 +154,7 @@ Status ToMapOptions(const basalt_map_options* given, SharedMapOptions* to, Dupli
   to->overwrite = from.overwrite;
   to->durability = durability.value_or(to->durability);
   to->lock_timeout = std::chrono::milliseconds(from.lock_timeout_ms);
-  to->optimize_in_background = !from.no_background_optimize;
+  to->compact_in_background = !from.no_background_compact;
   to->threads = from.threads;
   if (from.build_memory != 0) to->build_memory = from.build_memory;
   *duplicates = from.keep_last_of_duplicates ? Duplicates::kKeepLast : Duplicates::kRefuse;

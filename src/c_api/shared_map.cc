@@ -90,11 +90,11 @@ int basalt_map_put(basalt_map* map, const void* key, size_t key_size, const void
   });
 }
 
-int basalt_map_erase(basalt_map* map, const void* key, size_t key_size, basalt_error* error) {
+int basalt_map_delete(basalt_map* map, const void* key, size_t key_size, basalt_error* error) {
   return Call(error, [&]() -> Status {
     BASALT_C_REQUIRE(map != nullptr, "map");
     BASALT_C_REQUIRE(IsBytes(key, key_size), "key");
-    return map->map->Erase(ViewOf(key, key_size));
+    return map->map->Delete(ViewOf(key, key_size));
   });
 }
 
@@ -113,10 +113,10 @@ int basalt_map_sync(basalt_map* map, basalt_error* error) {
   });
 }
 
-int basalt_map_optimize(basalt_map* map, basalt_error* error) {
+int basalt_map_compact(basalt_map* map, basalt_error* error) {
   return Call(error, [&]() -> Status {
     BASALT_C_REQUIRE(map != nullptr, "map");
-    return map->map->Optimize();
+    return map->map->Compact();
   });
 }
 

@@ -89,7 +89,7 @@ Status Cache::MultiGet(std::span<const std::string_view> keys, std::span<MaybeVa
 
 MaybeValue Cache::Take(std::string_view key) { return core_->TakeBytes(key); }
 
-bool Cache::Erase(std::string_view key) { return core_->Erase(key); }
+bool Cache::Delete(std::string_view key) { return core_->Delete(key); }
 
 bool Cache::Touch(std::string_view key, std::chrono::milliseconds ttl) {
   return core_->Touch(key, ttl);

@@ -281,7 +281,7 @@ TEST(CacheBudget, WhatIsErasedTakenOrReplacedGivesItsMemoryBackWithoutFurtherPut
       for (uint64_t i = 0; i < count; ++i) change(std::to_string(i));
       EXPECT_LE(cache->GetStats().retired_bytes, kCapacity / 16) << size << " bytes";
     };
-    for_all([&](const std::string& key) { EXPECT_TRUE(cache->Erase(key)); });
+    for_all([&](const std::string& key) { EXPECT_TRUE(cache->Delete(key)); });
     for_all([&](const std::string& key) { EXPECT_TRUE(cache->Take(key)); });
     for_all([&](const std::string& key) { EXPECT_TRUE(cache->Put(key, "small").ok()); });
     for_all([&](const std::string& key) {
@@ -301,11 +301,11 @@ TEST(CacheBudget, TheSmallQueueTakesNothingForEntriesThatAreGone) {
   for (int i = 0; i < 300'000; ++i) {
     const std::string key = "key" + std::to_string(i);
     ASSERT_TRUE(cache->Put(key, "value").ok());
-    ASSERT_TRUE(cache->Erase(key));
+    ASSERT_TRUE(cache->Delete(key));
   }
   EXPECT_LE(cache->GetStats().index_bytes, empty_bytes + (32 << 10));
   for (int i = 0; i < 300'000; ++i) {
-    ASSERT_TRUE(cache->Erase("stays"));
+    ASSERT_TRUE(cache->Delete("stays"));
     ASSERT_TRUE(cache->Put("stays", "value").ok());
   }
   EXPECT_LE(cache->GetStats().index_bytes, empty_bytes + (32 << 10));

@@ -77,7 +77,7 @@ TEST(CacheUpdate, RunsAgainAfterEachKindOfConcurrentChange) {
   ASSERT_TRUE(cache->Put("key", "old").ok());
   EXPECT_EQ(change_meanwhile([&] { ASSERT_TRUE(cache->Put("key", "put").ok()); }), 2);
   EXPECT_EQ(TextOf(cache->Get("key")), "put+");
-  EXPECT_EQ(change_meanwhile([&] { cache->Erase("key"); }), 2);
+  EXPECT_EQ(change_meanwhile([&] { cache->Delete("key"); }), 2);
   EXPECT_EQ(TextOf(cache->Get("key")), "nothing+");
   EXPECT_EQ(change_meanwhile([&] { cache->Clear(); }), 2);
   EXPECT_EQ(TextOf(cache->Get("key")), "nothing+");
@@ -272,11 +272,11 @@ TEST(CacheGetOrCompute, WhatIsWrittenMeanwhileWins) {
   };
   EXPECT_EQ(compute_with([&] { ASSERT_TRUE(cache->Put("key", "put").ok()); }), "put");
   EXPECT_EQ(compute_with([&] { EXPECT_TRUE(cache->PutIfAbsent("key", "put").value()); }), "put");
-  EXPECT_EQ(compute_with([&] { cache->Erase("key"); }), "<absent>");
+  EXPECT_EQ(compute_with([&] { cache->Delete("key"); }), "<absent>");
   EXPECT_EQ(compute_with([&] { cache->Take("key"); }), "<absent>");
   EXPECT_EQ(compute_with([&] {
               ASSERT_TRUE(cache->Put("key", "put").ok());
-              cache->Erase("key");
+              cache->Delete("key");
             }),
             "<absent>");
   EXPECT_EQ(
@@ -308,7 +308,7 @@ TEST(CacheGetOrCompute, AResultThatBeganBeforeAClearIsNotKept) {
 TEST(CacheGetOrCompute, WhoComesAfterAWriteDoesNotGetTheOutdatedResult) {
   const auto cache = NewCache();
   const Result<Value> outer = cache->GetOrCompute("key", [&]() -> Result<std::string> {
-    cache->Erase("key");
+    cache->Delete("key");
     std::thread([&] {
       const Result<Value> fresh = cache->GetOrCompute("key", [] { return std::string("fresh"); });
       EXPECT_TRUE(fresh);

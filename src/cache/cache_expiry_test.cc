@@ -50,7 +50,7 @@ TEST(CacheExpiry, EveryKindOfReadAndWriteSeesIt) {
   put_and_pass();
   EXPECT_FALSE(cache->TakeBytes("key"));
   put_and_pass();
-  EXPECT_FALSE(cache->Erase("key"));
+  EXPECT_FALSE(cache->Delete("key"));
   put_and_pass();
   EXPECT_FALSE(cache.Touch("key", 1000));
   put_and_pass();
@@ -152,7 +152,7 @@ TEST(CacheExpiry, AMillionPutsAndErasuresOfOneKeyStayBounded) {
   uint64_t bytes_max = 0;
   for (int i = 0; i < 1'000'000; ++i) {
     ASSERT_TRUE(cache.Put("key", "value", 3'600'000).ok());
-    ASSERT_TRUE(cache->Erase("key"));
+    ASSERT_TRUE(cache->Delete("key"));
     if (i % 1000 == 0) bytes_max = std::max(bytes_max, cache->GetStats().bytes);
     if (i % 16 == 0) cache.AdvanceMillis(1);
   }

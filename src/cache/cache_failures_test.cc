@@ -81,7 +81,7 @@ class FailingWorld {
     }
     for (size_t i = 0; i < kKeys; i += 11) Allocate(i);
     for (size_t i = 0; i < kKeys; i += 4) {
-      EXPECT_EQ(cache_->Erase(keys_[i]), versions_[i] != kAbsent) << keys_[i];
+      EXPECT_EQ(cache_->Delete(keys_[i]), versions_[i] != kAbsent) << keys_[i];
       versions_[i] = kAbsent;
     }
     for (size_t i = 1; i < kKeys; i += 9) {
@@ -291,7 +291,7 @@ void SweepObjects(MemoryThatFails::Of of) {
         };
         expect(cache->Update(i, update));
       }
-      for (int i = 0; i < kObjects; i += 2) cache->Erase(i);
+      for (int i = 0; i < kObjects; i += 2) cache->Delete(i);
       for (int i = 1; i < kObjects; i += 9) cache->Take(i);
       for (int i = 0; i < kObjects; i += 4) {
         const auto compute = [&]() -> Result<CountedPins> { return CountedPins(&living, i); };

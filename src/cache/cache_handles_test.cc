@@ -67,7 +67,7 @@ TEST_F(HeldValueTest, StaysIntactAfterItWasOverwritten) {
 }
 
 TEST_F(HeldValueTest, StaysIntactAfterItWasErased) {
-  for (const uint64_t size : kSizes) ASSERT_TRUE(cache_->Erase(std::to_string(size)));
+  for (const uint64_t size : kSizes) ASSERT_TRUE(cache_->Delete(std::to_string(size)));
   Churn();
   ExpectIntact();
 }
@@ -305,7 +305,7 @@ TEST(CacheCapacity, AnEmptyCacheHasASmallIndexWhateverItHeld) {
     if (round == 0) {
       cache->Clear();
     } else {
-      for (int i = 0; i < 200'000; ++i) ASSERT_TRUE(cache->Erase(key(i)));
+      for (int i = 0; i < 200'000; ++i) ASSERT_TRUE(cache->Delete(key(i)));
     }
     EXPECT_LE(cache->GetStats().index_bytes, empty_bytes + (64 << 10));
     // All of it is there for what is larger.

@@ -160,7 +160,7 @@ class Actor {
       case 0:
         return PutOthers();
       case 1:
-        return Erase();
+        return Delete();
       case 2:
         return Take();
       case 3:
@@ -236,9 +236,9 @@ class Actor {
     if (put) notes_[key_].puts.push_back({version, span, DeadAt(options)});
   }
 
-  void Erase() {
+  void Delete() {
     Span span{.begin = Ticket()};
-    world_->cache->Erase(name_);
+    world_->cache->Delete(name_);
     span.end = Ticket();
     notes_[key_].absences.push_back(span);
   }

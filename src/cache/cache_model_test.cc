@@ -45,7 +45,7 @@ class Model {
     const auto it = items_.find(key);
     if (it != items_.end()) it->second.deadline_ms = deadline_ms;
   }
-  void Erase(const std::string& key) { items_.erase(key); }
+  void Delete(const std::string& key) { items_.erase(key); }
   void Clear() { items_.clear(); }
   std::map<std::string, std::string> Alive(uint64_t now_ms) const {
     std::map<std::string, std::string> alive;
@@ -96,7 +96,7 @@ class ModelRun {
       case 4:
         return Put(Condition::kIfPresent);
       case 5:
-        return Erase();
+        return Delete();
       case 6:
         return Take();
       case 7:
@@ -126,7 +126,7 @@ class ModelRun {
     } else if (setting_.is_ample) {
       ASSERT_EQ(expected, nullptr) << "step " << step_ << ": " << key_ << " is there";
     } else {
-      model_.Erase(key_);
+      model_.Delete(key_);
     }
   }
   static std::optional<std::string> Text(const MaybeValue& value) {
@@ -135,7 +135,7 @@ class ModelRun {
   }
   bool IsThere() {
     const bool is_there = cache_->Get<false>(key_).has_value();
-    if (!is_there && !setting_.is_ample) model_.Erase(key_);
+    if (!is_there && !setting_.is_ample) model_.Delete(key_);
     return is_there;
   }
 
@@ -187,13 +187,13 @@ class ModelRun {
     std::optional<std::string> text;
     if (taken) text = taken->ToString();
     Agree(text);
-    model_.Erase(key_);
+    model_.Delete(key_);
   }
-  void Erase() {
+  void Delete() {
     const bool was_there = IsThere();
-    ASSERT_EQ(cache_->Erase(key_), was_there) << "step " << step_;
+    ASSERT_EQ(cache_->Delete(key_), was_there) << "step " << step_;
     ASSERT_EQ(was_there, Expected() != nullptr) << "step " << step_;
-    model_.Erase(key_);
+    model_.Delete(key_);
   }
   void Touch() {
     const bool was_there = IsThere();
@@ -217,7 +217,7 @@ class ModelRun {
     ASSERT_EQ(status.code(), kind == 0 ? StatusCode::kAborted : StatusCode::kOk);
     Agree(seen);
     const Model::Item* const before = Expected();
-    if (kind == 1) model_.Erase(key_);
+    if (kind == 1) model_.Delete(key_);
     if (kind > 1) model_.Put(key_, value, before == nullptr ? 0 : before->deadline_ms);
     Agree(Text(cache_->Get<false>(key_)));
   }

@@ -73,7 +73,7 @@ TEST(CacheStats, AddUpThroughRandomOperations) {
                 cache.Put(key, std::string(random.Below(2000), 'v'), random.OneIn(3) ? 50 : 0));
             break;
           case 2:
-            cache->Erase(key);
+            cache->Delete(key);
             break;
           case 3:
             cache.Touch(key, static_cast<int64_t>(random.Below(100)));
@@ -183,7 +183,7 @@ TEST(CacheStats, PrometheusTextIsWellFormedAndSaysTheSame) {
     ASSERT_TRUE(cache->Put(std::to_string(i), std::string(300, 'v')).ok());
     cache->Get(std::to_string(i / 2));
   }
-  cache->Erase("4999");
+  cache->Delete("4999");
   const Result<CacheReservation> reservation = cache->Reserve(10'000);
   ASSERT_TRUE(reservation);
   const CacheStats stats = cache->GetStats();
@@ -247,26 +247,26 @@ TEST(CacheOnRemove, HearsOfEveryKindWithKeyAndValue) {
   ASSERT_TRUE(cache.Put("a", large, 0).ok());
   EXPECT_EQ(heard, (std::vector<Heard>{{"a", "one", Removal::kReplaced}}));
   heard.clear();
-  EXPECT_TRUE(cache->Erase("a"));
-  EXPECT_EQ(heard, (std::vector<Heard>{{"a", large, Removal::kErased}}));
+  EXPECT_TRUE(cache->Delete("a"));
+  EXPECT_EQ(heard, (std::vector<Heard>{{"a", large, Removal::kDeleted}}));
   heard.clear();
   ASSERT_TRUE(cache.Put("b", "two", 0).ok());
   EXPECT_TRUE(cache->TakeBytes("b"));
-  EXPECT_EQ(heard, (std::vector<Heard>{{"b", "two", Removal::kErased}}));
+  EXPECT_EQ(heard, (std::vector<Heard>{{"b", "two", Removal::kDeleted}}));
   heard.clear();
   ASSERT_TRUE(cache.Put("c", "three", 0).ok());
   const auto erase = [](auto) -> Result<std::optional<std::string>> { return std::nullopt; };
   EXPECT_TRUE(cache->Update("c", base::ByValue(erase)).ok());
-  EXPECT_EQ(heard, (std::vector<Heard>{{"c", "three", Removal::kErased}}));
+  EXPECT_EQ(heard, (std::vector<Heard>{{"c", "three", Removal::kDeleted}}));
   heard.clear();
   ASSERT_TRUE(cache.Put("d", "four", 10).ok());
   cache.AdvanceMillis(10);
-  EXPECT_FALSE(cache->Erase("d"));
+  EXPECT_FALSE(cache->Delete("d"));
   EXPECT_EQ(heard, (std::vector<Heard>{{"d", "four", Removal::kExpired}}));
   heard.clear();
   ASSERT_TRUE(cache.Put("e", "five", 0).ok());
   cache->Clear();
-  EXPECT_EQ(heard, (std::vector<Heard>{{"e", "five", Removal::kErased}}));
+  EXPECT_EQ(heard, (std::vector<Heard>{{"e", "five", Removal::kDeleted}}));
 }
 
 TEST(CacheOnRemove, HearsOfTheValueWhoseReplacementFoundNoRoom) {
@@ -274,7 +274,7 @@ TEST(CacheOnRemove, HearsOfTheValueWhoseReplacementFoundNoRoom) {
   const auto cache = NewCache(Listening(&heard, {.capacity_bytes = 1 << 20}));
   ASSERT_TRUE(cache->Put("key", "old").ok());
   EXPECT_FALSE(cache->Put("key", std::string(2 << 20, 'v')).ok());
-  EXPECT_EQ(heard, (std::vector<Heard>{{"key", "old", Removal::kErased}}));
+  EXPECT_EQ(heard, (std::vector<Heard>{{"key", "old", Removal::kDeleted}}));
 }
 
 TEST(CacheOnRemove, HearsOfAValueThatAsManyHandlesHoldAsCan) {
@@ -285,8 +285,8 @@ TEST(CacheOnRemove, HearsOfAValueThatAsManyHandlesHoldAsCan) {
   std::vector<MaybeValue> held;
   for (int i = 0; i < 31'744; ++i) held.push_back(cache->Get("key"));
   ASSERT_EQ(cache->GetStats().pinned_entries, held.size());
-  EXPECT_TRUE(cache->Erase("key"));
-  EXPECT_EQ(heard, (std::vector<Heard>{{"key", value, Removal::kErased}}));
+  EXPECT_TRUE(cache->Delete("key"));
+  EXPECT_EQ(heard, (std::vector<Heard>{{"key", value, Removal::kDeleted}}));
   held.clear();
   EXPECT_EQ(cache->GetStats().pinned_entries, 0u);
 }
@@ -316,7 +316,7 @@ TEST(CacheOnRemove, HearsOfEachEntryOnceAndOfNoneThatIsThere) {
       const std::string value = key + std::to_string(i) + std::string(random.Below(1000), 'v');
       present.insert(value);
       if (!cache.Put(key, value, random.OneIn(3) ? 20 : 0).ok()) present.erase(value);
-      if (random.OneIn(10)) cache->Erase(std::to_string(random.Below(5000)) + ":");
+      if (random.OneIn(10)) cache->Delete(std::to_string(random.Below(5000)) + ":");
       cache.AdvanceMillis(random.Below(2));
     }
     EXPECT_EQ(present.size(), cache->GetStats().entries);
@@ -326,7 +326,7 @@ TEST(CacheOnRemove, HearsOfEachEntryOnceAndOfNoneThatIsThere) {
     EXPECT_EQ(counts[static_cast<size_t>(Removal::kEvicted)], stats.evicted);
     EXPECT_EQ(counts[static_cast<size_t>(Removal::kExpired)], stats.expired);
     EXPECT_EQ(counts[static_cast<size_t>(Removal::kReplaced)], stats.replaced);
-    EXPECT_EQ(counts[static_cast<size_t>(Removal::kErased)], stats.erased);
+    EXPECT_EQ(counts[static_cast<size_t>(Removal::kDeleted)], stats.erased);
     for (const uint64_t count : counts) EXPECT_GT(count, 0u);
   }
 }
@@ -337,7 +337,7 @@ TEST(CacheOnRemove, MayUseTheCache) {
   CacheOptions options{.capacity_bytes = 256 << 10, .shards = 1};
   options.on_remove = [&](std::string_view key, std::string_view value, Removal reason) {
     ++calls;
-    if (reason == Removal::kErased && key.starts_with("phoenix")) {
+    if (reason == Removal::kDeleted && key.starts_with("phoenix")) {
       EXPECT_FALSE(cache_in_callback->Peek(key)) << "it hears after it has left";
       EXPECT_TRUE(cache_in_callback->Put("again " + std::string(key), value).ok());
     }
@@ -349,7 +349,7 @@ TEST(CacheOnRemove, MayUseTheCache) {
   const auto cache = NewCache(options);
   cache_in_callback = cache.get();
   ASSERT_TRUE(cache->Put("phoenix", "ashes").ok());
-  EXPECT_TRUE(cache->Erase("phoenix"));
+  EXPECT_TRUE(cache->Delete("phoenix"));
   EXPECT_EQ(TextOf(cache->Get("again phoenix")), "ashes");
   for (int i = 0; i < 20'000; ++i) {
     ASSERT_TRUE(cache->Put("key" + std::to_string(i), std::string(100, 'v')).ok());

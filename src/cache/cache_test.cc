@@ -127,7 +127,7 @@ TEST(Cache, KeysOfAllSizesAndBytesAreApart) {
   for (const std::string& key : keys) ASSERT_TRUE(cache->Put(key, "of " + key).ok());
   for (const std::string& key : keys) EXPECT_EQ(TextOf(cache->Get(key)), "of " + key);
   EXPECT_EQ(cache->GetStats().entries, keys.size());
-  for (const std::string& key : keys) EXPECT_TRUE(cache->Erase(key));
+  for (const std::string& key : keys) EXPECT_TRUE(cache->Delete(key));
   EXPECT_EQ(cache->GetStats().entries, 0u);
 }
 
@@ -170,7 +170,7 @@ TEST(Cache, AKeyThatIsTooLongIsRefusedByEveryPut) {
   EXPECT_FALSE(cache->Get(key));
   EXPECT_FALSE(cache->Peek(key));
   EXPECT_FALSE(cache->Take(key));
-  EXPECT_FALSE(cache->Erase(key));
+  EXPECT_FALSE(cache->Delete(key));
   EXPECT_FALSE(cache->Touch(key, milliseconds(1)));
 }
 
@@ -219,7 +219,7 @@ TEST(Cache, AValueLargerThanTheCacheIsRefusedAndTheOldOneErased) {
   EXPECT_EQ(cache->GetStats().erased, 1u);
 }
 
-// ---- Conditional puts, Take, Erase, Touch ----
+// ---- Conditional puts, Take, Delete, Touch ----
 
 TEST(Cache, PutIfAbsentAndReplaceAreEachOthersOpposite) {
   const auto cache = NewCache();
@@ -249,8 +249,8 @@ TEST(Cache, TakeAndEraseRemoveOnce) {
     EXPECT_EQ(TextOf(cache->Take("key")), value);
     EXPECT_EQ(TextOf(cache->Take("key")), "<absent>");
     ASSERT_TRUE(cache->Put("key", value).ok());
-    EXPECT_TRUE(cache->Erase("key"));
-    EXPECT_FALSE(cache->Erase("key"));
+    EXPECT_TRUE(cache->Delete("key"));
+    EXPECT_FALSE(cache->Delete("key"));
   }
 }
 
@@ -350,7 +350,7 @@ TEST(Cache, ForEachVisitsWhatStaysOnceWhileItsVisitorChangesTheRest) {
   const Status status = cache->ForEach([&](std::string_view key, std::string_view value) {
     seen.emplace(key);
     EXPECT_EQ(value.size(), key.starts_with("stays") ? 5u : 200u);
-    if (!key.starts_with("stays")) cache->Erase(key);
+    if (!key.starts_with("stays")) cache->Delete(key);
     // Makes segments split under the visit.
     for (int i = 0; added < 20'000 && i < 10; ++i) {
       EXPECT_TRUE(cache->Put("comes" + std::to_string(added++), std::string(200, 'v')).ok());

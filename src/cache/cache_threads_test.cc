@@ -101,7 +101,7 @@ TEST(CacheThreads, AThreadStoppedInsideAReadNeitherGrowsTheCacheNorHangsIt) {
         const uint64_t key = random.Below(5000);
         const std::string name = std::to_string(key);
         if (!cache->Put(name, StampedValue(key, seed, random.Between(8, 3000))).ok()) ++refused;
-        if (random.OneIn(5)) cache->Erase(std::to_string(random.Below(5000)));
+        if (random.OneIn(5)) cache->Delete(std::to_string(random.Below(5000)));
         if (const MaybeValue value = cache->Get(std::to_string(random.Below(5000)))) {
           EXPECT_GE(value->size(), 8u);
         }
@@ -292,7 +292,7 @@ TEST(CacheThreads, ValuesHeldOnOtherThreadsOutliveTheCache) {
       });
     }
     held.wait();
-    for (uint64_t key = 0; key < 1000; key += 2) cache->Erase(std::to_string(key));
+    for (uint64_t key = 0; key < 1000; key += 2) cache->Delete(std::to_string(key));
     cache.reset();
     destroyed.count_down();
     for (std::thread& thread : threads) thread.join();
@@ -316,7 +316,7 @@ TEST(CacheThreads, ForEachVisitsWhatStaysExactlyOnceUnderWriters) {
         const uint64_t key = random.OneIn(2) ? random.Below(1000) : 1000 + grown++ % 50'000;
         const std::string name = "other" + std::to_string(seed) + "," + std::to_string(key);
         if (random.OneIn(3)) {
-          cache->Erase(name);
+          cache->Delete(name);
         } else {
           EXPECT_TRUE(cache->Put(name, "value").ok());
         }

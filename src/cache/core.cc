@@ -332,7 +332,7 @@ void CacheCore::Refuse(std::string_view key) {
     const std::lock_guard guard(shard.lock());
     shard.CountRefused();
   }
-  Erase(key);
+  Delete(key);
 }
 
 Result<bool> CacheCore::PutBytes(std::string_view key, std::string_view value, Ttl ttl,
@@ -378,7 +378,7 @@ void CacheCore::Take(std::string_view key, const Hold& hold) {
   const Index::Found found = shard.Find(hash, key, guard.after());
   shard.BeatFlight(hash, key);
   if (found && hold(&shard, found.entry())) {
-    shard.Erase(found, guard.after());
+    shard.Delete(found, guard.after());
   }
 }
 
@@ -405,23 +405,23 @@ EntryRef CacheCore::TakeObject(std::string_view key) {
   return ref;
 }
 
-bool CacheCore::Erase(std::string_view key) {
+bool CacheCore::Delete(std::string_view key) {
   const uint64_t hash = HashOf(key);
   Shard& shard = ShardOf(hash);
   ShardGuard guard(&shard);
   const Index::Found found = shard.Find(hash, key, guard.after());
   shard.BeatFlight(hash, key);
-  if (found) shard.Erase(found, guard.after());
+  if (found) shard.Delete(found, guard.after());
   return static_cast<bool>(found);
 }
 
-bool CacheCore::EraseIf(uint64_t hash, std::string_view key, const Entry* expected) {
+bool CacheCore::DeleteIf(uint64_t hash, std::string_view key, const Entry* expected) {
   Shard& shard = ShardOf(hash);
   ShardGuard guard(&shard);
   const Index::Found found = shard.Find(hash, key, guard.after());
   if (found.entry() != expected) return false;
   shard.BeatFlight(hash, key);
-  if (found) shard.Erase(found, guard.after());
+  if (found) shard.Delete(found, guard.after());
   return true;
 }
 
@@ -465,7 +465,7 @@ Status CacheCore::UpdateEntry(
     }
     BASALT_ASSIGN_OR_RETURN(std::optional<NewEntry> entry, update(present.get()));
     const bool is_done = entry ? Link(std::move(*entry), Condition::kIfUnchanged, present.get())
-                               : EraseIf(hash, key, present.get());
+                               : DeleteIf(hash, key, present.get());
     if (is_done) return {};
   }
 }
@@ -519,7 +519,7 @@ void CacheCore::Clear() {
     Shard::Clearing clearing;
     for (bool more = true; more;) {
       ShardGuard guard(&shard);
-      more = shard.UnlinkNext(&clearing, Removal::kErased, guard.after());
+      more = shard.UnlinkNext(&clearing, Removal::kDeleted, guard.after());
     }
   }
 }
@@ -598,7 +598,7 @@ CacheStats CacheCore::GetStats() {
     stats.evicted += removals(Removal::kEvicted);
     stats.expired += removals(Removal::kExpired);
     stats.replaced += removals(Removal::kReplaced);
-    stats.erased += removals(Removal::kErased);
+    stats.erased += removals(Removal::kDeleted);
     stats.entries += shard.entries();
     stats.index_bytes += shard.index_bytes();
     stats.retired_bytes += shard.retired_bytes();

@@ -167,7 +167,7 @@ class CacheCore {
   /// Bytes, to be linked; beyond the budget where that has no room.
   Result<NewEntry> NewBytes(std::string_view key, std::string_view value, Ttl ttl);
   Result<bool> PutBytes(std::string_view key, std::string_view value, Ttl ttl, Condition condition);
-  bool Erase(std::string_view key);
+  bool Delete(std::string_view key);
   MaybeValue TakeBytes(std::string_view key);
   /// Nothing, and the object stays, when it has too many pins.
   EntryRef TakeObject(std::string_view key);
@@ -292,7 +292,7 @@ class CacheCore {
   /// Removes the entry if `hold(shard, entry)`, which keeps it, gives true.
   template <class Hold>
   void Take(std::string_view key, const Hold& hold);
-  bool EraseIf(uint64_t hash, std::string_view key, const Entry* expected);
+  bool DeleteIf(uint64_t hash, std::string_view key, const Entry* expected);
 
   const CacheOptions options_;
   MemoryBudget budget_;

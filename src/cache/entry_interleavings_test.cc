@@ -27,7 +27,7 @@ struct PinScene {
         world->Put("key", value);
         Collect(world);
       }
-      world->Erase("key");
+      world->Delete("key");
       for (int i = 0; i < 3; ++i) Collect(world);
     });
     for (int reader = 0; reader < 2; ++reader) {
@@ -117,7 +117,7 @@ struct DeadlineScene {
     scene.bodies.push_back([this, world] {
       world->index.Find(HashOf("key"), "key").entry()->state.SetDeadline(2'000);
       Item* const other = world->index.Find(HashOf("other"), "other").entry();
-      world->Erase("other");
+      world->Delete("other");
       if (mistake == Mistake::kRetiresFirst) {
         const TestIndex::Found found = world->index.Find(HashOf("key"), "key");
         world->retired.Retire(found.entry());
@@ -127,7 +127,7 @@ struct DeadlineScene {
         world->index.Remove(found, 0);
         found.entry()->state.SetDeadline(reinterpret_cast<uintptr_t>(other) >> 3);
       } else {
-        world->Erase("key");
+        world->Delete("key");
       }
       PutUntil(world, 3'000);
       for (int i = 0; i < 2; ++i) world->Collect();

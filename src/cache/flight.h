@@ -29,7 +29,7 @@ struct Flight {
   Shard* const shard;
   const std::thread::id computer = std::this_thread::get_id();
 
-  /// Under the shard's lock: a Put, Erase or Clear came meanwhile, the result is not kept.
+  /// Under the shard's lock: a Put, Delete or Clear came meanwhile, the result is not kept.
   bool is_beaten = false;
 
   std::mutex mutex{};

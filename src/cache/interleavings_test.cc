@@ -126,7 +126,7 @@ struct ResetScene {
       for (uint64_t value = 1; value <= kValues; ++value) {
         world->Put("key", value);
         if (!world->index.Split(HashOf("key"), 0)) world->Complain("it was not split");
-        world->Erase("key", value);
+        world->Delete("key", value);
         if (!world->index.Reset()) world->Complain("it did not begin anew");
         world->Collect();
       }
@@ -389,7 +389,7 @@ struct ReinsertScene {
     Scene scene;
     scene.bodies.push_back([this, world, key, phase] {
       if (splits || erases_where_it_was) world->Dawdle(Schedule::kSpinSteps);
-      Erase(world, key);
+      Delete(world, key);
       *phase = 1;
       if (splits) world->index.Split(HashOf(key), 0);
       world->Put(key, 2);
@@ -414,8 +414,8 @@ struct ReinsertScene {
     return scene;
   }
 
-  void Erase(World* world, const std::string& key) const {
-    if (!erases_where_it_was) return world->Erase(key);
+  void Delete(World* world, const std::string& key) const {
+    if (!erases_where_it_was) return world->Delete(key);
     const TestIndex::Found found = world->index.Find(HashOf(key), key);
     world->index.Split(HashOf(key), 0);
     world->index.Remove(found, 0);
@@ -450,9 +450,9 @@ struct OverflowScene {
     scene.bodies.push_back([=, this] {
       PutAway(world, away, is_put.get());
       world->Put(keys[TestIndex::kSlots + 1], 1);  // Away as well.
-      world->Erase(keys[2]);
+      world->Delete(keys[2]);
       if (mistake == Mistake::kMovesHome) MoveHome(world, away);
-      world->Erase(keys[TestIndex::kSlots + 1], 1);
+      world->Delete(keys[TestIndex::kSlots + 1], 1);
       world->Put(keys[TestIndex::kSlots + 2], 1);  // Takes the empty slot at home.
       world->Put(away, 2);
       world->Collect();

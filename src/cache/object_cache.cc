@@ -77,7 +77,7 @@ ObjectPin ObjectCache::TakeObject(std::string_view key) {
   return ref ? ObjectPin(ref.shard(), ref.Release()) : ObjectPin();
 }
 
-bool ObjectCache::EraseObject(std::string_view key) { return core_->Erase(key); }
+bool ObjectCache::DeleteObject(std::string_view key) { return core_->Delete(key); }
 
 bool ObjectCache::TouchObject(std::string_view key, std::chrono::milliseconds ttl) {
   return core_->Touch(key, ttl);

@@ -312,7 +312,7 @@ void Shard::BeatFlights() noexcept {
 
 void Shard::Unlink(const Index::Found& found, Removal reason, Aftermath* after) noexcept {
   Entry* const entry = found.entry();
-  if (reason == Removal::kErased && !flights_.empty()) {
+  if (reason == Removal::kDeleted && !flights_.empty()) {
     BeatFlight(index_.HashOf(entry->key()), entry->key());
   }
   index_.Remove(found, reason == Removal::kEvicted ? ++ghost_number_ : 0);
@@ -325,9 +325,9 @@ void Shard::Unlink(const Index::Found& found, Removal reason, Aftermath* after) 
   Retire(entry);
 }
 
-void Shard::Erase(const Index::Found& found, Aftermath* after) noexcept {
+void Shard::Delete(const Index::Found& found, Aftermath* after) noexcept {
   const uint64_t bytes = ChargedBytes(found.entry());
-  Unlink(found, Removal::kErased, after);
+  Unlink(found, Removal::kDeleted, after);
   ResetIndexIfEmpty();
   CollectRemoved(/*is_due=*/retired_.is_due(), after);
   EmptyBlocks(bytes, /*evicted_bytes_max=*/0, after);

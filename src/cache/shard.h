@@ -146,7 +146,7 @@ class Shard {
   Index::Found Find(uint64_t hash, std::string_view key, Aftermath* after) noexcept;
   void Unlink(const Index::Found& found, Removal reason, Aftermath* after) noexcept;
   /// Unlink for a user who wants its memory back: frees some of what he removed before.
-  void Erase(const Index::Found& found, Aftermath* after) noexcept;
+  void Delete(const Index::Found& found, Aftermath* after) noexcept;
   void SetDeadline(const Index::Found& found, uint64_t hash, uint64_t deadline_ms) noexcept;
   /// How far a removal of all entries has come.
   struct Clearing {

@@ -216,7 +216,7 @@ class World {
     if (room.slot == nullptr) return Complain("there was no room");
     index.Fill(room, HashOf(item->name), item, false, 0);
   }
-  void Erase(std::string_view key, uint64_t ghost_number = 0) {
+  void Delete(std::string_view key, uint64_t ghost_number = 0) {
     const TestIndex::Found found = index.Find(HashOf(key), key);
     if (!found) return;
     index.Remove(found, ghost_number);

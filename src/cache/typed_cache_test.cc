@@ -147,7 +147,7 @@ TEST(TypedCacheValues, SharedPointersAreHeldAndLetGo) {
     EXPECT_EQ(pinned->get(), text.get());
     EXPECT_EQ(text.use_count(), 2) << "the object itself is shared, not copied";
   }
-  cache->Erase("key");
+  cache->Delete("key");
   cache.reset();
   EXPECT_EQ(text.use_count(), 1);
 }
@@ -169,8 +169,8 @@ TEST_F(TypedCacheTest, AllFunctionsDoWhatTheirNamesSay) {
   EXPECT_EQ(Held(cache->Take(1)).number(), 13u);
   EXPECT_FALSE(cache->Take(1));
   ASSERT_TRUE(cache->Put(1, Make(15)).ok());
-  EXPECT_TRUE(cache->Erase(1));
-  EXPECT_FALSE(cache->Erase(1));
+  EXPECT_TRUE(cache->Delete(1));
+  EXPECT_FALSE(cache->Delete(1));
   const CacheStats stats = cache->GetStats();
   EXPECT_EQ(stats.hits, 1u);
   EXPECT_EQ(stats.misses, 1u);
@@ -258,7 +258,7 @@ TEST_F(TypedCacheTest, AReplacedErasedOrTakenObjectLivesWhileItIsPinned) {
     EXPECT_EQ(living_.load(), 0);
   };
   gone_but_pinned([&] { ASSERT_TRUE(cache->Put(1, Make(8)).ok()); });
-  gone_but_pinned([&] { cache->Erase(1); });
+  gone_but_pinned([&] { cache->Delete(1); });
   gone_but_pinned([&] { cache->Take(1); });
   gone_but_pinned([&] { cache->Clear(); });
   EXPECT_EQ(cache->GetStats().pinned_entries, 0u);
@@ -276,15 +276,15 @@ TEST_F(TypedCacheTest, AReplacedErasedOrTakenObjectIsDestroyedAtOnceWhereNobodyR
   EXPECT_TRUE(cache->Take(1));
   EXPECT_EQ(living_.load(), 399);
   pause();
-  EXPECT_TRUE(cache->Erase(2));
+  EXPECT_TRUE(cache->Delete(2));
   EXPECT_EQ(living_.load(), 398);
   // Of many, soon.
   for (uint64_t key = 3; key < 200; ++key) {
-    EXPECT_TRUE(cache->Erase(key));
+    EXPECT_TRUE(cache->Delete(key));
     EXPECT_LE(living_.load(), 400 - static_cast<int64_t>(key) + 130);
   }
   pause();
-  EXPECT_TRUE(cache->Erase(200));
+  EXPECT_TRUE(cache->Delete(200));
   EXPECT_EQ(living_.load(), 200);
   cache->Clear();
   EXPECT_EQ(living_.load(), 0);
@@ -295,7 +295,7 @@ TEST_F(TypedCacheTest, AnExpiredObjectIsDestroyed) {
   ASSERT_TRUE(cache->Put(1, Make(1), {.ttl = milliseconds(1)}).ok());
   while (cache->Get(1)) {
   }
-  cache->Erase(1);
+  cache->Delete(1);
   Settle(cache.get());
   EXPECT_EQ(living_.load(), 0);
   EXPECT_EQ(cache->GetStats().expired, 1u);
@@ -372,9 +372,9 @@ TEST_F(TypedCacheTest, OnRemoveHearsOfKeysWithoutValues) {
   const auto cache = Must(TypedCache<std::string, int>::Create(std::move(options)));
   ASSERT_TRUE(cache->Put("key", 1).ok());
   ASSERT_TRUE(cache->Put("key", 2).ok());
-  cache->Erase("key");
+  cache->Delete("key");
   EXPECT_EQ(heard, (std::vector<std::pair<std::string, Removal>>{{"key", Removal::kReplaced},
-                                                                 {"key", Removal::kErased}}));
+                                                                 {"key", Removal::kDeleted}}));
 }
 
 // ---- GetOrCompute ----
@@ -460,7 +460,7 @@ TEST_F(TypedCacheTest, WeightIsChargedAndRefundedExactly) {
   const uint64_t empty = cache->GetStats().bytes;
   for (int round = 0; round < 10; ++round) {
     for (uint64_t i = 0; i < 1000; ++i) ASSERT_TRUE(cache->Put(i, Make(i, 1000 + i)).ok());
-    for (uint64_t i = 0; i < 1000; i += 2) cache->Erase(i);
+    for (uint64_t i = 0; i < 1000; i += 2) cache->Delete(i);
     Settle(cache.get());
   }
   EXPECT_LE(cache->GetStats().bytes, empty + (64 << 10));
@@ -533,7 +533,7 @@ TEST_F(TypedCacheTest, EveryObjectIsDestroyedOnceWhateverBecameOfIt) {
           Pinned<Counted> pinned;
           switch (random.Below(10)) {
             case 0:
-              cache->Erase(key);
+              cache->Delete(key);
               break;
             case 1:
               pinned = cache->Take(key);

@@ -35,7 +35,7 @@ TEST(Visit, SeesWhatGetGives) {
         const base::EpochGuard guard;
         EXPECT_EQ(Visited(*cache, key), value);
       }
-      ASSERT_TRUE(cache->Erase(key));
+      ASSERT_TRUE(cache->Delete(key));
       EXPECT_EQ(Visited(*cache, key), "<absent>");
     }
   }
@@ -74,7 +74,7 @@ TEST(Visit, WhatIsKeptStaysAfterTheVisitAndTheEntry) {
     kept = visited.Keep();
   }));
   EXPECT_EQ(cache->GetStats().pinned_entries, 1u);
-  ASSERT_TRUE(cache->Erase("large"));
+  ASSERT_TRUE(cache->Delete("large"));
   ASSERT_TRUE(kept);
   EXPECT_TRUE(*kept == large);
   EXPECT_EQ(kept->view().data(), seen_at);

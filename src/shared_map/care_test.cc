@@ -49,7 +49,7 @@ TEST(SharedMapCheck, FoldsThatEndMeanwhileAreNoDamage) {
         EXPECT_LE(at.done_records, at.total_records);
         ++calls;
         EXPECT_TRUE(map->Put("key1", std::to_string(calls)).ok());
-        EXPECT_TRUE(map->Optimize().ok());
+        EXPECT_TRUE(map->Compact().ok());
         return true;
       },
       machine.environment());
@@ -62,7 +62,7 @@ TEST(SharedMapCheck, WhatIsLackingToLookIsNoDamage) {
   TestMachine machine;
   auto map = machine.Create().value();
   ASSERT_TRUE(map->Put("folded", "value").ok());
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   ASSERT_TRUE(map->Put("changed", "value").ok());
   bool has_failed = true;
   for (uint64_t at_call = 1; has_failed; ++at_call) {

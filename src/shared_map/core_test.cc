@@ -40,7 +40,7 @@ class SharedMapPath : public testing::Test {
         SharedMap::Create((root_ / "two/map").string()).value()->Put("whose", "of two").ok());
     for (int i = 0; i < 3; ++i) {
       ASSERT_TRUE(writer->Put("key", std::to_string(i)).ok());
-      ASSERT_TRUE(writer->Optimize().ok());
+      ASSERT_TRUE(writer->Compact().ok());
       EXPECT_EQ(Lookup(&reader, "whose"), "of one");
       EXPECT_EQ(Lookup(&reader, "key"), std::to_string(i));
     }
@@ -92,9 +92,9 @@ TEST(SharedMapCore, AListOfAnotherMapIsRefused) {
   auto other = CreateMap("/other", {}, elsewhere).value();
   auto attached = machine.Attach().value();
   auto reader = attached->NewReader().value();
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   ASSERT_TRUE(map->Close().ok());
-  ASSERT_TRUE(other->Optimize().ok());
+  ASSERT_TRUE(other->Compact().ok());
   ASSERT_TRUE(other->Close().ok());
   const std::string name =
       NameOf(FileKind::kGeneration, NewestGenerationNumber(fs, "/other").value());
@@ -136,7 +136,7 @@ TEST(SharedMapCore, AReaderDoesWithoutControlAndFollowsTheNextWriter) {
     auto map = machine.Create({.durability = Durability::kPower}).value();
     Model model = {{"a", "1"}, {"b", "2"}};
     ASSERT_TRUE(PutAll(map.get(), model).ok());
-    ASSERT_TRUE(map->Optimize().ok());
+    ASSERT_TRUE(map->Compact().ok());
     model["a"] = "changed";
     ASSERT_TRUE(PutAll(map.get(), model).ok());
     machine.Restart(1, io::CrashMode::kAll);
@@ -155,7 +155,7 @@ TEST(SharedMapCore, AReaderDoesWithoutControlAndFollowsTheNextWriter) {
     for (int i = 0; i < 2; ++i) {
       model["c"] = std::to_string(i);
       ASSERT_TRUE(PutAll(map.get(), model).ok());
-      ASSERT_TRUE(map->Optimize().ok());
+      ASSERT_TRUE(map->Compact().ok());
       ExpectReads(&reader, model);
     }
     EXPECT_EQ((*attached)->GetStats().value().writer_pid, static_cast<uint64_t>(getpid()));
@@ -174,7 +174,7 @@ TEST(SharedMapCore, AReaderFollowsAWriterWhoseControlPageIsDamaged) {
     model["a"] = std::to_string(i);
     ASSERT_TRUE(PutAll(map.get(), model).ok());
     ExpectReads(&reader, model);
-    ASSERT_TRUE(map->Optimize().ok());
+    ASSERT_TRUE(map->Compact().ok());
     ExpectReads(&reader, model);
   }
   const SharedMap::Reader snapshot = reader.GetSnapshot().value();
@@ -223,7 +223,7 @@ TEST(SharedMapCore, AWriterWithAnotherBootIdIsNoDamage) {
   auto attached = AttachMap(TestMachine::kPath, elsewhere).value();
   auto reader = attached->NewReader().value();
   ASSERT_TRUE(map->Put("key", "value").ok());
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   for (int i = 0; i < 2; ++i) {
     const Status status = reader.Get("key").status();
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status.ToString();

@@ -278,7 +278,7 @@ bool Writer::ChangesPileUp() const {
 }
 
 bool Writer::FoldIsDue() const {
-  if (!options_.optimize_in_background || core_->environment().executor == nullptr ||
+  if (!options_.compact_in_background || core_->environment().executor == nullptr ||
       fold_scheduled_ || changes_ < fold_changes_min_) {
     return false;
   }

@@ -107,7 +107,7 @@ SharedMapStats Generation::GetStats() const {
   SharedMapStats stats;
   stats.generation = list_.number;
   stats.shards = list_.shards.size();
-  stats.optimizing = folding_index_ != nullptr;
+  stats.compacting = folding_index_ != nullptr;
   stats.entries = newest().index().entries().value_or(0);
   const BaseFile* counted = nullptr;  // Shards that share a base stand side by side.
   for (const auto& base : bases_) {

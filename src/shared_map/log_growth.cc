@@ -34,7 +34,7 @@ Status Writer::AddSegment(GenerationList* next, uint64_t capacity, NewFiles* fil
       segments.size() == GenerationList::kSegmentsMax) {
     return Status(StatusCode::kResourceExhausted,
                   core_->directory() + ": the log of changes cannot grow beyond 32 GiB and " +
-                      std::to_string(GenerationList::kSegmentsMax) + " files; Optimize folds it");
+                      std::to_string(GenerationList::kSegmentsMax) + " files; Compact folds it");
   }
   SegmentEntry& segment = segments.emplace_back();
   segment.file = NewFileNumber();

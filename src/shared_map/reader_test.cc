@@ -13,7 +13,7 @@ TEST(SharedMapReader, MovesOnAtTheNextCallWhenAMoveHasFailed) {
   ASSERT_TRUE(map->Put("price", "1").ok());
   auto attached = machine.Attach().value();
   auto reader = attached->NewReader().value();
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   ASSERT_TRUE(map->Put("price", "2").ok());
 
   machine.fs().SetFault({.kind = io::Fault::Kind::kError, .at_call = 1, .error = EMFILE});

@@ -163,7 +163,7 @@ Status SharedMap::Put(std::string_view key, std::string_view value, const WriteO
   });
 }
 
-Status SharedMap::Erase(std::string_view key, const WriteOptions& options) {
+Status SharedMap::Delete(std::string_view key, const WriteOptions& options) {
   if (core_->writer() == nullptr) return shared_map::ReadOnly(*core_);
   return base::OrOutOfMemory([&]() -> Status {
     BASALT_RETURN_IF_ERROR(shared_map::CheckRecord(key, {}));
@@ -195,7 +195,7 @@ Status SharedMap::Sync() {
   return base::OrOutOfMemory([&] { return core_->writer()->Sync(); });
 }
 
-Status SharedMap::Optimize(const SharedMapProgressFunction& on_progress) {
+Status SharedMap::Compact(const SharedMapProgressFunction& on_progress) {
   if (core_->writer() == nullptr) return shared_map::ReadOnly(*core_);
   return base::OrOutOfMemory(
       [&] { return core_->writer()->Fold(on_progress, shared_map::Writer::FoldReason::kAsked); });

@@ -59,7 +59,7 @@ TEST(SharedMapBatch, OneWhoseWriterWasKilledIsNotSeenUntilTheNextWriterOpens) {
     auto map = machine.Create().value();
     ASSERT_TRUE(WriteAll(map.get(), "before").ok());
     if (is_in_base) {
-      ASSERT_TRUE(map->Optimize().ok());
+      ASSERT_TRUE(map->Compact().ok());
     }
     auto attached = machine.Attach().value();
     auto reader = attached->NewReader().value();
@@ -79,7 +79,7 @@ TEST(SharedMapBatch, OneWhoseWriterWasKilledIsNotSeenUntilTheNextWriterOpens) {
 }
 
 TEST(SharedMapBatch, IsSeenWholeByReadersBesideItsWriter) {
-  auto map = SharedMap::Create(":memory:", {.optimize_in_background = false}).value();
+  auto map = SharedMap::Create(":memory:", {.compact_in_background = false}).value();
   ASSERT_TRUE(WriteAll(map.get(), "0").ok());
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> acknowledged{0};
@@ -111,7 +111,7 @@ TEST(SharedMapBatch, IsSeenWholeByReadersBesideItsWriter) {
     ASSERT_TRUE(WriteAll(map.get(), std::to_string(number)).ok());
     acknowledged.store(number);
     if (number % 150 == 0) {
-      ASSERT_TRUE(map->Optimize().ok());
+      ASSERT_TRUE(map->Compact().ok());
     }
   }
   stop.store(true);

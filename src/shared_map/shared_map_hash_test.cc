@@ -25,7 +25,7 @@ void ExpectHeld(const std::vector<std::string>& keys, const SharedMapOptions& op
   for (const std::string& key : keys) model[key] = "value";
   ASSERT_TRUE(PutAll(map.get(), model).ok());
   ExpectHolds(*map, model);
-  const Status folded = map->Optimize();
+  const Status folded = map->Compact();
   ASSERT_TRUE(folded.ok()) << folded.ToString();
   ExpectHolds(*map, model);
   for (size_t i = 0; i < keys.size(); i += 3) {
@@ -35,7 +35,7 @@ void ExpectHeld(const std::vector<std::string>& keys, const SharedMapOptions& op
   map.reset();
   map = machine.Open(options).value();
   ExpectHolds(*map, model);
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   ExpectHolds(*machine.Attach().value(), model);
   EXPECT_TRUE(CheckMap(TestMachine::kPath, nullptr, machine.environment()).value().ok());
 

@@ -52,9 +52,9 @@ class World {
   void Fill() {
     map_ = machine_.Create().value();
     for (uint64_t i = 0; i < 20; ++i) ASSERT_TRUE(Put(KeyOf(i), std::string(i, 'a')).ok());
-    ASSERT_TRUE(map_->Optimize().ok());
+    ASSERT_TRUE(map_->Compact().ok());
     for (uint64_t i = 10; i < 30; ++i) ASSERT_TRUE(Put(KeyOf(i), std::string(i, 'b')).ok());
-    ASSERT_TRUE(map_->Erase(KeyOf(3)).ok());
+    ASSERT_TRUE(map_->Delete(KeyOf(3)).ok());
     model_.erase(KeyOf(3));
   }
 
@@ -71,7 +71,7 @@ class World {
     ASSERT_NO_FATAL_FAILURE(ExpectHolds(*map_, model_));
     ASSERT_NO_FATAL_FAILURE(ExpectHoldsAfterRestart());
     machine_.executor().RunAll();
-    ASSERT_EQ(map_->Optimize().ToString(), "Ok");
+    ASSERT_EQ(map_->Compact().ToString(), "Ok");
     ASSERT_EQ(Put("last", std::string(100'000, 'l')).ToString(), "Ok");
     ASSERT_NO_FATAL_FAILURE(ExpectHolds(*map_, model_));
     ASSERT_EQ(map_->Close().ToString(), "Ok");
@@ -170,10 +170,10 @@ TEST(SharedMapMemory, LogsAndIndexesThatGrowLoseNothing) {
 }
 
 TEST(SharedMapMemory, FoldsLoseNothing) {
-  Sweep({"optimize", [](World* world) { return world->map()->Optimize(); }});
+  Sweep({"compact", [](World* world) { return world->map()->Compact(); }});
   // One that was broken off goes on in the background with the next write.
   const auto break_off = [](World* world) {
-    const Status status = world->map()->Optimize([](const auto&) { return false; });
+    const Status status = world->map()->Compact([](const auto&) { return false; });
     ASSERT_EQ(status.code(), StatusCode::kCancelled);
   };
   const auto schedule = [&](World* world) {
@@ -195,7 +195,7 @@ TEST(SharedMapMemory, FoldsLeaveNoneBehind) {
   const auto after_folds = [&] {
     for (int i = 0; i < 500; ++i) {
       EXPECT_TRUE(map->Put("key", std::to_string(i)).ok());
-      EXPECT_TRUE(map->Optimize().ok());
+      EXPECT_TRUE(map->Compact().ok());
     }
     return mallinfo2().uordblks;
   };

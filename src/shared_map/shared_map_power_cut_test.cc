@@ -53,7 +53,7 @@ TEST(SharedMapPowerCut, WhatIsSyncedSurvivesWhenItIsCutAtAnyCall) {
         EXPECT_EQ(map->GetStats().value().entries, contents.size());
         // What is in doubt must not change any more.
         workload = Workload(seed + 1000 * static_cast<uint64_t>(cut + 1), Durability::kPower);
-        for (const auto& [key, value] : contents) ASSERT_TRUE(map->Erase(key).ok());
+        for (const auto& [key, value] : contents) ASSERT_TRUE(map->Delete(key).ok());
         ASSERT_TRUE(map->Sync().ok());
         auto reader = (*attached)->NewReader().value();
         EXPECT_TRUE(Contents(&reader).empty()) << "a reader from before the writer follows it";
@@ -161,10 +161,10 @@ TEST(SharedMapPowerCut, ATornValueLikeALogIsPassed) {
 
 /// 400 keys in a base.
 std::unique_ptr<SharedMap> MapOf400(TestMachine* machine, Model* model) {
-  auto map = machine->Create({.optimize_in_background = false}).value();
+  auto map = machine->Create({.compact_in_background = false}).value();
   for (uint64_t i = 0; i < 400; ++i) (*model)[KeyOf(i)] = "value";
   EXPECT_TRUE(PutAll(map.get(), *model).ok());
-  EXPECT_TRUE(map->Optimize().ok());
+  EXPECT_TRUE(map->Compact().ok());
   EXPECT_TRUE(map->Sync().ok());
   return map;
 }
@@ -177,7 +177,7 @@ void ExpectCountsAfterACut(TestMachine* machine, Model model) {
   auto map = machine->Open().value();
   ExpectHolds(*map, model);
   for (uint64_t i = 0; i < 390; ++i) {
-    ASSERT_TRUE(map->Erase(KeyOf(i)).ok());
+    ASSERT_TRUE(map->Delete(KeyOf(i)).ok());
     model.erase(KeyOf(i));
   }
   const Status closed = map->Close();
@@ -191,7 +191,7 @@ TEST(SharedMapPowerCut, EntriesDoNotCountWhatAGrownIndexHadAndTheLogLost) {
   Model model;
   auto map = MapOf400(&machine, &model);
   const uint64_t index_bytes = map->GetStats().value().index_bytes;
-  for (uint64_t i = 0; i < 350; ++i) ASSERT_TRUE(map->Erase(KeyOf(i)).ok());
+  for (uint64_t i = 0; i < 350; ++i) ASSERT_TRUE(map->Delete(KeyOf(i)).ok());
   ASSERT_GT(map->GetStats().value().index_bytes, index_bytes);
   ExpectCountsAfterACut(&machine, model);
 }
@@ -202,8 +202,8 @@ TEST(SharedMapPowerCut, EntriesDoNotCountWhatWasWrittenDuringAFoldAndLost) {
   auto map = MapOf400(&machine, &model);
   ASSERT_TRUE(map->Put("more", "1").ok());
   uint64_t erased = 0;
-  const Status folded = map->Optimize([&](const SharedMapProgress&) {
-    for (; erased < 300; ++erased) EXPECT_TRUE(map->Erase(KeyOf(erased)).ok());
+  const Status folded = map->Compact([&](const SharedMapProgress&) {
+    for (; erased < 300; ++erased) EXPECT_TRUE(map->Delete(KeyOf(erased)).ok());
     return true;
   });
   ASSERT_TRUE(folded.ok()) << folded.ToString();
@@ -217,15 +217,15 @@ TEST(SharedMapKill, AFoldOfManyErasuresThatWasBrokenOffIsOpenedAndAttachedTo) {
   Model model;
   auto map = MapOf400(&machine, &model);
   for (uint64_t i = 0; i < 350; ++i) {
-    ASSERT_TRUE(map->Erase(KeyOf(i)).ok());
+    ASSERT_TRUE(map->Delete(KeyOf(i)).ok());
     model.erase(KeyOf(i));
   }
-  EXPECT_EQ(map->Optimize([](const SharedMapProgress&) { return false; }).code(),
+  EXPECT_EQ(map->Compact([](const SharedMapProgress&) { return false; }).code(),
             StatusCode::kCancelled);
   map.reset();
   for (int time = 0; time < 2; ++time) {
-    map = machine.Open({.optimize_in_background = false}).value();
-    ASSERT_TRUE(map->GetStats().value().optimizing);
+    map = machine.Open({.compact_in_background = false}).value();
+    ASSERT_TRUE(map->GetStats().value().compacting);
     ExpectHolds(*map, model);
     auto attached = machine.Attach();
     ASSERT_TRUE(attached) << attached.error().ToString();
@@ -364,7 +364,7 @@ std::vector<std::unique_ptr<TestMachine>> LeftByKills(const Model& model) {
     if (!IsOfNames(operation)) return;
     left.push_back(std::make_unique<TestMachine>(machine.fs().Clone(), machine.boots()));
   });
-  EXPECT_TRUE(map->Optimize().ok());
+  EXPECT_TRUE(map->Compact().ok());
   // Makes room for itself, a log whose header is written first, and is refused then.
   machine.fs().SetFault({.kind = io::Fault::Kind::kError,
                          .at_call = 2,
@@ -447,7 +447,7 @@ TEST(SharedMapKill, AKilledWriterLosesNothingThatItAcknowledged) {
       const Model contents = ContentsOf(*map);
       EXPECT_TRUE(contents == workload.model() || contents == workload.before());
       EXPECT_EQ(Contents(&reader), contents);
-      for (const auto& [key, value] : contents) ASSERT_TRUE(map->Erase(key).ok());
+      for (const auto& [key, value] : contents) ASSERT_TRUE(map->Delete(key).ok());
       workload = Workload(seed + 1000 * static_cast<uint64_t>(kill + 1), Durability::kProcess);
     }
   }

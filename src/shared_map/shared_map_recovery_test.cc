@@ -137,12 +137,12 @@ TEST(SharedMapFullDisk, AWriteThatFindsNoRoomFailsAndLaterOnesGoOn) {
     ASSERT_LT(i, 20'000u);
   }
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.ToString();
-  EXPECT_EQ(map->Optimize().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(map->Compact().code(), StatusCode::kResourceExhausted);
   ExpectHolds(*map, model);
   machine.fs().SetCapacity(0);
   ASSERT_TRUE(map->Put("later", "1").ok());
   model["later"] = "1";
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   ExpectHolds(*map, model);
   map.reset();
   ExpectHolds(*machine.Open().value(), model);
@@ -151,7 +151,7 @@ TEST(SharedMapFullDisk, AWriteThatFindsNoRoomFailsAndLaterOnesGoOn) {
 // The next log would be twice as large as the one before.
 TEST(SharedMapFullDisk, AWriteTakesASmallerLogBeforeItIsRefused) {
   TestMachine machine;
-  auto map = machine.Create({.optimize_in_background = false}).value();
+  auto map = machine.Create({.compact_in_background = false}).value();
   Model model;
   uint64_t puts = 0;
   const auto put = [&](uint64_t value_bytes) {
@@ -174,7 +174,7 @@ TEST(SharedMapFullDisk, AWriteTakesASmallerLogBeforeItIsRefused) {
 
   machine.fs().SetCapacity(machine.fs().BytesUsed() + map->GetStats().value().index_bytes + 8'000);
   EXPECT_EQ(put(10'000).code(), StatusCode::kResourceExhausted);
-  ASSERT_TRUE(map->Erase(KeyOf(0)).ok());
+  ASSERT_TRUE(map->Delete(KeyOf(0)).ok());
   model.erase(KeyOf(0));
   ASSERT_TRUE(put(100).ok());
   ExpectHolds(*map, model);
@@ -183,7 +183,7 @@ TEST(SharedMapFullDisk, AWriteTakesASmallerLogBeforeItIsRefused) {
   map = machine.Open().value();
   ExpectHolds(*map, model);
   while (log_capacity() < uint64_t{8} << 20) ASSERT_TRUE(put(100'000).ok());
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   ExpectHolds(*map, model);
 }
 
@@ -213,7 +213,7 @@ TEST(SharedMapFullDisk, AFoldThatFindsNoRoomIsTriedAgainNowAndThen) {
   const uint64_t changes = map->GetStats().value().changes;
   for (int time = 0; time < 2; ++time) {
     ASSERT_EQ(machine.executor().RunAll(), 1u);
-    EXPECT_NE(map->GetStats().value().optimize_error, "");
+    EXPECT_NE(map->GetStats().value().compact_error, "");
     uint64_t refused = 0;
     for (; machine.executor().pending() == 0 && refused < 5000; ++refused) {
       ASSERT_EQ(map->Put("key", value).code(), StatusCode::kResourceExhausted);
@@ -223,7 +223,7 @@ TEST(SharedMapFullDisk, AFoldThatFindsNoRoomIsTriedAgainNowAndThen) {
   }
   machine.fs().SetCapacity(machine.fs().BytesUsed() + 40'000);
   machine.executor().RunAll();
-  EXPECT_EQ(map->GetStats().value().optimize_error, "");
+  EXPECT_EQ(map->GetStats().value().compact_error, "");
   ASSERT_TRUE(map->Put("key", value).ok());
 }
 
@@ -247,7 +247,7 @@ TEST(SharedMapFullDisk, ALogOfTooManySmallFilesIsFolded) {
     if (status.ok()) model[KeyOf(0)] = std::string(1000, static_cast<char>('a' + i % 26));
   }
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.ToString();
-  EXPECT_NE(status.message().find("Optimize folds it"), std::string::npos) << status.ToString();
+  EXPECT_NE(status.message().find("Compact folds it"), std::string::npos) << status.ToString();
   machine.fs().SetCapacity(0);
   int refused = 0;
   model["later"] = std::string(10'000, 'l');
@@ -265,7 +265,7 @@ TEST(SharedMapFullDisk, AFoldBeginsWithASmallLogBeforeItIsRefused) {
     ASSERT_TRUE(PutAll(map.get(), model).ok());
   }
   machine.fs().SetCapacity(machine.fs().BytesUsed() + 40'000);
-  const Status folded = map->Optimize();
+  const Status folded = map->Compact();
   ASSERT_TRUE(folded.ok()) << folded.ToString();
   EXPECT_LT(map->GetStats().value().log_capacity_bytes, 10'000u);
   ExpectHolds(*map, model);
@@ -276,7 +276,7 @@ TEST(SharedMapRestart, AReaderWithoutAWriterDoesNotBelieveTheIndex) {
   TestMachine machine;
   auto map = machine.Create().value();
   ASSERT_TRUE(map->Put("a", "old").ok());
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   WriteOptions power;
   power.durability = Durability::kPower;
   ASSERT_TRUE(map->Put("a", "new", power).ok());
@@ -301,7 +301,7 @@ TEST(SharedMapCopy, AWriterTakesANewerGenerationThanTheOneThatIsGone) {
   auto map = machine.Create().value();
   ASSERT_TRUE(map->Put("a", "old").ok());
   const std::string control = io::ReadWholeFile(&machine.fs(), "/map/CONTROL", 1 << 20).value();
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   ASSERT_TRUE(map->Put("a", "new").ok());
   ASSERT_TRUE(map->Close().ok());
   Overwrite(&machine.fs(), "/map/CONTROL", control);
@@ -338,13 +338,13 @@ Model FillSmall(SharedMap* map) {
     model[KeyOf(i)] = "value " + std::to_string(i);
     EXPECT_TRUE(map->Put(KeyOf(i), model[KeyOf(i)]).ok());
   }
-  EXPECT_TRUE(map->Optimize().ok());
+  EXPECT_TRUE(map->Compact().ok());
   for (uint64_t i = 3; i < 6; ++i) {
     model[KeyOf(i)] = "changed";
     EXPECT_TRUE(map->Put(KeyOf(i), "changed").ok());
   }
   model.erase(std::string(kLastErased));
-  EXPECT_TRUE(map->Erase(kLastErased).ok());
+  EXPECT_TRUE(map->Delete(kLastErased).ok());
   return model;
 }
 

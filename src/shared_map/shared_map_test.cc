@@ -35,10 +35,10 @@ TEST(SharedMap, HoldsWhatWasPut) {
   model["large"] = std::string(3 << 20, 'v');
   ASSERT_TRUE(PutAll(map.get(), model).ok());
   ExpectHolds(*map, model);
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   ExpectHolds(*map, model);
-  ASSERT_TRUE(map->Erase("a").ok());
-  ASSERT_TRUE(map->Erase("never there").ok());
+  ASSERT_TRUE(map->Delete("a").ok());
+  ASSERT_TRUE(map->Delete("never there").ok());
   ASSERT_TRUE(map->Put("b", "two").ok());
   model.erase("a");
   model["b"] = "two";
@@ -47,7 +47,7 @@ TEST(SharedMap, HoldsWhatWasPut) {
   map.reset();
   map = machine.Open().value();
   ExpectHolds(*map, model);
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   ExpectHolds(*map, model);
   EXPECT_EQ(map->GetStats().value().changes, 0);
 }
@@ -66,7 +66,7 @@ TEST(SharedMap, AgreesWithAModelThroughFoldsAndReopenings) {
       const std::string value(random.Below(100), static_cast<char>('a' + random.Below(26)));
       switch (random.Below(40)) {
         case 0:
-          ASSERT_TRUE(map->Optimize().ok());
+          ASSERT_TRUE(map->Compact().ok());
           break;
         case 1:
           map.reset();
@@ -91,7 +91,7 @@ TEST(SharedMap, AgreesWithAModelThroughFoldsAndReopenings) {
         case 4:
         case 5:
         case 6:
-          ASSERT_TRUE(map->Erase(key).ok());
+          ASSERT_TRUE(map->Delete(key).ok());
           model.erase(key);
           break;
         default:
@@ -107,7 +107,7 @@ TEST(SharedMap, AgreesWithAModelThroughFoldsAndReopenings) {
 
 TEST(SharedMap, LogAndIndexGrowWithoutLosingAnything) {
   TestMachine machine;
-  auto map = machine.Create({.optimize_in_background = false}).value();
+  auto map = machine.Create({.compact_in_background = false}).value();
   auto reader = map->NewReader().value();
   Model model;
   for (int i = 0; i < 9000; ++i) {
@@ -126,7 +126,7 @@ TEST(SharedMap, LogAndIndexGrowWithoutLosingAnything) {
 
 TEST(SharedMap, AnIndexIsAsLargeAsItsKeysWantHoweverOftenTheyChanged) {
   TestMachine machine;
-  auto map = machine.Create({.optimize_in_background = false}).value();
+  auto map = machine.Create({.compact_in_background = false}).value();
   Model model;
   for (uint64_t i = 0; i < 20'000; ++i) {
     model[KeyOf(i % 100)] = std::to_string(i);
@@ -134,7 +134,7 @@ TEST(SharedMap, AnIndexIsAsLargeAsItsKeysWantHoweverOftenTheyChanged) {
   }
   const uint64_t index_bytes = map->GetStats().value().index_bytes;
   map.reset();
-  map = machine.Open({.optimize_in_background = false}).value();
+  map = machine.Open({.compact_in_background = false}).value();
   EXPECT_EQ(map->GetStats().value().index_bytes, index_bytes);
   ExpectHolds(*map, model);
   map.reset();
@@ -159,7 +159,7 @@ TEST(SharedMap, FoldsInTheBackgroundWhenChangesPileUp) {
   ASSERT_TRUE(map->Put("during", "1").ok());
   machine.executor().RunAll();
   EXPECT_EQ(map->GetStats().value().optimizations, 1);
-  EXPECT_EQ(map->GetStats().value().optimize_error, "");
+  EXPECT_EQ(map->GetStats().value().compact_error, "");
   model["during"] = "1";
   auto reader = map->NewReader().value();
   EXPECT_EQ(Contents(&reader, 2), model);
@@ -169,7 +169,7 @@ TEST(SharedMap, AWriteBesideAFoldLeavesNoFoldBehindThatIsNotDue) {
   TestMachine machine;
   auto map = machine.Create().value();
   ASSERT_TRUE(map->Put("before", "value").ok());
-  const Status folded = map->Optimize([&](const SharedMapProgress&) {
+  const Status folded = map->Compact([&](const SharedMapProgress&) {
     EXPECT_TRUE(map->Put("during", "value").ok());
     return true;
   });
@@ -184,7 +184,7 @@ TEST(SharedMap, AFoldInTheBackgroundHasNothingToDoWhereAnotherOneCameFirst) {
   for (uint64_t i = 0; machine.executor().pending() == 0; ++i) {
     ASSERT_TRUE(map->Put(KeyOf(i), "value").ok());
   }
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   ASSERT_TRUE(map->Put("later", "value").ok());
   machine.executor().RunAll();
   EXPECT_EQ(map->GetStats().value().optimizations, 1u);
@@ -195,12 +195,12 @@ TEST(SharedMap, AFoldThatWasBrokenOffGoesOnInTheBackground) {
   TestMachine machine;
   auto map = machine.Create().value();
   ASSERT_TRUE(map->Put("before", "value").ok());
-  ASSERT_EQ(map->Optimize([](const SharedMapProgress&) { return false; }).code(),
+  ASSERT_EQ(map->Compact([](const SharedMapProgress&) { return false; }).code(),
             StatusCode::kCancelled);
-  ASSERT_TRUE(map->GetStats().value().optimizing);
+  ASSERT_TRUE(map->GetStats().value().compacting);
   ASSERT_TRUE(map->Put("later", "value").ok());
   machine.executor().RunAll();
-  EXPECT_FALSE(map->GetStats().value().optimizing);
+  EXPECT_FALSE(map->GetStats().value().compacting);
   ExpectHolds(*map, {{"before", "value"}, {"later", "value"}});
 }
 
@@ -217,9 +217,9 @@ TEST(SharedMap, WritesWaitForFoldsThatDoNotKeepUp) {
     ASSERT_LT(model.size(), 300u) << "the log grows without bound";
   }
   // The simulated machine folds nothing unless somebody waits for it.
-  EXPECT_EQ(map->GetStats().value().optimize_waits, 3);
+  EXPECT_EQ(map->GetStats().value().compact_waits, 3);
   EXPECT_GT(log_bytes_max, 16u << 20) << "it waits before a fold is due";
-  EXPECT_EQ(map->GetStats().value().optimize_error, "");
+  EXPECT_EQ(map->GetStats().value().compact_error, "");
   auto reader = map->NewReader().value();
   EXPECT_EQ(Contents(&reader), model);
 }
@@ -260,7 +260,7 @@ TEST(SharedMap, AWriteThatWaitsForAFoldGoesOnWithIt) {
     const std::string value(1 << 20, 'v');
     for (uint64_t i = 0; i < kPuts; ++i) ASSERT_TRUE(map->Put(KeyOf(i), value).ok());
   });
-  while (map->GetStats().value().optimize_waits == 0) std::this_thread::yield();
+  while (map->GetStats().value().compact_waits == 0) std::this_thread::yield();
   EXPECT_LT(map->GetStats().value().entries, kPuts);
   while (map->GetStats().value().entries < kPuts) jobs.Run();
   writer.join();
@@ -274,13 +274,13 @@ TEST(SharedMap, AViewKeepsItsReaderOnItsGeneration) {
   TestMachine machine;
   auto map = machine.Create().value();
   ASSERT_TRUE(map->Put("a", "old").ok());
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   auto reader = map->NewReader().value();
   auto other = map->NewReader().value();
   auto held = reader.Get("a").value();
   const uint64_t before = reader.generation();
   ASSERT_TRUE(map->Put("a", "new").ok());
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   EXPECT_EQ(held->view(), "old");
   EXPECT_EQ(Lookup(&reader, "a"), "new") << "written to the log of its generation";
   EXPECT_EQ(reader.generation(), before);
@@ -310,17 +310,17 @@ TEST(SharedMap, SnapshotsStayAndSeeNoPartsOfBatches) {
   auto map = machine.Create().value();
   Model model = {{"a", "1"}, {"b", "2"}, {"c", "3"}};
   ASSERT_TRUE(PutAll(map.get(), model).ok());
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   ASSERT_TRUE(map->Put("b", "later").ok());
   model["b"] = "later";
   auto reader = map->NewReader().value();
   auto snapshot = reader.GetSnapshot().value();
   ASSERT_TRUE(map->Put("a", "changed").ok());
   ASSERT_TRUE(map->Put("b", "changed").ok());
-  ASSERT_TRUE(map->Erase("c").ok());
+  ASSERT_TRUE(map->Delete("c").ok());
   ASSERT_TRUE(map->Put("d", "new").ok());
   ExpectReads(&snapshot, model, {"d"});
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   ASSERT_TRUE(map->Put("e", "newer").ok());
   ExpectReads(&snapshot, model, {"d", "e"});
   EXPECT_EQ(Lookup(&reader, "d"), "new");
@@ -342,7 +342,7 @@ TEST(SharedMap, MultiGetAnswersBatchesOfEverySizeInEachLayout) {
       if (i % 3 != 0) model[names.back()] = std::string(3 * i, 'v') + std::to_string(i);
     }
     ASSERT_TRUE(PutAll(map.get(), model).ok());
-    ASSERT_TRUE(map->Optimize().ok());
+    ASSERT_TRUE(map->Compact().ok());
     auto reader = map->NewReader().value();
     const auto expect_batches = [&] {
       for (size_t size = 0; size <= kSizeMax; ++size) {
@@ -375,11 +375,11 @@ TEST(SharedMap, KeysThatTheIndexOfChangesCannotTellApart) {
   ASSERT_TRUE(map->Put(other, "another").ok());
   model[other] = "another";
   ExpectHolds(*map, model);
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   ASSERT_TRUE(map->Put(key, "later").ok());
   model[key] = "later";
   ExpectHolds(*map, model);
-  ASSERT_TRUE(map->Erase(key).ok());
+  ASSERT_TRUE(map->Delete(key).ok());
   model.erase(key);
   ExpectHolds(*map, model);
 }
@@ -504,12 +504,12 @@ TEST(SharedMap, OneWriterAndAnyNumberOfReaders) {
   ASSERT_TRUE(map->Put("a", "1").ok());
   auto attached = machine.Attach().value();
   EXPECT_EQ(attached->Put("a", "2").code(), StatusCode::kFailedPrecondition);
-  EXPECT_EQ(attached->Optimize().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(attached->Compact().code(), StatusCode::kFailedPrecondition);
   auto reader = attached->NewReader().value();
   EXPECT_EQ(Lookup(&reader, "a"), "1");
   ASSERT_TRUE(map->Put("a", "2").ok());
   EXPECT_EQ(Lookup(&reader, "a"), "2");
-  ASSERT_TRUE(map->Optimize().ok());
+  ASSERT_TRUE(map->Compact().ok());
   ASSERT_TRUE(map->Put("b", "3").ok());
   EXPECT_EQ(Lookup(&reader, "b"), "3");
   map.reset();
@@ -573,7 +573,7 @@ TEST(SharedMap, AForkedChildLeavesItsParentsMapAlone) {
   auto reader = map->NewReader().value();
   EXPECT_TRUE(base::TrueInChild([&] {
     const bool refused = map->Put("b", "2").code() == StatusCode::kFailedPrecondition &&
-                         map->Optimize().code() == StatusCode::kFailedPrecondition;
+                         map->Compact().code() == StatusCode::kFailedPrecondition;
     const bool reads = Lookup(&reader, "a") == "1";
     map.reset();
     return refused && reads;
@@ -590,9 +590,9 @@ TEST(SharedMap, ProgressEndsAtTheWholeAndCanCancel) {
   Model model;
   for (uint64_t i = 0; i < 5000; ++i) model[KeyOf(i)] = "value";
   ASSERT_TRUE(PutAll(map.get(), model).ok());
-  EXPECT_EQ(map->Optimize([](const SharedMapProgress&) { return false; }).code(),
+  EXPECT_EQ(map->Compact([](const SharedMapProgress&) { return false; }).code(),
             StatusCode::kCancelled);
-  EXPECT_TRUE(map->GetStats().value().optimizing);
+  EXPECT_TRUE(map->GetStats().value().compacting);
   ASSERT_TRUE(map->Put("later", "1").ok());
   model["later"] = "1";
   ExpectHolds(*map, model);
@@ -600,13 +600,13 @@ TEST(SharedMap, ProgressEndsAtTheWholeAndCanCancel) {
   map = machine.Open().value();
   ExpectHolds(*map, model);
   SharedMapProgress last;
-  ASSERT_TRUE(map->Optimize([&](const SharedMapProgress& progress) {
+  ASSERT_TRUE(map->Compact([&](const SharedMapProgress& progress) {
                    last = progress;
                    return true;
                  })
                   .ok());
   EXPECT_EQ(last.done_records, last.total_records);
-  EXPECT_FALSE(map->GetStats().value().optimizing);
+  EXPECT_FALSE(map->GetStats().value().compacting);
   EXPECT_EQ(map->GetStats().value().changes, 0u) << "also those made since the fold was broken off";
   ExpectHolds(*map, model);
 }
@@ -616,9 +616,9 @@ TEST(SharedMap, ProgressEndsAtTheWholeAndCanCancel) {
 TEST(SharedMap, TheFirstChangeBesideAFoldIsFoundInEveryWayOrInNone) {
   const std::string path =
       testing::TempDir() + "/shared_map_first_change_" + std::to_string(getpid());
-  auto map = SharedMap::Create(path, {.optimize_in_background = false}).value();
+  auto map = SharedMap::Create(path, {.compact_in_background = false}).value();
   ASSERT_TRUE(map->Put("key", "old").ok());
-  ASSERT_EQ(map->Optimize([](const SharedMapProgress&) { return false; }).code(),
+  ASSERT_EQ(map->Compact([](const SharedMapProgress&) { return false; }).code(),
             StatusCode::kCancelled);
   ASSERT_TRUE(map->Put("key", "new").ok());
   auto reader = map->NewReader().value();
@@ -647,7 +647,7 @@ TEST(SharedMap, TheFirstChangeBesideAFoldIsFoundInEveryWayOrInNone) {
 }
 
 TEST(SharedMap, ReadersSeeAcknowledgedWritesOfAnotherThreadWhole) {
-  auto map = SharedMap::Create(":memory:", {.optimize_in_background = false}).value();
+  auto map = SharedMap::Create(":memory:", {.compact_in_background = false}).value();
   constexpr uint64_t kKeys = 200;
   // A value is its write's number, as often as the number says.
   const auto value_of = [](uint64_t write) {
@@ -679,7 +679,7 @@ TEST(SharedMap, ReadersSeeAcknowledgedWritesOfAnotherThreadWhole) {
     ASSERT_TRUE(map->Put(KeyOf(key), value_of(i)).ok());
     acknowledged[key].store(i);
     if (i % 500 == 0) {
-      ASSERT_TRUE(map->Optimize().ok());
+      ASSERT_TRUE(map->Compact().ok());
     }
   }
   stop.store(true);

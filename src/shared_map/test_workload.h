@@ -24,7 +24,7 @@ class Workload {
     switch (random_.Below(20)) {
       case 0:
         // Says nothing about what the map holds, whether it succeeds or not.
-        return map->Optimize().ok();
+        return map->Compact().ok();
       case 1: {
         WriteBatch batch;
         for (int i = 0; i < 5; ++i) {
@@ -38,7 +38,7 @@ class Workload {
       case 2:
       case 3:
         model_.erase(key);
-        status = map->Erase(key, options);
+        status = map->Delete(key, options);
         break;
       default:
         model_[key] = value;

@@ -602,8 +602,8 @@ void Writer::MarkChanged() {
 void Writer::AddStats(SharedMapStats* stats) {
   const std::lock_guard guard(mutex_);
   stats->optimizations = folds_;
-  if (!fold_error_.ok()) stats->optimize_error = fold_error_.ToString();
-  stats->optimize_waits = fold_waits_;
+  if (!fold_error_.ok()) stats->compact_error = fold_error_.ToString();
+  stats->compact_waits = fold_waits_;
   ForgetFreeLists();
   stats->generations_held = held_lists_.size();
 }

@@ -522,9 +522,9 @@ static void TestCache(void) {
   memset(large, 'y', sizeof large);
   OK(basalt_cache_put(cache, S("large"), large, sizeof large, 0, &error));
   OK(basalt_cache_get(cache, S("large"), &held, &error));
-  OK(basalt_cache_erase(cache, S("large"), &flag, &error));
+  OK(basalt_cache_delete(cache, S("large"), &flag, &error));
   CHECK(flag);
-  OK(basalt_cache_erase(cache, S("large"), NULL, &error));
+  OK(basalt_cache_delete(cache, S("large"), NULL, &error));
   OK(basalt_cache_set_capacity(cache, 128 << 10, &error));
   OK(basalt_cache_clear(cache, &error));
   char* json;
@@ -568,7 +568,7 @@ static void TestMap(const char* directory) {
   OK(basalt_map_reader_get(reader, S("k42"), &value, &size, &error));
   CHECK(Is(value, size, "k42"));
   OK(basalt_map_put(map, S("new"), S("1"), &error));
-  OK(basalt_map_erase(map, S("k1"), &error));
+  OK(basalt_map_delete(map, S("k1"), &error));
   basalt_batch* batch;
   OK(basalt_batch_create(&batch, &error));
   OK(basalt_batch_put(batch, S("b1"), S("2"), NULL, &error));
@@ -584,7 +584,7 @@ static void TestMap(const char* directory) {
   CHECK(Is(values[0], value_sizes[0], "1") && values[1] == NULL &&
         Is(values[2], value_sizes[2], "2"));
   CHECK(values[3] == NULL && Is(values[4], value_sizes[4], "k3"));
-  OK(basalt_map_optimize(map, &error));
+  OK(basalt_map_compact(map, &error));
   OK(basalt_map_reader_get(reader, S("k1"), &value, &size, &error));
   CHECK(value == NULL && size == 0);
   int left = -1;

@@ -119,7 +119,7 @@ void TestNullArguments(void) {
   NULLS(basalt_cache_put_if_absent(cache, NULL, 1, S("v"), 0, &flag, &error));
   NULLS(basalt_cache_get(cache, S("k"), NULL, &error));
   NULLS(basalt_cache_take(NULL, S("k"), &value, &error));
-  NULLS(basalt_cache_erase(NULL, S("k"), &flag, &error));
+  NULLS(basalt_cache_delete(NULL, S("k"), &flag, &error));
   NULLS(basalt_cache_touch(NULL, S("k"), 1, &flag, &error));
   NULLS(basalt_cache_clear(NULL, &error));
   NULLS(basalt_cache_set_capacity(NULL, 1 << 20, &error));
@@ -131,10 +131,10 @@ void TestNullArguments(void) {
   NULLS(basalt_map_attach(NULL, NULL, &error));
   NULLS(basalt_map_close(NULL, &error));
   NULLS(basalt_map_put(NULL, S("k"), S("v"), &error));
-  NULLS(basalt_map_erase(NULL, S("k"), &error));
+  NULLS(basalt_map_delete(NULL, S("k"), &error));
   NULLS(basalt_map_write(NULL, batch, &error));
   NULLS(basalt_map_sync(NULL, &error));
-  NULLS(basalt_map_optimize(NULL, &error));
+  NULLS(basalt_map_compact(NULL, &error));
   NULLS(basalt_map_stats(NULL, &json, &error));
   NULLS(basalt_map_check(NULL, NULL, &error));
   NULLS(basalt_map_destroy(NULL, &error));

@@ -36,7 +36,7 @@ std::string StatTable(const SharedMapStats& stats) {
          row("log_bytes", FormatBytes(stats.log_bytes)) +
          row("log_capacity_bytes", FormatBytes(stats.log_capacity_bytes)) +
          row("index_bytes", FormatBytes(stats.index_bytes)) +
-         row("optimizing", stats.optimizing ? "yes" : "no");
+         row("compacting", stats.compacting ? "yes" : "no");
 }
 
 /// Without what only a writer's handle knows.
@@ -53,7 +53,7 @@ Document StatDocument(const SharedMapStats& stats) {
           {"log_bytes", stats.log_bytes},
           {"log_capacity_bytes", stats.log_capacity_bytes},
           {"index_bytes", stats.index_bytes},
-          {"optimizing", stats.optimizing}};
+          {"compacting", stats.compacting}};
 }
 
 std::string CheckTable(const SharedMapReport& report, double seconds) {

@@ -94,11 +94,11 @@ void DefineCache(nb::module_& module) {
           "key"_a, "value"_a, nb::kw_only(), "ttl"_a = nb::none())
       .def("__delitem__",
            [](PyCache& self, nb::handle key) {
-             if (!self.Use().Erase(Bytes(key).view())) RaiseKeyError(key);
+             if (!self.Use().Delete(Bytes(key).view())) RaiseKeyError(key);
            })
       .def(
           "delete",
-          [](PyCache& self, nb::handle key) { return self.Use().Erase(Bytes(key).view()); },
+          [](PyCache& self, nb::handle key) { return self.Use().Delete(Bytes(key).view()); },
           "key"_a)
       .def(
           "take",

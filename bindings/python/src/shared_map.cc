@@ -163,7 +163,7 @@ void DefineSharedMap(nb::module_& module) {
           "delete",
           [](PyMap& self, nb::handle key) {
             const Bytes bytes(key);
-            ChangeMap(self, [&](SharedMap& map) { return map.Erase(bytes.view()); });
+            ChangeMap(self, [&](SharedMap& map) { return map.Delete(bytes.view()); });
           },
           "key"_a)
       .def("__delitem__",
@@ -181,8 +181,8 @@ void DefineSharedMap(nb::module_& module) {
            })
       .def("_items", [](PyMap& self) { return Collect(self, false); })
       .def("sync", [](PyMap& self) { ChangeMap(self, [](SharedMap& map) { return map.Sync(); }); })
-      .def("optimize",
-           [](PyMap& self) { ChangeMap(self, [](SharedMap& map) { return map.Optimize(); }); })
+      .def("compact",
+           [](PyMap& self) { ChangeMap(self, [](SharedMap& map) { return map.Compact(); }); })
       .def("stats", [](PyMap& self) { return FromJson(ToJson(Check(self.Use().GetStats()))); })
       .def("close",
            [](PyMap& self) {

@@ -43,7 +43,7 @@ def test_build_and_other_processes(tmp_path):
         code = ("import sys, basalt\nmap = basalt.SharedMap.attach(sys.argv[1])\n"
                 "assert map['k19999'] == b'19999' and map['new'] == b'1' and len(map) == 20001\n")
         subprocess.run([sys.executable, "-c", code, str(path)], check=True)
-        writer.optimize()
+        writer.compact()
         assert writer["new"] == b"1"
     with basalt.SharedMap.open(path) as writer:
         writer["new"] = b"2"
@@ -66,7 +66,7 @@ def test_views_lie_in_the_map():
     assert view.readonly and list(view.cast("d")) == [1.5, 2.5, 3.5] and map.view("x") is None
     # A view keeps its bytes, and does not keep other reads from what is newer.
     map["v"] = b"newer"
-    map.optimize()
+    map.compact()
     assert map["v"] == b"newer" and list(view.cast("d")) == [1.5, 2.5, 3.5]
     map.close()
     del map
