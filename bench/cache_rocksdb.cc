@@ -115,7 +115,7 @@ class HyperClockCache final : public RocksDbCache<HyperClockCache> {
   }
   bool Get(const CacheKey& key) override { return Lookup(key.padded()); }
   void Put(const CacheKey& key, std::string_view value) override {
-    cache_->Delete(ToSlice(key.padded()));
+    cache_->Erase(ToSlice(key.padded()));
     Insert(key.padded(), value);
   }
   void Fill(const CacheKey& key, std::string_view value) override { Insert(key.padded(), value); }

@@ -44,7 +44,7 @@ class Reducer {
     for (size_t chunk = std::max<size_t>(list_.operations.size() / 2, 1); chunk > 0; chunk /= 2) {
       for (size_t at = 0; at < list_.operations.size();) {
         OperationList candidate = list_;
-        Delete(candidate.operations, at, chunk);
+        Erase(candidate.operations, at, chunk);
         if (Accept(std::move(candidate))) {
           smaller = true;
         } else {
@@ -65,7 +65,7 @@ class Reducer {
     for (size_t chunk = (list_.operations[operation].*part).size(); chunk > 0; chunk /= 2) {
       for (size_t at = 0; at < (list_.operations[operation].*part).size();) {
         OperationList candidate = list_;
-        Delete(candidate.operations[operation].*part, at, chunk);
+        Erase(candidate.operations[operation].*part, at, chunk);
         if (Accept(std::move(candidate))) {
           smaller = true;
         } else {
@@ -103,7 +103,7 @@ class Reducer {
   }
 
   template <class T>
-  static void Delete(std::vector<T>& items, size_t at, size_t count) {
+  static void Erase(std::vector<T>& items, size_t at, size_t count) {
     const auto first = items.begin() + static_cast<std::ptrdiff_t>(at);
     items.erase(first, first + static_cast<std::ptrdiff_t>(std::min(count, items.size() - at)));
   }
