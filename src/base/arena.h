@@ -22,7 +22,9 @@
 // to a bound: touching fresh pages costs several times what writing a record costs. They are joined
 // with their neighbours to ranges, from which larger blocks, of several slabs, are taken too. Free
 // pages of slabs of which some blocks are taken go back to the system when they are more than a
-// sixty-fourth of the taken ones; those of the newest slab do not count, for they are taken next.
+// sixty-fourth of the taken ones, and more than half of what the bound on kept memory leaves beside
+// the kept slabs. A slab loses its huge page with its first page that goes. Pages of the newest
+// slab do not count, for they are taken next.
 //
 // Arena lays chunks out in one space of positions, in units of 8 bytes, 512 units a page:
 //
@@ -58,7 +60,7 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
   static constexpr size_t kBlockBytesMin = size_t{4} << 10;
   static constexpr size_t kSlabBytes = size_t{2} << 20;
 
-  /// Unmaps what is wholly free beyond `kept_bytes_max`.
+  /// Gives free memory beyond `kept_bytes_max` to the system.
   explicit ChunkPool(size_t kept_bytes_max = size_t{128} << 20);
   ~ChunkPool();
   ChunkPool(const ChunkPool&) = delete;
@@ -100,8 +102,8 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
 
  private:
   static constexpr size_t kOrders = 10;  // 4 KiB << order
-  /// Of slabs of which some blocks are taken, but the newest, so many free pages are kept: a share
-  /// of the taken ones, and some in any case.
+  /// Free pages that are kept of slabs of which some blocks are taken, besides the newest slab's: a
+  /// share of the taken ones, and this many in any case.
   static constexpr size_t kFreePagesShare = 64;
   static constexpr size_t kFreePagesMin = 256;
   static_assert(kBlockBytesMin << (kOrders - 1) == kSlabBytes);

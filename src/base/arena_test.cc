@@ -181,7 +181,7 @@ std::vector<char*> TakeAndLeaveEvery(ChunkPool* pool, size_t n, size_t slabs) {
 
 TEST(ChunkPool, FreePagesBetweenBlocksGoBackToTheSystem) {
   constexpr size_t kSlabs = 10;
-  ChunkPool pool;
+  ChunkPool pool(/*kept_bytes_max=*/0);
   const std::vector<char*> left = TakeAndLeaveEvery(&pool, 10, kSlabs);
   EXPECT_EQ(pool.slab_bytes(), kSlabs * ChunkPool::kSlabBytes) << "each slab holds something";
   // Besides what is kept, the newest slab.
@@ -189,8 +189,16 @@ TEST(ChunkPool, FreePagesBetweenBlocksGoBackToTheSystem) {
   pool.ReleaseFreePages();
   EXPECT_EQ(pool.resident_bytes(), left.size() * ChunkPool::kBlockBytesMin);
   for (char* block : left) pool.Give(block, ChunkPool::kBlockBytesMin);
-  EXPECT_EQ(pool.kept_bytes(), pool.slab_bytes());
+  EXPECT_EQ(pool.slab_bytes(), 0U);
+}
+
+TEST(ChunkPool, FreePagesBetweenBlocksAreKeptUpToTheBound) {
+  constexpr size_t kSlabs = 10;
+  ChunkPool pool(/*kept_bytes_max=*/0);
+  pool.KeepMore(kSlabs * ChunkPool::kSlabBytes);
+  const std::vector<char*> left = TakeAndLeaveEvery(&pool, 2, kSlabs);
   EXPECT_EQ(pool.resident_bytes(), pool.slab_bytes());
+  for (char* block : left) pool.Give(block, ChunkPool::kBlockBytesMin);
 }
 
 TEST(ChunkPool, ReleasedPagesAreTakenAfterAllOthers) {
