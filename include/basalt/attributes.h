@@ -7,8 +7,8 @@
 
 namespace basalt {
 
-/// One attribute of a record: what a JSON object can have as a plain value. An attribute that is
-/// null is one that is absent.
+/// One attribute of a record: a plain value of a JSON object. A null attribute is stored as an
+/// absent one.
 using AttributeValue = std::variant<bool, int64_t, double, std::string>;
 
 /// A flat object, by name.
@@ -16,7 +16,7 @@ using AttributeValue = std::variant<bool, int64_t, double, std::string>;
 ///     basalt::Attributes attributes = {{"lang", "en"}, {"year", 2024}};
 using Attributes = std::map<std::string, AttributeValue, std::less<>>;
 
-/// Attributes of one record take at most so many bytes, encoded.
+/// The most bytes that the attributes of one record may take, encoded.
 inline constexpr size_t kAttributeBytesMax = size_t{1} << 20;
 
 }  // namespace basalt

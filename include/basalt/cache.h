@@ -30,44 +30,47 @@ struct Entry;
 CacheCore& CoreOf(const Cache& cache) noexcept;
 }  // namespace cache
 
-/// What leaves first when memory is short.
+/// Which entries are evicted first when memory is short.
 enum class Eviction : uint8_t {
-  /// CLOCK over the table itself: a hit raises an entry's frequency, a hand lowers it and evicts at
-  /// zero; what comes back soon after its eviction is remembered and kept longer. Takes no memory.
+  /// CLOCK over the hash table. A hit raises the entry's frequency; the clock hand lowers it and
+  /// evicts entries at zero. A key that returns soon after its eviction is recognised and kept
+  /// longer. Takes no extra memory.
   kClock = 0,
-  /// S3-FIFO (Yang et al., SOSP 2023): new entries pass through a small queue, and only what was
-  /// read again there enters the main part. Fewer misses where many keys are read once; 8 bytes an
-  /// entry more while it is in the queue.
+  /// S3-FIFO (Yang et al., SOSP 2023). New entries pass through a small queue; only entries that
+  /// are read again there move to the main part. It has fewer misses if many keys are read once. An
+  /// entry takes 8 bytes more while it is in the queue.
   kS3Fifo = 1,
 };
 
-/// Why an entry left.
+/// Why an entry was removed.
 enum class Removal : uint8_t {
   kEvicted = 0,   ///< To make room.
-  kExpired = 1,   ///< Its time had come.
+  kExpired = 1,   ///< Its time to live has passed.
   kReplaced = 2,  ///< By a newer value.
   kDeleted = 3,   ///< By Delete, Take, Update or Clear; or its replacement found no room.
 };
 
-/// How a cache is made. The defaults need no tuning.
+/// Options of a cache. The defaults need no tuning.
 struct CacheOptions {
-  /// All memory that the cache may take: entries, index, what readers still hold. At least 64 KiB.
+  /// The most memory that the cache may take: entries, index, and entries that readers still hold.
+  /// At least 64 KiB.
   uint64_t capacity_bytes = uint64_t{64} << 20;
-  /// Parts with a writer lock each: a power of two up to 128; 0: derived from the capacity.
+  /// The number of shards, each with its own writer lock. A power of two up to 128. 0: derived from
+  /// the capacity.
   uint32_t shards = 0;
-  /// For what is put without a time of its own; zero: it does not expire.
+  /// The time to live of entries that are put without one. Zero: they do not expire.
   std::chrono::milliseconds default_ttl{0};
   Eviction eviction = Eviction::kClock;
-  /// Hears of every entry that leaves, after it has left, with its key and value (for a TypedCache
-  /// the value is empty), on the thread that removed it, outside all locks. Not called for what is
-  /// left when the cache is destroyed. It may use the cache, and must not throw. What its own calls
-  /// remove it hears of after it has returned, with the next call; one that puts for every
-  /// eviction, those that it caused too, is therefore called without an end.
+  /// Called for every removed entry with its key and value, after the removal, on the thread that
+  /// removed it, outside all locks. The value is empty for a TypedCache. Not called for the entries
+  /// that are left when the cache is destroyed. The callback may use the cache and must not throw.
+  /// Removals caused by the callback itself are reported after it returns. A callback that puts an
+  /// entry for every eviction therefore never ends if these puts evict again.
   std::function<void(std::string_view key, std::string_view value, Removal)> on_remove{};
 };
 
-/// A cache's figures. They are read one after the other while the cache is in use: each is right,
-/// together they may be of slightly different moments.
+/// Statistics of a cache. They are read one after the other while the cache is in use. Each is
+/// correct, but they may belong to slightly different moments.
 struct CacheStats {
   uint64_t hits = 0;
   uint64_t misses = 0;
@@ -76,35 +79,36 @@ struct CacheStats {
   uint64_t expired = 0;
   uint64_t replaced = 0;
   uint64_t erased = 0;
-  uint64_t refused = 0;   ///< Puts, also conditional ones, that found no room.
-  uint64_t computed = 0;  ///< Calls that GetOrCompute made.
+  uint64_t refused = 0;   ///< Puts that found no room, conditional ones included.
+  uint64_t computed = 0;  ///< Times that GetOrCompute called its function.
   uint64_t entries = 0;
   uint64_t capacity_bytes = 0;
-  uint64_t bytes = 0;        ///< All that is charged: the five below.
-  uint64_t entry_bytes = 0;  ///< Entries, with free slots in their slabs and what typed ones weigh.
-  uint64_t index_bytes = 0;  ///< Buckets, directories, queues, expiry records.
-  uint64_t retired_bytes = 0;   ///< Replaced or removed, and perhaps still being read.
-  uint64_t pinned_bytes = 0;    ///< Removed, and held by a Value or Pinned.
+  uint64_t bytes = 0;  ///< All bytes that are charged: the sum of the five below.
+  uint64_t entry_bytes =
+      0;  ///< Entries, free slots of their slabs, and the weight of typed entries.
+  uint64_t index_bytes = 0;     ///< Buckets, directories, queues, expiry records.
+  uint64_t retired_bytes = 0;   ///< Replaced or removed entries that may still be read.
+  uint64_t pinned_bytes = 0;    ///< Removed entries that a Value or Pinned holds.
   uint64_t reserved_bytes = 0;  ///< By Reserve.
   uint64_t pinned_entries = 0;  ///< Handles (Value, Pinned) that hold an entry now.
   uint32_t shards = 0;
 
-  /// Hits of all lookups, 0 to 1; 0 before the first.
+  /// Hits divided by lookups, 0 to 1. 0 before the first lookup.
   double hit_ratio() const noexcept;
-  /// The figures in Prometheus' text format; each name begins with `prefix` and '_'. What of the
-  /// prefix cannot stand in a name (letters of ASCII, digits, '_' and ':' can) becomes '_', and
-  /// before a digit that begins it stands one.
+  /// The statistics in Prometheus' text format. Each name begins with `prefix` and '_'. A character
+  /// of the prefix that a name cannot contain becomes '_'. Allowed are ASCII letters, digits, '_'
+  /// and ':'. A prefix that begins with a digit gets a '_' before it.
   std::string ToPrometheus(std::string_view prefix = "basalt_cache") const;
 };
 
-/// How a value is put.
+/// Options of a put.
 struct CachePutOptions {
   /// Unset: the cache's default. Zero: it does not expire. Negative: InvalidArgument.
   std::optional<std::chrono::milliseconds> ttl{};
 };
 
-/// Memory of the cache that is charged for something that lies elsewhere; given back on
-/// destruction, which may follow the cache's. Move-only.
+/// An amount of the cache's capacity that is reserved for memory outside the cache. The destructor
+/// returns it, and may run after the cache's destructor. Move-only.
 class CacheReservation {
  public:
   CacheReservation() noexcept = default;
@@ -120,19 +124,19 @@ class CacheReservation {
   uint64_t bytes_ = 0;
 };
 
-/// Room for one value that the caller fills in place (by a read from a file, say) and then
-/// publishes. Without Publish nothing has happened. Move-only; one thread at a time; not after the
-/// cache's destruction. After fork() the child may only destroy it.
+/// Space for one value that the caller fills in place, for example by a read from a file. Publish
+/// puts it into the cache. Without Publish the cache does not change. Move-only. Used by one thread
+/// at a time, and not after the cache is destroyed. After fork() the child may only destroy it.
 class CacheAllocation {
  public:
   CacheAllocation(CacheAllocation&& other) noexcept;
   CacheAllocation& operator=(CacheAllocation&& other) noexcept;
   ~CacheAllocation();
 
-  /// The value's bytes, to be filled; aligned to 8.
+  /// The bytes of the value, to be filled; aligned to 8.
   std::span<char> bytes() & noexcept;
-  /// Puts it into the cache, in place of what is there, and gives the value back, pinned. Cannot
-  /// fail: where the cache has no room for its index word the value is given back all the same.
+  /// Puts the value into the cache, in place of the key's old value, and returns it pinned. Cannot
+  /// fail: if the cache has no room for its index slot, the value is returned but not cached.
   Value Publish() &&;
 
  private:
@@ -143,94 +147,97 @@ class CacheAllocation {
   uint64_t hash_;
 };
 
-/// A concurrent cache of bytes: keys up to 65,535 bytes, values up to 4 GiB - 1, within a budget of
-/// bytes that covers all it allocates, with expiry that is exact to the millisecond.
+/// A concurrent cache of bytes. Keys have up to 65,535 bytes, values up to 4 GiB - 1. A budget of
+/// bytes covers all memory that the cache allocates. Expiry is exact to the millisecond.
 ///
-/// Thread-safe; all functions from any thread, but destruction when no call is running. Values that
-/// were handed out stay valid and unchanged until they are destroyed, whatever happens to the cache
-/// meanwhile. Each operation on a key is atomic, and a read never returns what was overwritten,
-/// erased or expired before it began. Running out of memory is ResourceExhausted from what puts,
-/// and a miss from what reads. After fork() the child makes caches of its own; its parent's it may
-/// only destroy, which does nothing, and values that it was handed before it may read.
+/// Thread-safe: all functions may be called from any thread. Destroy the cache only when no call is
+/// running. Returned values stay valid and unchanged until they are destroyed, even if the cache
+/// changes or is destroyed. Each operation on a key is atomic. A read never returns a value that
+/// was overwritten, deleted or expired before the read began. When memory runs out, puts return
+/// ResourceExhausted and reads miss. After fork() the child may create caches of its own. It may
+/// only destroy its parent's caches, which does nothing, and may read values that it received
+/// before the fork.
 ///
-/// Cost: a hit is two cache misses (a bucket line, then the entry), takes no lock, allocates
-/// nothing, and writes only a frequency below 3; a value above Value::kInlineBytes also counts a
-/// pin. Writers take their shard's lock for some hundred nanoseconds; they evict as much as they
-/// need room for, in bounded steps. There are no background threads. An entry takes its key and
-/// value, 16 bytes (40 for values above Value::kInlineBytes), rounding to its size class, some 24
-/// bytes of index, and 8 more while it expires.
+/// Cost: a hit takes two cache misses (a bucket, then the entry). It takes no lock, allocates
+/// nothing, and writes only if the entry's frequency is below 3. A value above Value::kInlineBytes
+/// also counts a pin. Writers hold their shard's lock for several hundred nanoseconds; they evict
+/// as much as they need, in bounded steps. There are no background threads. An entry takes its key,
+/// its value and 16 bytes (40 for values above Value::kInlineBytes), rounded up to its size class.
+/// Its index slot takes about 24 bytes, and 8 more if it expires.
 ///
 /// docs/cache.md explains how it works.
 class Cache {
  public:
-  /// InvalidArgument names the field; ResourceExhausted: no memory for the first parts.
+  /// InvalidArgument: an option is out of range; the message names it. ResourceExhausted: there is
+  /// no memory for the first shards.
   static Result<std::unique_ptr<Cache>> Create(CacheOptions options = {});
   ~Cache();
   Cache(const Cache&) = delete;
   Cache& operator=(const Cache&) = delete;
 
-  /// Keeps `value` under `key`, in place of what was there. InvalidArgument: a key, value or TTL
-  /// out of range; what was there stays. ResourceExhausted: what is held (pinned, reserved, or seen
-  /// by a thread that was stopped in the middle of a read) leaves no room, or it is larger than the
-  /// cache; the old value is erased then, so that it is not taken for the new one.
+  /// Sets the value of `key`. InvalidArgument: a key, value or TTL is out of range; the old value
+  /// stays. ResourceExhausted: the value is larger than the cache, or the memory that cannot be
+  /// evicted leaves no room. Such memory is pinned, reserved, or may be seen by a thread that
+  /// stopped in the middle of a read. The old value is then deleted, so that it is not mistaken for
+  /// the new one.
   Status Put(std::string_view key, std::string_view value, const CachePutOptions& options = {});
-  /// Only if the key is absent; gives whether it was.
+  /// Puts only if the key is absent. Returns whether it did.
   Result<bool> PutIfAbsent(std::string_view key, std::string_view value,
                            const CachePutOptions& options = {});
-  /// Only if the key is present; gives whether it was.
+  /// Puts only if the key is present. Returns whether it did.
   Result<bool> Replace(std::string_view key, std::string_view value,
                        const CachePutOptions& options = {});
 
-  /// The value, or nothing. Counts a hit or a miss, and a hit makes the entry stay longer.
+  /// The value, or nothing. Counts a hit or a miss. A hit makes the entry stay longer.
   MaybeValue Get(std::string_view key);
-  /// The same without either.
+  /// Like Get, but counts nothing and does not make the entry stay longer.
   MaybeValue Peek(std::string_view key) const;
-  /// Many lookups, overlapped so that their cache misses are waited for together: two to five
-  /// times as fast as one by one from 16 keys on, by how much of that the processor does itself.
-  /// `values[i]` answers `keys[i]`; not one atomic step. InvalidArgument: the spans differ in
-  /// length.
+  /// Looks up many keys and overlaps their cache misses. With 16 keys or more it is two to five
+  /// times as fast as single Gets, depending on the processor. `values[i]` is the answer for
+  /// `keys[i]`. The lookups are not one atomic step. InvalidArgument: the spans differ in length.
   Status MultiGet(std::span<const std::string_view> keys, std::span<MaybeValue> values);
 
-  /// Removes the key and gives the value that it had.
+  /// Removes the key and returns its value.
   MaybeValue Take(std::string_view key);
-  /// Removes the key; gives whether it was there.
+  /// Removes the key. Returns whether it was present.
   bool Delete(std::string_view key);
-  /// Gives the present value a new time to live (zero: it does not expire) from now on. False: the
-  /// key is absent, or `ttl` is negative.
+  /// Gives the entry a new time to live, counted from now. Zero: it does not expire. False: the key
+  /// is absent, or `ttl` is negative.
   bool Touch(std::string_view key, std::chrono::milliseconds ttl);
 
-  /// Reads, computes and writes one key as one atomic step; the expiry stays. `fn` runs outside all
-  /// locks, and again when another writer changed the key meanwhile.
+  /// Reads, computes and writes one key in one atomic step. The expiry stays. `fn` runs outside all
+  /// locks, and runs again if another writer changed the key meanwhile.
   Status Update(std::string_view key, const UpdateFunction& fn);
 
-  /// The value; where there is none, what `fn` computes, which is then kept. Of all threads that
-  /// miss a key at once, one computes and the others wait for its result. A Put or Delete of the
-  /// key or a Clear meanwhile wins: the result still goes to those who wait, but it is not kept. An
-  /// error reaches all of them and is not kept. A result that finds no room is given all the same,
-  /// beyond the capacity while it is held, and not kept. FailedPrecondition: `fn` asks for the same
-  /// key again. ResourceExhausted: no memory, or 31,744 handles hold the value already.
-  /// InvalidArgument: a key or TTL out of range, of which `fn` is not called, or a
-  /// result that is too large. (Two functions that wait for each other's keys wait forever.)
+  /// Returns the value; if the key is absent, computes it with `fn` and keeps it. If several
+  /// threads miss a key at once, one computes and the others wait for its result. A concurrent Put
+  /// or Delete of the key, or a Clear, wins: the waiting threads get the computed result, but it is
+  /// not kept. An error reaches all of them and is not kept. A result that finds no room is
+  /// returned but not kept; it may exceed the capacity while it is held. FailedPrecondition: `fn`
+  /// asks for the same key again. ResourceExhausted: no memory is left, or 31,744 handles hold the
+  /// value already. InvalidArgument: a key or TTL is out of range, and `fn` was not called; or the
+  /// result is too large. Two functions that wait for each other's keys never end.
   Result<Value> GetOrCompute(std::string_view key, const std::function<Result<std::string>()>& fn,
                              const CachePutOptions& options = {});
 
-  /// Room for a value of `size` bytes that the caller fills in place. ResourceExhausted as for Put,
-  /// but the old value stays.
+  /// Allocates space for a value of `size` bytes that the caller fills in place. ResourceExhausted:
+  /// as for Put, but the old value stays.
   Result<CacheAllocation> Allocate(std::string_view key, size_t size,
                                    const CachePutOptions& options = {});
 
-  /// Calls `visit` for every entry, until it gives false. Entries that are there all the while are
-  /// visited exactly once; those that come or go meanwhile, at most once. `visit` runs outside all
-  /// locks and may use the cache. ResourceExhausted: no memory for the next few, or one of them is
-  /// held by 31,744 handles.
+  /// Calls `visit` for every entry, until it returns false. Entries that are present during the
+  /// whole call are visited exactly once; others at most once. `visit` runs outside all locks and
+  /// may use the cache. ResourceExhausted: there is no memory for the next entries, or 31,744
+  /// handles hold one of them.
   Status ForEach(const std::function<bool(std::string_view key, std::string_view value)>& visit);
 
-  /// Removes all that is there when each shard's turn comes.
+  /// Removes all entries, one shard after the other.
   void Clear();
-  /// Changes capacity_bytes; evicts down to it. ResourceExhausted: what is held keeps more than
-  /// that; the new capacity stands all the same. InvalidArgument: below 64 KiB.
+  /// Changes capacity_bytes and evicts down to it. ResourceExhausted: held entries keep more memory
+  /// than that; the new capacity applies nevertheless. InvalidArgument: below 64 KiB.
   Status SetCapacity(uint64_t capacity_bytes);
-  /// Charges `bytes` that lie elsewhere against the capacity, and evicts to make room for them.
+  /// Reserves `bytes` of the capacity for memory outside the cache, and evicts entries to make
+  /// room.
   Result<CacheReservation> Reserve(uint64_t bytes);
 
   CacheStats GetStats() const;
@@ -291,7 +298,7 @@ class ObjectCache {
 
   Result<bool> PutObject(std::string_view key, const Source& source, const CachePutOptions& options,
                          When when);
-  /// `update` gets the present object or null.
+  /// `update` gets the present object, or null.
   Status UpdateObject(
       std::string_view key,
       const std::function<Result<std::optional<Source>>(const void* present)>& update);
@@ -313,8 +320,8 @@ class ObjectCache {
 
 }  // namespace cache
 
-/// An object in a TypedCache, which stays valid and unchanged while this lives, even beyond the
-/// cache. Empty when the key was absent. Move-only.
+/// An object in a TypedCache. It stays valid and unchanged while the Pinned lives, even after the
+/// cache is destroyed. Empty if the key was absent. Move-only.
 template <class V>
 class Pinned : public cache::ObjectPin {
  public:
@@ -322,7 +329,7 @@ class Pinned : public cache::ObjectPin {
   explicit Pinned(cache::ObjectPin pin) noexcept : ObjectPin(std::move(pin)) {}
 
   explicit operator bool() const noexcept { return object_ != nullptr; }
-  /// Not of a temporary, with which the object may be gone.
+  /// Deleted for a temporary, whose object may be destroyed with it.
   const V* get() const& noexcept { return static_cast<const V*>(object_); }
   const V& operator*() const& noexcept { return *get(); }
   const V* operator->() const& noexcept { return get(); }
@@ -331,21 +338,21 @@ class Pinned : public cache::ObjectPin {
   const V* operator->() const&& = delete;
 };
 
-/// A concurrent cache of objects: Cache, with values of type V that are made once, shared by all
-/// who hold them, and destroyed when they have left the cache and the last Pinned is gone (on any
-/// thread, outside all locks). After Delete, Take, Clear and a replacing Put that is at once while
-/// no thread is in the middle of a read, but of many of them only now and then (every 64 ms in a
-/// shard); else, and after an eviction, when later writes come.
+/// A concurrent cache of objects. It is a Cache whose values have type V. An object is constructed
+/// once and shared by all handles. It is destroyed, on any thread and outside all locks, when it
+/// has left the cache and the last Pinned is gone. After Delete, Take, Clear or a replacing Put
+/// this happens at once if no thread is in the middle of a read, but at most every 64 ms in a
+/// shard. Otherwise, and after an eviction, later writes destroy it.
 ///
-/// K is a type of strings (what converts to std::string_view: keys are then taken as such, without
-/// an allocation), or a type whose bytes are its value (integers, enums, structs of them without
-/// padding). V moves and is destroyed without throwing, and is aligned to 8 bytes at most.
+/// K is a string type (it converts to std::string_view, and keys are passed without an allocation),
+/// or a type whose bytes are its value (integers, enums, structs of them without padding). V must
+/// move and be destroyed without throwing. Its alignment is at most 8 bytes.
 ///
-/// An entry is charged its own memory and, with `weight`, what an object owns besides. A value can
-/// be held by 31,744 handles at a time; beyond that a lookup misses, and GetOrCompute
-/// is ResourceExhausted. All else is as for Cache, of which three functions are not here: MultiGet
-/// (call Get for each), Allocate (objects are made, not filled) and Reserve (what objects own is
-/// charged by their weight).
+/// An entry is charged its own memory and, with `weight`, the memory that its object owns. At most
+/// 31,744 handles can hold a value at a time; beyond that a lookup misses, and GetOrCompute returns
+/// ResourceExhausted. Everything else is as for Cache. Three of Cache's functions are missing:
+/// MultiGet (call Get for each key), Allocate (objects are constructed, not filled) and Reserve
+/// (objects are charged by their weight).
 template <class K, class V>
 class TypedCache : private cache::ObjectCache {
   static_assert(std::is_nothrow_move_constructible_v<V> && std::is_nothrow_destructible_v<V>,
@@ -356,9 +363,9 @@ class TypedCache : private cache::ObjectCache {
                 "K must be a string or a type whose bytes are its value");
 
  public:
-  /// How keys are given.
+  /// The type of key arguments.
   using Key = std::conditional_t<kIsString, std::string_view, K>;
-  /// The bytes that an object owns outside of itself.
+  /// The bytes that an object owns outside itself.
   using Weight = std::function<size_t(const Key&, const V&)>;
 
   static Result<std::unique_ptr<TypedCache>> Create(CacheOptions options = {}, Weight weight = {}) {

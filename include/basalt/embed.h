@@ -9,17 +9,17 @@
 
 #include "basalt/status.h"
 
-// Vectors of texts: texts that mean about the same have vectors that are near. In a library of its
-// own: link basalt::embed (find_package(basalt COMPONENTS embed)).
+// Embeddings: vectors of texts. Texts of similar meaning have vectors that are near each other.
+// This is a library of its own: link basalt::embed (find_package(basalt COMPONENTS embed)).
 
 namespace basalt {
 
-/// The model that vectors come from. Vectors of different models cannot be compared: who keeps
-/// vectors keeps the id with them, and refuses those of another one.
+/// A model that makes vectors. Vectors of different models cannot be compared. A store of vectors
+/// keeps the model's id and refuses vectors of another model.
 struct EmbeddingModel {
-  std::string id;           ///< Equal for the same model, wherever it lies. Empty: there is none.
+  std::string id;  ///< Equal for the same model, wherever its files are. Empty: there is none.
   size_t dimension = 0;     ///< Elements of a vector; 0: there is no model.
-  size_t tokens_max = 0;    ///< What a text has beyond so many tokens is ignored.
+  size_t tokens_max = 0;    ///< The tokens of a text that are used. Later tokens are ignored.
   bool normalized = false;  ///< Vectors have length 1: their inner product is their cosine.
 };
 
@@ -34,25 +34,25 @@ class Embedder {
 
   /// The vector of a text: UTF-8; malformed bytes are ignored. Errors are those of EmbedAll.
   Result<std::vector<float>> Embed(std::string_view text) const;
-  /// The vectors of texts, one after the other. Faster a text than Embed, if texts are short.
-  /// FailedPrecondition: there is no model. ResourceExhausted: out of memory.
+  /// The vectors of several texts, one after the other. For short texts this is faster than one
+  /// Embed for each. FailedPrecondition: there is no model. ResourceExhausted: out of memory.
   Result<std::vector<float>> EmbedAll(std::span<const std::string_view> texts) const;
 
  protected:
   explicit Embedder(EmbeddingModel model) : model_(std::move(model)) {}
 
  private:
-  /// `vectors` has room for the vectors.
+  /// `vectors` has room for all vectors.
   virtual Status DoEmbed(std::span<const std::string_view> texts, float* vectors) const = 0;
 
   EmbeddingModel model_;
 };
 
-/// The one without a model, the default: what searches by words and links works with it.
+/// An embedder without a model, the default. Searches by words and links work with it.
 std::shared_ptr<const Embedder> NoEmbedder();
 
-/// A BERT encoder with mean pooling, as the sentence transformers all-MiniLM-L6-v2 and the like,
-/// run on the caller's thread. `folder` holds the files as they are published:
+/// A BERT encoder with mean pooling, such as the sentence transformer all-MiniLM-L6-v2. It runs on
+/// the caller's thread. `folder` holds the published files:
 ///
 ///     config.json               model_type bert, hidden_act gelu
 ///     model.safetensors         F32 or BF16
@@ -61,10 +61,10 @@ std::shared_ptr<const Embedder> NoEmbedder();
 ///     sentence_bert_config.json optional: max_seq_length
 ///     1_Pooling/config.json     optional: must say pooling_mode_mean_tokens
 ///
-/// Weights are kept as bfloat16: vectors have a cosine above 0.999 to those of the reference
+/// Weights are kept as bfloat16. The vectors have a cosine above 0.999 to those of the reference
 /// implementation. A model like MiniLM-L6 takes 70 MB of memory, loads in a tenth of a second, and
-/// takes a few milliseconds for a query. NotFound: a file is absent. Corruption: one is malformed.
-/// Unsupported: another kind of model.
+/// takes a few milliseconds for a query. NotFound: a file is absent. Corruption: a file is
+/// malformed. Unsupported: another kind of model.
 Result<std::shared_ptr<const Embedder>> OpenLocalEmbedder(std::string_view folder);
 
 }  // namespace basalt

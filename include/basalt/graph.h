@@ -42,13 +42,13 @@ enum class NodeId : uint64_t {};
 /// The longest external id of a node, type, label or property name, and discriminator, in bytes.
 inline constexpr size_t kGraphNameBytesMax = 1024;
 
-/// What is stored at a node.
+/// The content of a node.
 struct NodeContent {
-  std::vector<std::string> labels{};  ///< A set: order and repetitions mean nothing.
+  std::vector<std::string> labels{};  ///< A set: order and repetitions have no meaning.
   Properties properties{};
 };
 
-/// A node as it was found. Labels ascend.
+/// A node that a read found. Labels are in ascending order.
 struct Node {
   NodeId id{};
   std::string external_id;
@@ -56,53 +56,54 @@ struct Node {
   Properties properties;
 };
 
-/// Names an edge. There is one edge for each combination of these.
+/// The name of an edge. There is one edge for each combination of these fields.
 struct EdgeName {
   std::string_view from;  ///< External id.
   std::string_view type;
   std::string_view to;               ///< External id.
-  std::string_view discriminator{};  ///< Tells parallel edges of one type apart.
+  std::string_view discriminator{};  ///< Distinguishes parallel edges of one type.
 };
 
-/// What is stored at an edge.
+/// The content of an edge.
 struct EdgeContent {
   double weight = 1;  ///< Finite, not negative.
   Properties properties{};
-  /// When the fact holds: [valid_from, valid_to). Nothing: without a bound. For reads as of a time.
+  /// When the fact is valid: [valid_from, valid_to). Unset: without a bound. Used by reads as of a
+  /// time.
   std::optional<WallTime> valid_from{};
   std::optional<WallTime> valid_to{};
-  /// When the edge disappears by itself. Nothing: never.
+  /// When the edge expires. Unset: never.
   std::optional<WallTime> expiry{};
 };
 
 enum class EdgeDirection : uint8_t { kOut, kIn, kBoth };
 
-/// An edge as it is seen from one of its nodes. An edge from a node to itself is seen twice: as
-/// kOut and as kIn.
+/// An edge as seen from one of its nodes. An edge from a node to itself is seen twice: as kOut and
+/// as kIn.
 struct Neighbor {
   NodeId node{};                                  ///< The other end.
-  std::string_view type;                          ///< Lives as long as the Graph.
+  std::string_view type;                          ///< Valid as long as the Graph lives.
   EdgeDirection direction = EdgeDirection::kOut;  ///< kOut or kIn.
   std::string discriminator;
   double weight = 1;
 };
 
-/// Which edges a read follows.
+/// The edges that a read follows.
 struct EdgeFilter {
   EdgeDirection direction = EdgeDirection::kOut;
   /// Empty: all types.
   std::vector<std::string> types{};
-  /// Only edges that were valid at this time. Nothing: all edges that are stored.
+  /// Only edges that were valid at this time. Unset: all stored edges.
   std::optional<WallTime> as_of{};
 };
 
-/// Bounds of one read. A read that reaches one gives what it has found and says `truncated`. At
-/// `fan_out_max` it leaves out further edges of that node and continues; at the others it ends.
+/// Bounds of one read. A read that reaches a bound returns what it has found and sets `truncated`.
+/// At `fan_out_max` it skips further edges of that node and continues. At the other bounds it ends.
 struct ReadLimits {
   uint64_t visited_max = 1'000'000;  ///< Nodes.
-  uint64_t fan_out_max = 1'000'000;  ///< Edges that are followed from one node.
-  uint64_t bytes_max = 256 << 20;    ///< Memory for the answer and what was visited, about.
-  /// Nothing: no bound. The time of one edge and of sorting the answer may be added.
+  uint64_t fan_out_max = 1'000'000;  ///< Edges followed from one node.
+  uint64_t bytes_max = 256 << 20;    ///< Approximate memory for the result and the visited nodes.
+  /// Unset: no bound. May be exceeded by the time to read one edge and to sort the result.
   std::optional<std::chrono::milliseconds> time_max{};
 };
 
@@ -122,15 +123,16 @@ struct KHopResult {
   bool truncated = false;
 };
 
-/// A way through the graph: nodes, and the edges between them.
+/// A path through the graph: nodes, and the edges between them.
 struct Path {
   std::vector<NodeId> nodes;
-  std::vector<Neighbor> edges;  ///< One less; edges[i] leads from nodes[i] to nodes[i + 1].
-  double cost = 0;              ///< Edges, or the sum of their weights.
+  std::vector<Neighbor>
+      edges;  ///< One element fewer than `nodes`. edges[i] leads from nodes[i] to nodes[i + 1].
+  double cost = 0;  ///< The number of edges, or the sum of their weights.
 };
 struct PathResult {
-  std::vector<Path> paths{};  ///< Empty: there is none, or none was found within the limits.
-  /// There may be more paths, and shorter ones.
+  std::vector<Path> paths{};  ///< Empty: there is no path, or none was found within the limits.
+  /// True: there may be more paths, and shorter ones.
   bool truncated = false;
 };
 
@@ -142,8 +144,8 @@ struct PageRankOptions {
   EdgeFilter edges{.direction = EdgeDirection::kBoth};
   /// The probability of returning to the seeds at each step, from 0.01 to 1.
   double restart = 0.5;
-  /// What may remain unassigned at a node, for each of its edges; from 1e-12 to 1. Smaller is more
-  /// exact and slower.
+  /// The probability that may remain unassigned at a node, for each of its edges; from 1e-12 to 1.
+  /// Smaller is more exact and slower.
   double epsilon = 1e-6;
   ReadLimits limits{};
 };
@@ -153,39 +155,39 @@ struct PageRankResult {
 };
 
 struct ComponentsResult {
-  /// For each node the least node of its component; by node.
+  /// For each node the least node of its component, ordered by node.
   std::vector<std::pair<NodeId, NodeId>> components;
   uint64_t count = 0;
   bool truncated = false;
 };
 
 struct TraversalResult {
-  std::vector<NodeId> nodes;  ///< Each once, in the order in which they were found.
+  std::vector<NodeId> nodes;  ///< Each node once, in the order in which it was found.
   bool truncated = false;
 };
 
 class GraphView;
 
-/// A traversal, step by step. It is described first and read by Run. It refers to the GraphView,
+/// A traversal. Its steps are described first, and Run executes them. It refers to the GraphView,
 /// which must outlive it.
 class Traversal {
  public:
   using Predicate = std::function<bool(const Node& node)>;
 
-  /// Goes on to the nodes behind edges of these types; without types, of all.
+  /// Follows edges of these types to the nodes at their other ends. Without types: all edges.
   Traversal& Out(std::vector<std::string> types = {});
   Traversal& In(std::vector<std::string> types = {});
   Traversal& Both(std::vector<std::string> types = {});
   Traversal& Out(std::string type) { return Out(std::vector{std::move(type)}); }
   Traversal& In(std::string type) { return In(std::vector{std::move(type)}); }
   Traversal& Both(std::string type) { return Both(std::vector{std::move(type)}); }
-  /// Keeps the nodes for which it is true. It reads each node's record.
+  /// Keeps the nodes for which `keeps` returns true. It reads each node's record.
   Traversal& Where(Predicate keeps);
-  /// Keeps nodes with a label.
+  /// Keeps the nodes that have the label.
   Traversal& HasLabel(std::string label);
   /// Keeps the first `count` nodes.
   Traversal& Limit(uint64_t count);
-  /// Follows only edges that were valid at this time; for all steps.
+  /// Follows only edges that were valid at this time. Applies to all steps.
   Traversal& AsOf(WallTime time);
   Traversal& Within(const ReadLimits& limits);
 
@@ -209,9 +211,9 @@ class Traversal {
   ReadLimits limits_;
 };
 
-/// The graph at one moment. Move-only. One thread at a time; any number of views. While it lives,
-/// old versions are kept, as for a Snapshot. A node that is absent is nothing, or has no
-/// neighbours; errors are for what could not be read.
+/// The graph at one moment. Move-only. Used by one thread at a time; there may be any number of
+/// views. While it lives, the versions that it sees are kept, as for a Snapshot. An absent node is
+/// nothing, or has no neighbours. An error means that something could not be read.
 class GraphView {
  public:
   GraphView(GraphView&&) noexcept;
@@ -224,7 +226,7 @@ class GraphView {
   Result<std::optional<EdgeContent>> GetEdge(const EdgeName& name) const;
   /// Calls `visit` with each node, by external id, until it returns false.
   Status ForEachNode(const std::function<bool(const Node& node)>& visit) const;
-  /// Calls `visit` with each node whose external id begins with `prefix`; the same.
+  /// Like ForEachNode, for each node whose external id begins with `prefix`.
   Status ForEachNode(std::string_view prefix,
                      const std::function<bool(const Node& node)>& visit) const;
   /// Calls `visit` with each edge that leaves `node`, until it returns false.
@@ -232,8 +234,8 @@ class GraphView {
       NodeId node,
       const std::function<bool(const Neighbor& edge, const EdgeContent& content)>& visit) const;
 
-  /// Up to `limit` edges of a node, by direction (out, then in), type and other end. `from`: where
-  /// a page before has ended. InvalidArgument: `from` is no such text.
+  /// Up to `limit` edges of a node, ordered by direction (out, then in), type and other end. `from`
+  /// is the `next` of the previous page. InvalidArgument: `from` is not the `next` of a page.
   Result<NeighborPage> Neighbors(NodeId node, const EdgeFilter& filter = {}, size_t limit = 1000,
                                  std::string_view from = {}) const;
   Traversal Traverse(std::string_view from) const { return Traversal(this, std::string(from)); }
@@ -243,14 +245,15 @@ class GraphView {
   /// A path with the fewest edges, or with the least sum of weights (Dijkstra).
   Result<PathResult> ShortestPath(NodeId from, NodeId to, const EdgeFilter& filter = {},
                                   bool weighted = false, const ReadLimits& limits = {}) const;
-  /// Up to `count_max` paths without a repeated node, of up to `hops` edges; shorter ones first.
+  /// Up to `count_max` paths of up to `hops` edges without a repeated node, shorter ones first.
   /// InvalidArgument: `hops` is above 64.
   Result<PathResult> Paths(NodeId from, NodeId to, uint32_t hops, size_t count_max,
                            const EdgeFilter& filter = {}, const ReadLimits& limits = {}) const;
-  /// Where a walk is found that begins at the seeds, follows edges by their weights, and returns to
-  /// the seeds now and then: local push (Andersen, Chung and Lang, "Local graph partitioning using
-  /// PageRank vectors", 2006). The scores of seeds are their shares; seeds that are absent are left
-  /// out. InvalidArgument: a share is not above zero; restart or epsilon is out of range.
+  /// The probability that a random walk is at each node. The walk begins at the seeds, follows
+  /// edges by their weights, and returns to the seeds with probability `restart` at each step.
+  /// Algorithm: local push (Andersen, Chung and Lang, "Local graph partitioning using PageRank
+  /// vectors", 2006). The scores of seeds are their shares; absent seeds are left out.
+  /// InvalidArgument: a share is not above zero, or restart or epsilon is out of range.
   Result<PageRankResult> PersonalizedPageRank(std::span<const NodeScore> seeds,
                                               const PageRankOptions& options = {}) const;
   /// Weakly connected components of the whole graph.
@@ -273,56 +276,56 @@ struct GraphOptions {
 struct GraphStats {
   uint64_t nodes = 0;
   uint64_t edges = 0;
-  uint64_t labels = 0;  ///< Names that were ever used.
+  uint64_t labels = 0;  ///< Names that were used at any time.
   uint64_t edge_types = 0;
   uint64_t property_names = 0;
-  uint64_t removals = 0;  ///< Nodes that were removed and whose edges still take space.
+  uint64_t removals = 0;  ///< Removed nodes whose edges still take space.
 };
 
-/// A graph. Any number of threads. The store must outlive it.
+/// A graph. Thread-safe. The store must outlive it.
 ///
-/// Each change is one transaction, and is tried again when it meets a conflict. Each also takes a
-/// Transaction of the same store; then it takes effect when that commits. Every change is an upsert
-/// or a removal; what is there already, or absent already, is no error.
+/// Each change is one transaction, and is retried after a conflict. Each function also has a form
+/// that takes a Transaction of the same store; the change then takes effect when that commits.
+/// Every change is an upsert or a removal: it is not an error if the thing exists already, or is
+/// already absent.
 class Graph {
  public:
   /// Unsupported: the store has no transactions, keyspaces, snapshots or order; or a newer version
-  /// has written the graph. NotFound: the graph is absent and is not to be created.
-  /// InvalidArgument: the keyspace holds other data. Finishes removals that a crash has
-  /// interrupted.
+  /// wrote the graph. NotFound: the graph is absent and is not to be created. InvalidArgument: the
+  /// keyspace holds other data. Finishes removals that a crash has interrupted.
   static Result<std::unique_ptr<Graph>> Open(Store* store, const GraphOptions& options = {});
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  /// Adds a node, or replaces its labels and properties; edges stay.
+  /// Adds a node, or replaces its labels and properties. Its edges stay.
   Result<NodeId> PutNode(std::string_view external_id, const NodeContent& content = {});
   Result<NodeId> PutNode(Transaction& tx, std::string_view external_id,
                          const NodeContent& content = {});
-  /// Removes a node and its edges. False: it is not there. A node of many edges disappears at once;
-  /// the records of its edges are removed in steps, in bounded memory. In a transaction that is
-  /// left to FinishRemovals.
+  /// Removes a node and its edges. False: the node is absent. A node with many edges disappears at
+  /// once; the records of its edges are removed in steps, in bounded memory. In a transaction,
+  /// FinishRemovals does these steps.
   Result<bool> RemoveNode(std::string_view external_id);
   Result<bool> RemoveNode(Transaction& tx, std::string_view external_id);
   /// Adds an edge, or replaces its content. NotFound: one of the nodes is absent.
   Status PutEdge(const EdgeName& name, const EdgeContent& content = {});
   Status PutEdge(Transaction& tx, const EdgeName& name, const EdgeContent& content = {});
-  /// False: it is not there.
+  /// False: the edge is absent.
   Result<bool> RemoveEdge(const EdgeName& name);
   Result<bool> RemoveEdge(Transaction& tx, const EdgeName& name);
-  /// Removes the records that are left of removed nodes.
+  /// Removes the remaining records of removed nodes.
   Status FinishRemovals();
 
-  /// The present moment.
+  /// The graph as it is now.
   Result<GraphView> Read() const;
-  /// The graph as `tx` sees it, its own changes up to this call included: read again after a
-  /// change. `tx` must outlive the view.
+  /// The graph as `tx` sees it, with its own changes up to this call. Call it again after a change.
+  /// `tx` must outlive the view.
   Result<GraphView> Read(Transaction& tx) const;
 
-  /// Looks at all records. One line for each inconsistency, up to `faults_max`; empty: there is
-  /// none. Memory: does not grow with the graph.
+  /// Checks all records. Returns one line for each inconsistency, up to `faults_max`; empty if
+  /// there is none. The memory that it needs does not grow with the graph.
   Result<std::vector<std::string>> Verify(size_t faults_max = 100) const;
-  /// Counts; it reads all keys.
+  /// Counts nodes and edges; it reads all keys.
   Result<GraphStats> GetStats() const;
 
  private:

@@ -8,16 +8,17 @@
 
 namespace basalt {
 
-/// Walks a store's keys in bytewise order as they were when the iterator was made (or at its
-/// snapshot), within its bounds. Unpositioned until a Seek.
+/// Iterates over a store's keys in bytewise order, within its bounds. It sees the store at its
+/// snapshot, or as it was when the iterator was created. It has no position before the first Seek.
 ///
 ///     auto it = db->NewIterator({.prefix = "user/"});
 ///     for (it->SeekToFirst(); it->Valid(); it->Next()) Use(it->key(), it->value());
 ///     if (!it->status().ok()) Report(it->status());
 ///
-/// One thread at a time. It keeps its store's core alive: destroying the store's handle first is
-/// safe. Closing a database makes its iterators answer FailedPrecondition in `status()`, at the
-/// next move or, going forward, some dozen records later.
+/// Used by one thread at a time. It keeps its store's internal state alive, so the store's handle
+/// may be destroyed first. After a database is closed, its iterators report FailedPrecondition in
+/// `status()` at the next move. A forward iterator may return several dozen more records before
+/// that.
 class Iterator {
  public:
   virtual ~Iterator() = default;
@@ -26,13 +27,13 @@ class Iterator {
 
   /// True at a record. False before the first Seek, beyond either end, and after an error.
   bool Valid() const noexcept { return valid_; }
-  /// The present record; views last until the next move. Only when Valid(). `value` is empty under
-  /// ReadOptions::keys_only.
+  /// The current record. The views are valid until the next move. Call them only if Valid().
+  /// `value` is empty with ReadOptions::keys_only.
   std::string_view key() const noexcept { return key_; }
   std::string_view value() const noexcept { return value_; }
-  /// When the present record expires, by the clock of its database; nothing: never. Only when
-  /// Valid(). A walk shows what had not expired when the iterator was made, so that the moment may
-  /// have passed. Costs a call, and nothing where it is not asked.
+  /// When the current record expires, by the clock of its database. Nothing: never. Call it only if
+  /// Valid(). An iterator shows the records that had not expired when it was created, so the time
+  /// may have passed already. Costs one call, and nothing if it is not used.
   virtual std::optional<WallTime> expiry() const noexcept { return std::nullopt; }
 
   virtual void SeekToFirst() = 0;
@@ -41,11 +42,12 @@ class Iterator {
   virtual void Seek(std::string_view target) = 0;
   /// To the last key <= `target` (clamped to the bounds).
   virtual void SeekForPrev(std::string_view target) = 0;
-  /// Nothing when not Valid(). Amortised O(1) plus the records hidden between the two keys.
+  /// Does nothing if the iterator is not valid. Amortised O(1), plus the hidden records between the
+  /// two keys.
   virtual void Next() = 0;
   virtual void Prev() = 0;
 
-  /// Ok, or the error that ended the iteration; it stays until the next Seek that succeeds.
+  /// Ok, or the error that ended the iteration. It stays until the next successful Seek.
   const Status& status() const noexcept { return status_; }
 
  protected:

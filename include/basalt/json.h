@@ -10,8 +10,8 @@
 
 namespace basalt {
 
-/// Figures and reports as a JSON object, whose members have the names of the struct's fields; a
-/// Status is the text of ToString(), and bytes that are no UTF-8 stand as U+FFFD. Throws
+/// Statistics and reports as JSON objects. The members have the names of the struct's fields. A
+/// Status becomes the text of ToString(). Bytes that are not UTF-8 become U+FFFD. Throws
 /// std::bad_alloc.
 std::string ToJson(const DBStats& stats);
 std::string ToJson(const MemTableStats& stats);

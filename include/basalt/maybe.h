@@ -7,7 +7,8 @@
 
 namespace basalt {
 
-/// What `->` gives of a temporary Maybe: only what copies. Lives as long as the temporary.
+/// Returned by `->` of a temporary Maybe: gives access to copies only. Lives as long as the
+/// temporary.
 template <class T>
 class OfTemporary {
  public:
@@ -25,12 +26,11 @@ class OfTemporary {
   const T& value_;
 };
 
-/// What a lookup gives: a T that lends views of its bytes, or nothing when the key is absent.
+/// The result of a lookup: a T that provides views of its bytes, or nothing if the key is absent.
 ///
-/// It is a std::optional, but for temporaries. Theirs would hand out references and pointers into
-/// itself, so that `store.Get(key).value()->view()` compiled and dangled. A temporary Maybe gives
-/// its T as a value, whose `view()` is refused, and its `->` reaches `ToString()`, `size()` and
-/// `empty()` only.
+/// It is a std::optional that is safe for temporaries. With a std::optional,
+/// `store.Get(key).value()->view()` would compile and dangle. A temporary Maybe returns its T by
+/// value, whose `view()` is deleted, and its `->` offers only `ToString()`, `size()` and `empty()`.
 template <class T>
 class Maybe : public std::optional<T> {
   using Base = std::optional<T>;
@@ -50,14 +50,14 @@ class Maybe : public std::optional<T> {
   const T* operator->() const& noexcept { return Base::operator->(); }
   OfTemporary<T> operator->() const&& noexcept { return OfTemporary<T>(**this); }
 
-  /// Throws std::bad_optional_access when there is none.
+  /// Throws std::bad_optional_access if it is empty.
   T& value() & { return Base::value(); }
   const T& value() const& { return Base::value(); }
   T value() && { return std::move(Base::value()); }
   void value() const&& = delete;
 };
 
-// Those of std::optional are ambiguous for what derives from it.
+// The operators of std::optional are ambiguous for derived classes.
 template <class T>
 bool operator==(const Maybe<T>& a, const Maybe<T>& b) noexcept {
   return a.has_value() == b.has_value() && (!a || *a == *b);

@@ -17,13 +17,13 @@ namespace memtable {
 class StoreCore;
 }  // namespace memtable
 
-/// What a write does that finds the memory budget used up.
+/// What a write does if the memory budget is used up.
 enum class AtBudget : uint8_t {
-  kWait,    ///< Waits until compaction has made room; fails when it cannot.
-  kRefuse,  ///< Answers ResourceExhausted at once, and starts a compaction.
+  kWait,    ///< Waits until compaction has made room. Fails if it cannot.
+  kRefuse,  ///< Returns ResourceExhausted at once and starts a compaction.
 };
 
-/// What puts a memtable's records into order. All give the same order.
+/// How a memtable sorts its records. All give the same order.
 enum class Sorter : uint8_t {
   kVector,      ///< Vectorised quicksort on 8-byte pieces of keys (Highway's VQSort, on x86-64 with
                 ///< SSSE3); elsewhere as kRadix.
@@ -31,34 +31,36 @@ enum class Sorter : uint8_t {
   kComparison,  ///< std::sort on whole keys: the reference for the others.
 };
 
-/// How a memtable is made. The defaults need no tuning.
+/// Options of a memtable. The defaults need no tuning.
 struct MemTableOptions {
-  /// Bytes of all generations together: records, index, order, sorted runs. At least 256 KiB. What
-  /// iterators and values hold beyond that is not counted, nor are some 15 KiB a generation. A
-  /// quarter is kept for compaction: live keys and values can take about a third.
+  /// Bytes of all generations together: records, index, order, sorted runs. At least 256 KiB. Not
+  /// counted are about 15 KiB a generation, and memory that iterators and values hold beyond the
+  /// generations. A quarter is reserved for compaction: live keys and values can take about a
+  /// third.
   uint64_t memory_budget = uint64_t{256} << 20;
-  /// A generation that has taken so much is sealed, and a fresh one takes its place. 0: an eighth
-  /// of the budget; at least 64 KiB and 12 KiB a shard, at most half the budget. Above an eighth,
-  /// less of the budget can be live.
+  /// A generation of this size is sealed and a new one takes its place. 0: an eighth of the budget.
+  /// At least 64 KiB and 12 KiB a shard, at most half the budget. Above an eighth, less of the
+  /// budget can be live.
   uint64_t generation_bytes = 0;
-  /// Power of two up to 256; 0: derived from generation_bytes.
+  /// A power of two up to 256. 0: derived from generation_bytes.
   uint32_t shards = 0;
   AtBudget at_budget = AtBudget::kWait;
-  /// Whether sealed generations are merged in the background, which drops versions and deletes that
-  /// no snapshot needs. Without it they pile up until the budget is used up, unless Compact is
-  /// called.
+  /// Whether sealed generations are merged in the background. Merging drops versions and deletes
+  /// that no snapshot needs. Without it, generations accumulate until the budget is used up, unless
+  /// Compact is called.
   bool compaction = true;
   Sorter sorter = Sorter::kVector;
 };
 
-/// A memtable's figures at one moment. Bytes unless said otherwise.
+/// Statistics of a memtable at one moment. Sizes are in bytes.
 struct MemTableStats {
   uint64_t memory_budget = 0;
   uint64_t memory_bytes = 0;   ///< Of all generations.
   uint64_t logical_bytes = 0;  ///< Keys and values of all records, hidden versions included.
   uint64_t records = 0;        ///< Versions and deletes, not keys.
   uint64_t range_deletes = 0;
-  /// The highest that was given out; below it some stay unused where several threads write.
+  /// The highest number that was assigned. With several writing threads some lower numbers stay
+  /// unused.
   uint64_t last_sequence = 0;
   uint64_t snapshots = 0;
   uint64_t sealed_generations = 0;
@@ -66,14 +68,14 @@ struct MemTableStats {
   uint64_t sorted_runs = 0;
   uint64_t seals = 0;
   uint64_t compactions = 0;
-  uint64_t compacted_records = 0;  ///< Read by compactions,
-  uint64_t dropped_records = 0;    ///< and not kept.
+  uint64_t compacted_records = 0;  ///< Records that compactions read.
+  uint64_t dropped_records = 0;    ///< Of these, records that they did not keep.
   uint64_t waits = 0;              ///< Writes that waited for room.
-  uint64_t wait_us = 0;            ///< How long they waited together.
+  uint64_t wait_us = 0;            ///< The total time of these waits.
 };
 
-/// An ordered store in memory: writes and lookups at the cost of two cache misses, order paid when
-/// somebody asks for it.
+/// An ordered store in memory. Writes and lookups take two cache misses; records are sorted only
+/// when an iterator needs it.
 ///
 ///     auto table = basalt::MemTable::Create().value();
 ///     basalt::Status s = table->Put("b", "2");
@@ -81,19 +83,19 @@ struct MemTableStats {
 ///     auto it = table->NewIterator();
 ///     for (it->SeekToFirst(); it->Valid(); it->Next()) Use(it->key(), it->value());
 ///
-/// Records lie in append-only generations with a hash index each; a background sorts what is new,
-/// but for the newest half a million while writers take every processor and nobody iterates, and
-/// merges what is sealed. Versions are ordered by sequence number: the newest write wins, whoever
-/// wrote it. Nothing is on disk: the LSN of a Commit is 0, and durability levels are accepted and
-/// mean nothing. Background merging gives back the memory of what has expired and of keyspaces that
-/// were dropped.
+/// Records lie in append-only generations, each with a hash index. A background thread sorts new
+/// records and merges sealed generations. While writers use every processor and no iterator exists,
+/// it leaves the newest 500,000 records unsorted. Versions are ordered by sequence number: the
+/// newest write wins, on whichever thread. Nothing is on disk: the LSN of a Commit is 0, and
+/// durability levels are accepted without effect. Merging frees the memory of expired records and
+/// dropped keyspaces.
 ///
 /// A transaction's commit, a batch with conditions and Update wait for batches that are being
-/// inserted, and batches wait for them. Single puts and deletes wait for none of these.
+/// inserted, and batches wait for them. Single puts and deletes do not wait for them.
 ///
 /// Thread-safe. Lookups take no lock. Values, iterators and snapshots outlive the handle. The
-/// handle may be destroyed on any thread and waits for nobody. After fork() the child makes stores
-/// of its own; its parent's it may only destroy, which does nothing.
+/// handle may be destroyed on any thread, without waiting. After fork() the child may create stores
+/// of its own. It may only destroy its parent's stores, which does nothing.
 class MemTable final : public Store {
  public:
   /// InvalidArgument: an option is out of range; the message names it. ResourceExhausted.
@@ -107,14 +109,15 @@ class MemTable final : public Store {
   Result<std::vector<KeyspaceInfo>> ListKeyspaces() const override;
   Status DropKeyspace(KeyspaceId keyspace) override;
 
-  /// Ends the present generation, if it holds anything: writes go to a fresh one.
-  /// ResourceExhausted: the budget has no room for one.
+  /// Seals the active generation if it has records: writes go to a new one. ResourceExhausted: the
+  /// budget has no room for a new generation.
   Status Seal();
-  /// Until all that was written before the call is sorted, and merged if options ask for it.
+  /// Waits until all records that were written before the call are sorted, and merged if
+  /// MemTableOptions::compaction is set.
   void WaitForBackgroundWork();
-  /// Seals, if there is room, and merges all sealed generations into one, without what no snapshot
-  /// needs. ResourceExhausted: the budget has no room for the merged one beside what it is made of;
-  /// what could be dropped piece by piece has been.
+  /// Seals, if there is room, and merges all sealed generations into one without the versions that
+  /// no snapshot needs. ResourceExhausted: the budget has no room for the merged generation beside
+  /// its sources; records that could be dropped in steps were dropped.
   Status Compact();
 
   MemTableStats GetStats() const;

@@ -14,8 +14,8 @@ namespace basalt {
 
 class Snapshot;
 
-/// How much of an acknowledged write may be lost, weakest first. A stronger write carries all
-/// earlier weaker ones with it. Reads may see what is not durable yet.
+/// How much of an acknowledged write may be lost, weakest level first. A stronger write makes all
+/// earlier weaker ones as durable as itself. Reads may see writes that are not durable yet.
 ///
 /// | level       | a killed process loses | a power cut loses           |
 /// |-------------|------------------------|-----------------------------|
@@ -24,78 +24,78 @@ class Snapshot;
 /// | `kProcess`  | nothing acknowledged   | what was not synced since   |
 /// | `kPower`    | nothing acknowledged   | nothing acknowledged        |
 ///
-/// After either, what a database holds is a prefix of what was written to it, in order.
-/// kMemory is a property of a database or keyspace, never of one write; what such keyspaces hold
-/// lies outside the rule above. kInterval allows a store to gather writes for that long. A DB does
-/// not: its log is written through mapped memory, which costs less than gathering would save, so
-/// that kInterval promises what kProcess does.
+/// After either, a database holds a prefix of the writes to it, in order. kMemory is a property of
+/// a database or keyspace, not of one write; the prefix rule does not include such keyspaces.
+/// kInterval allows a store to collect writes for that long. A DB does not collect them: it writes
+/// its log through mapped memory, which costs less than collecting would save. So with a DB
+/// kInterval promises the same as kProcess.
 enum class Durability : uint8_t { kMemory = 0, kInterval = 1, kProcess = 2, kPower = 3 };
 
-/// How table blocks are compressed. kLz4ThenZstd: Zstandard at the last level, where most data
-/// lies, LZ4 above.
+/// How table blocks are compressed. kLz4ThenZstd uses Zstandard at the last level, which has most
+/// data, and LZ4 above.
 enum class Compression : uint8_t { kNone = 0, kLz4 = 1, kLz4ThenZstd = 2 };
 
-/// Names a keyspace: a set of keys of its own inside one store. Never reused, never part of the key
-/// bytes. Every store has kDefault; a DB makes others (DB::CreateKeyspace).
+/// The id of a keyspace, a separate set of keys inside one store. An id is never reused and is not
+/// part of the key bytes. Every store has kDefault; a DB can create others (DB::CreateKeyspace).
 enum class KeyspaceId : uint32_t { kDefault = 0 };
 
-/// How a read is made: of one key, of many, or by an iterator.
+/// Options of reads: of one key, of many, or by an iterator.
 struct ReadOptions {
-  /// Read as of this snapshot; null: the newest visible state. An iterator does not need it any
-  /// more once it is made.
+  /// Read as of this snapshot. Null: the newest visible state. An iterator needs the snapshot only
+  /// while it is created.
   const Snapshot* snapshot = nullptr;
   KeyspaceId keyspace = KeyspaceId::kDefault;
-  /// False: blocks read from disk for this call are not kept in the cache.
+  /// False: blocks that this call reads from disk are not kept in the cache.
   bool fill_cache = true;
-  /// True: the call reads no disk. What would need one is WouldBlock. For event loops, which then
-  /// hand the call to a thread that may wait.
+  /// True: the call does not read from disk. If it would have to, it returns WouldBlock. Event
+  /// loops then pass the call to a thread that may wait.
   bool memory_only = false;
-  /// Of reads in a transaction. False: the commit does not care whether what was read has changed
-  /// since. Other reads ignore it.
+  /// For reads in a transaction; other reads ignore it. False: the commit does not check whether
+  /// the data that was read has changed since.
   bool track = true;
 
-  // Of iterators; other reads ignore them. Bounds are copied. `prefix` excludes the other two.
+  // For iterators; other reads ignore these. Bounds are copied. `prefix` excludes the other two.
   std::optional<std::string_view> lower{};   ///< First key of the range, inclusive.
   std::optional<std::string_view> upper{};   ///< End of the range, exclusive.
   std::optional<std::string_view> prefix{};  ///< Only keys that begin with this.
   bool keys_only = false;                    ///< Values are left empty, neither read nor merged.
 };
 
-/// How a write is made and acknowledged.
+/// Options of writes.
 struct WriteOptions {
-  /// Unset: the keyspace's level, or else the store's. kMemory is refused: it is a property of a
-  /// store, not of a write.
+  /// Unset: the level of the keyspace, or else of the store. kMemory is refused: it is a property
+  /// of a store, not of a write.
   std::optional<Durability> durability{};
-  /// Of functions that write one key or range. The records of a batch name their own: with a batch
-  /// it must stay kDefault.
+  /// For functions that write one key or range. The records of a batch name their own keyspaces:
+  /// with a batch it must be kDefault.
   KeyspaceId keyspace = KeyspaceId::kDefault;
-  /// How long after the write the record expires. Unset: the keyspace's default. Zero: never. A
-  /// negative one is InvalidArgument. Only for functions that put one key. It lasts as
-  /// long also when the wall clock is set back meanwhile.
+  /// The time from the write until the record expires. Unset: the keyspace's default. Zero: it does
+  /// not expire. A negative value is InvalidArgument. Only for functions that put one key. The
+  /// record lives as long even if the wall clock is set back meanwhile.
   std::optional<std::chrono::milliseconds> ttl{};
-  /// The moment at which the record expires, instead of `ttl`; for copies of a record. A moment in
-  /// the past hides older values and is not visible itself.
+  /// The time at which the record expires, instead of `ttl`. For copies of a record. A record whose
+  /// time has passed hides older values and is not visible itself.
   std::optional<WallTime> expiry{};
-  /// False: a write that would have to wait for a flush, for compaction or for another write's
-  /// disk access is WouldBlock and changes nothing. For event loops.
+  /// False: a write that would have to wait for a flush, for compaction or for the disk access of
+  /// another write returns WouldBlock and changes nothing. For event loops.
   bool may_wait = true;
 };
 
-/// How a transaction is made.
+/// Options of a transaction.
 struct TransactionOptions {
-  /// Bytes that the transaction's own writes and what it remembers of its reads may take. Beyond
-  /// it reads are remembered more coarsely, so that the commit may be Aborted for a change of
-  /// something that was not read; writes are ResourceExhausted.
+  /// The most bytes for the transaction's writes and its record of reads. When it is reached, reads
+  /// are recorded more coarsely, so the commit may be Aborted because of a key that was not read.
+  /// Writes return ResourceExhausted.
   uint64_t memory_limit = uint64_t{64} << 20;
 };
 
-/// How a keyspace is made. What is unset is as the store's own.
+/// Options of a keyspace. Unset options have the store's values.
 struct KeyspaceOptions {
-  /// The level of writes that name none. kMemory: its writes are not logged, and share no batch
-  /// with those that are.
+  /// The level of writes that name none. kMemory: the writes are not logged, and cannot share a
+  /// batch with logged writes.
   std::optional<Durability> durability{};
-  /// How long records live whose put names no ttl. Zero: they never expire. Of a MemTable: a DB has
-  /// one for all its keyspaces (DBOptions), and answers Unsupported here.
+  /// The time to live of records that are put without one. Zero: they never expire. Only for a
+  /// MemTable: a DB has one value for all its keyspaces (DBOptions), and returns Unsupported here.
   std::optional<std::chrono::milliseconds> default_ttl{};
   std::optional<Compression> compression{};  ///< Unsupported by every store so far.
 };
@@ -107,44 +107,46 @@ struct KeyspaceInfo {
   KeyspaceOptions options{};
 };
 
-/// Something that happened in the background, for logs and dashboards.
+/// A background event, for logs and dashboards.
 struct Event {
   enum class Kind : uint8_t {
     kFlush = 0,       ///< A memtable became tables.
     kCompaction = 1,  ///< Tables were merged.
-    kLogTailCut = 2,  ///< Recovery cut an unacknowledged torn tail of the log and kept it in lost/.
-    kBackgroundError = 3,  ///< A flush or compaction failed and will be retried; `status` says why.
-    kRecovery = 4,         ///< The log was replayed at Open.
-    /// Recovery found tables that are newer than the manifest and the log, as when an older
-    /// manifest was put back, and moved them to lost/.
+    kLogTailCut =
+        2,  ///< Recovery cut an unacknowledged torn tail off the log and kept it in lost/.
+    kBackgroundError =
+        3,          ///< A flush or compaction failed and will be retried. `status` has the cause.
+    kRecovery = 4,  ///< The log was replayed at Open.
+    /// Recovery found tables that are newer than manifest and log, and moved them to lost/. This
+    /// happens if an older manifest was put back.
     kTablesMovedToLost = 5,
   };
   Kind kind = Kind::kFlush;
   uint64_t bytes_in = 0;      ///< Bytes read, replayed or cut.
   uint64_t bytes_out = 0;     ///< Bytes written.
   uint64_t duration_us = 0;   ///< Wall time.
-  std::string_view detail{};  ///< One line for people; valid during the call only.
+  std::string_view detail{};  ///< One line of text. Valid during the call only.
   Status status{};
 };
 
-/// How a database is opened. The defaults need no tuning. An invalid combination is refused at Open
-/// by a message that names the field.
+/// Options of a database. The defaults need no tuning. Open refuses an invalid combination with a
+/// message that names the field.
 struct DBOptions {
   bool create_if_missing = true;
-  /// Bytes for memtables and cached blocks together; at least 1 MiB. 0: a quarter of what the
-  /// process may use (physical memory or its cgroup's limit, whichever is less). A batch may have
-  /// at most an eighth of it.
+  /// Bytes for memtables and cached blocks together. At least 1 MiB. 0: a quarter of the memory
+  /// that the process may use (physical memory or the limit of its cgroup, whichever is less). A
+  /// batch may take at most an eighth of it.
   uint64_t memory_budget = 0;
   /// The level of writes that name none. kMemory: the database has no log.
   Durability durability = Durability::kProcess;
   Compression compression = Compression::kLz4;
-  /// How long values live whose put names no ttl; zero: for ever.
+  /// The time to live of values that are put without one. Zero: they never expire.
   std::chrono::milliseconds default_ttl{0};
-  /// Threads for flushes and compactions, shared by all databases of the process: the first one
+  /// Threads for flushes and compactions. All databases of the process share them: the first one
   /// opened decides. 0: derived (one for two cores, at most four).
   uint32_t background_threads = 0;
-  /// Log files whose records all lie in tables are kept up to so many bytes, the newest, for
-  /// readers of changes (Store::Changes). A full disk takes them back.
+  /// Log files whose records are all in tables are kept for readers of changes (Store::Changes),
+  /// the newest up to this many bytes. They are removed if the disk becomes full.
   uint64_t log_keep_bytes = 0;
   /// Called from background threads, one call at a time. It must not throw, block, or call the
   /// database.

@@ -21,19 +21,19 @@ inline uint64_t MulHigh(uint64_t a, uint64_t b) noexcept {
   return static_cast<uint64_t>((Wide{a} * b) >> 64);
 }
 
-/// A bijection of 64-bit numbers that makes hashes of what was no hash: part of the format. All but
-/// the lowest bits of the result depend on all bits.
+/// Hashes a 64-bit number: a bijection that is a part of the format. All bits of the result except
+/// the lowest depend on all bits of the number.
 inline uint64_t Mix(uint64_t hash) noexcept {
   hash = (hash ^ (hash >> 32)) * 0xD6E8'FEB8'6659'FD93;
   return (hash ^ (hash >> 32)) * 0xD6E8'FEB8'6659'FD93;
 }
 
-/// The places that one level's seeds give to hashes.
+/// One level of a perfect hash function: maps hashes to slots by a seed for each bucket.
 struct Level {
-  /// Of shift seeds. Dense ones may have shorter slices.
+  /// For shift seeds. Dense seeds may have shorter slices.
   static constexpr uint32_t kSliceLog2 = 10;
 
-  const uint8_t* seeds;  ///< One a bucket; 0: its keys are placed by the next level.
+  const uint8_t* seeds;  ///< One for each bucket. 0: the next level places the bucket's keys.
   uint64_t buckets;
   uint64_t slice_begins;  ///< keys - slice + 1
   uint64_t keys;
@@ -46,7 +46,7 @@ struct Level {
     return MulHigh(mixed, slice_begins) +
            (dense ? DenseOffset(mixed, seed, drop) : ShiftOffset(mixed, seed));
   }
-  /// In the middle of all that Slot can give.
+  /// The middle of the range of slots that Slot can return.
   uint64_t Middle(uint64_t mixed) const noexcept {
     return MulHigh(mixed, slice_begins) + (uint64_t{1} << 31 >> drop);
   }
@@ -68,17 +68,17 @@ struct Cells;
 
 }  // namespace phash
 
-/// How the seeds of a perfect hash function are chosen. Queries cost the same; a function names its
-/// kind, and every processor builds the same bytes.
+/// How the seeds of a perfect hash function are chosen. Lookups cost the same. A function stores
+/// its kind. Every processor builds the same bytes.
 enum class PerfectHashSeeds : uint8_t {
-  /// A seed moves a bucket's keys along: 64 seeds are tried in one step, on any processor.
+  /// A seed shifts the slots of a bucket's keys. 64 seeds are tried in one step, on any processor.
   kShift = 1,
-  /// A seed gives each key of a bucket a new place: smaller, as fast to build with AVX-512, and
-  /// several times slower without.
+  /// A seed gives each key of a bucket a new slot. Smaller functions. As fast to build with
+  /// AVX-512, and several times slower without.
   kDense = 2,
 };
 
-/// How far a build has come.
+/// The progress of a build.
 struct PerfectHashProgress {
   enum class Stage : uint8_t {
     kHashing,  ///< Walks over the keys; `total` is the number of keys, times the walks.
@@ -89,28 +89,30 @@ struct PerfectHashProgress {
   uint64_t total;
 };
 
-/// How a perfect hash function is built. The defaults need no tuning.
+/// Options of a build. The defaults need no tuning.
 struct PerfectHashOptions {
   PerfectHashSeeds seeds = PerfectHashSeeds::kShift;
-  /// At most 256; 0: one a processor. The result is the same for any number.
+  /// At most 256. 0: one for each processor. The result is the same for any number.
   uint32_t threads = 0;
-  /// Bytes that a build may take beside the keys and its result; it walks over the keys more often
-  /// when they do not suffice for one walk (18 bytes a key do, 10 for keys that are hashes). 0: no
-  /// bound. The least is some 2 bytes a key, and more below 10 million keys: the error names it.
+  /// Bytes that a build may take besides the keys and its result. One pass over the keys needs 18
+  /// bytes a key (10 if the keys are hashes); with less, a build makes several passes. 0: no bound.
+  /// The minimum is about 2 bytes a key, and more below 10 million keys; the error has the exact
+  /// number.
   uint64_t memory_budget = 0;
-  /// Of the hash of keys that are bytes; the function tells its own. 0: XXH3-64 as everybody has
-  /// it, for which anybody can make keys that have equal hashes. Another number: XXH3-64 under a
-  /// secret made of that. A build that meets keys of equal hashes goes on under another seed, and
-  /// takes as long again; so a random seed saves time where strangers choose the keys.
+  /// The seed of the hash of byte keys. 0: plain XXH3-64, for which anyone can construct keys with
+  /// equal hashes. Other values: XXH3-64 with a secret derived from the seed. If two keys have
+  /// equal hashes, the build starts again with another seed and takes twice as long. So a random
+  /// seed saves time if untrusted users choose the keys. PerfectHash::hash_seed returns the seed
+  /// that was used.
   uint64_t hash_seed = 0;
-  /// Called now and then on the building thread; false stops the build. May throw: the exception
+  /// Called periodically on the building thread. Returning false stops the build. An exception
   /// reaches the caller of the build.
   std::function<bool(const PerfectHashProgress&)> on_progress = {};
 };
 
 /// A perfect hash function: gives each of n keys its own number in [0, n), in about 2 bits a key,
-/// and forgets the keys. What is not among the keys gets some number in [0, n) too: whoever must
-/// tell them apart stores the key, or a fingerprint, at that number.
+/// and does not store the keys. A key outside the set also gets a number in [0, n). To detect such
+/// keys, store the key or a fingerprint at that number.
 ///
 ///     basalt::PerfectHash numbers = basalt::PerfectHashBuilder().Build(keys).value();
 ///     records[numbers.Index("grape")] = ...;
@@ -122,26 +124,26 @@ struct PerfectHashOptions {
 /// has the algorithm and the format.
 class PerfectHash {
  public:
-  /// Reads a function out of its serialised form, without copying: `bytes` must live and stay as
-  /// long as this object and its copies. Any alignment. Checks everything: O(bytes). Corruption:
-  /// they are not what was written. Unsupported: a newer format, or another hash function.
+  /// Opens a serialised function without copying it: `bytes` must stay valid and unchanged as long
+  /// as this object and its copies live. Any alignment. Validates all bytes: O(bytes). Corruption:
+  /// the bytes were changed. Unsupported: a newer format, or another hash function.
   static Result<PerfectHash> Open(std::string_view bytes);
 
-  /// The serialised form; the same bytes for the same keys in any order, on every processor, unless
-  /// keys have equal hashes under PerfectHashOptions::hash_seed and under the next seed. Lives as
-  /// long as this object or a copy of it does.
+  /// The serialised form, valid as long as this object or a copy of it lives. The same keys give
+  /// the same bytes, in any order and on every processor. The only exception is keys that have
+  /// equal hashes under PerfectHashOptions::hash_seed and under the next seed.
   std::string_view bytes() const& noexcept { return bytes_; }
-  std::string_view bytes() const&& = delete;  // They may go with it.
+  std::string_view bytes() const&& = delete;  // They may be freed with the temporary.
 
   /// The number of keys.
   uint64_t size() const noexcept { return size_; }
   PerfectHashSeeds seeds() const noexcept { return seeds_; }
   double bits_per_key() const noexcept;
 
-  /// The number of a key, below size() (0 when that is 0). One read of memory for 97 of 100 keys:
-  /// some 2 ns when the seeds (a quarter byte a key) are cached.
+  /// The number of a key, below size() (0 if size() is 0). For 97 of 100 keys it needs one memory
+  /// access: about 2 ns if the seeds (a quarter byte a key) are cached.
   uint64_t Index(std::string_view key) const noexcept { return Index(HashKey(key)); }
-  /// The same for a key that is a 64-bit hash, or was turned into one by HashKey.
+  /// The same for a key that is a 64-bit hash, or a result of HashKey.
   uint64_t Index(uint64_t hash) const noexcept { return Index(PlaceOf(hash)); }
   /// A number below size(), at most 512 away from that of each key for which Index needs one read
   /// of memory. Needs none: what is stored around it can be asked for before Index knows more.
@@ -166,21 +168,21 @@ class PerfectHash {
       return top_.Slot(asked.mixed, seed);
     return IndexOfBumped(asked.mixed);
   }
-  /// Many at once, with their memory prefetched. `indexes` has at least as many elements.
+  /// Looks up many keys and prefetches their memory. `indexes` has at least as many elements.
   void IndexMany(std::span<const uint64_t> hashes, std::span<uint64_t> indexes) const noexcept;
   void IndexMany(std::span<const std::string_view> keys,
                  std::span<uint64_t> indexes) const noexcept;
 
-  /// The hash of a key that is bytes: XXH3-64 under this function's own seed.
+  /// The hash of a byte key: XXH3-64 with this function's seed.
   uint64_t HashKey(std::string_view key) const noexcept;
-  /// PerfectHashOptions::hash_seed, unless two keys that are bytes had equal hashes under it.
+  /// PerfectHashOptions::hash_seed, unless two byte keys had equal hashes under it.
   uint64_t hash_seed() const noexcept { return hash_seed_; }
 
-  /// How the keys are spread over the levels of the function.
+  /// How the keys are distributed over the levels of the function.
   struct LevelFigures {
     uint64_t keys;
     uint64_t buckets;  ///< 0: a table of hashes.
-    uint64_t slice;    ///< Slots that a key can be placed in.
+    uint64_t slice;    ///< Slots in which a key can be placed.
     uint64_t bytes;
   };
   std::vector<LevelFigures> levels() const;
@@ -203,27 +205,27 @@ class PerfectHash {
   uint64_t hash_seed_;
   PerfectHashSeeds seeds_;
   std::string_view bytes_;
-  std::shared_ptr<const Rest> rest_;  ///< The other levels, and the bytes if they are our own.
+  std::shared_ptr<const Rest> rest_;  ///< The other levels, and the bytes if this object owns them.
 };
 
-/// Keys that can be walked over more than once, in the same order each time.
+/// Keys that can be read several times, in the same order each time.
 class KeySource {
  public:
   virtual ~KeySource() = default;
 
-  /// The number of keys that a walk gives.
+  /// The number of keys of a pass.
   virtual uint64_t size() const = 0;
-  /// Gives all keys to `visit`, any number at once; the views need to last for the call only. An
-  /// error ends the build and is its result.
+  /// Passes all keys to `visit`, any number at once. The views need to be valid during the call
+  /// only. An error ends the build and is its result.
   virtual Status Walk(
       const std::function<void(std::span<const std::string_view>)>& visit) const = 0;
 };
 
-/// Builds perfect hash functions. Keys that are bytes must be distinct; those that are hashes too.
+/// Builds perfect hash functions. The keys, bytes or hashes, must be distinct.
 ///
 /// Time: 40 to 75 ns a key and thread. InvalidArgument: a key appears twice (the message names it
-/// and both places), there are more than 10^9 keys, or the options are out of range.
-/// ResourceExhausted: out of memory. Cancelled: on_progress said so.
+/// and both positions), there are more than 10^9 keys, or the options are out of range.
+/// ResourceExhausted: out of memory. Cancelled: on_progress returned false.
 ///
 /// Thread-safe, if on_progress is.
 class PerfectHashBuilder {
@@ -235,26 +237,27 @@ class PerfectHashBuilder {
 
   Result<PerfectHash> Build(std::span<const std::string_view> keys) const;
   Result<PerfectHash> Build(const KeySource& keys) const;
-  /// For keys that are 64-bit numbers already, be they hashes or not: Index(uint64_t) answers.
+  /// For keys that are 64-bit numbers, hashes or not. Look them up with Index(uint64_t).
   Result<PerfectHash> BuildFromHashes(std::span<const uint64_t> hashes) const;
 
  private:
   PerfectHashOptions options_;
 };
 
-/// A set that answers "perhaps" for one of 2^b absent keys: a perfect hash function and b bits of
-/// fingerprint a key. About b + 2 bits a key; a lookup costs two reads of memory.
+/// An approximate set: a perfect hash function and b bits of fingerprint for each key. It contains
+/// all its keys, and one of 2^b other keys by mistake. It takes about b + 2 bits a key. A lookup
+/// takes two memory accesses.
 ///
-/// Numbers given in place of hashes that are none may be answered "perhaps" more often, where their
-/// halves depend on each other: x << 32 | x up to 2.7 times as often, with b = 16.
+/// Numbers that are used in place of hashes can give more false positives if their halves depend on
+/// each other: x << 32 | x up to 2.7 times as many, with b = 16.
 ///
-/// Immutable and thread-safe. Copies share memory. Serialised, opened and built as PerfectHash.
+/// Immutable and thread-safe. Copies share memory. Serialised, opened and built like PerfectHash.
 class FingerprintSet {
  public:
   static constexpr uint32_t kBitsMin = 4;
   static constexpr uint32_t kBitsMax = 16;
 
-  /// InvalidArgument: `fingerprint_bits` is out of range, or as PerfectHashBuilder.
+  /// InvalidArgument: `fingerprint_bits` is out of range, or an error of PerfectHashBuilder.
   static Result<FingerprintSet> Build(std::span<const std::string_view> keys,
                                       uint32_t fingerprint_bits = 8,
                                       const PerfectHashOptions& options = {});
@@ -263,21 +266,21 @@ class FingerprintSet {
   static Result<FingerprintSet> BuildFromHashes(std::span<const uint64_t> hashes,
                                                 uint32_t fingerprint_bits = 8,
                                                 const PerfectHashOptions& options = {});
-  /// Also InvalidArgument: it is a map.
+  /// Also InvalidArgument: the bytes are a map.
   static Result<FingerprintSet> Open(std::string_view bytes);
 
   std::string_view bytes() const& noexcept { return bytes_; }
-  std::string_view bytes() const&& = delete;  // They may go with it.
+  std::string_view bytes() const&& = delete;  // They may be freed with the temporary.
   uint64_t size() const noexcept { return numbers_.size(); }
   uint32_t fingerprint_bits() const noexcept { return fingerprint_bits_; }
   double bits_per_key() const noexcept;
   const PerfectHash& numbers() const& noexcept { return numbers_; }
   PerfectHash numbers() && noexcept { return std::move(numbers_); }
 
-  /// True for every key of the set, and for one of 2^fingerprint_bits() others.
+  /// True for every key of the set, and for one of 2^fingerprint_bits() other keys.
   bool MayContain(std::string_view key) const noexcept { return MayContain(numbers_.HashKey(key)); }
   bool MayContain(uint64_t hash) const noexcept;
-  /// Many at once, with their memory prefetched. `answers` has at least as many elements.
+  /// Looks up many keys and prefetches their memory. `answers` has at least as many elements.
   void MayContainMany(std::span<const uint64_t> hashes, std::span<bool> answers) const noexcept;
 
  private:
@@ -290,17 +293,18 @@ class FingerprintSet {
   std::shared_ptr<const char[]> owner_;
 };
 
-/// A map from keys to integers of a fixed width that forgets the keys: a FingerprintSet with
-/// payloads. A present key always gets its own payload; of absent keys, one of 2^b gets another's.
+/// A map from keys to integers of a fixed width that does not store the keys: a FingerprintSet with
+/// payloads. A key of the map always gets its own payload. One of 2^b other keys gets the payload
+/// of some key by mistake.
 ///
-/// Immutable and thread-safe. Copies share memory. Serialised, opened and built as PerfectHash.
+/// Immutable and thread-safe. Copies share memory. Serialised, opened and built like PerfectHash.
 class FingerprintMap {
  public:
   static constexpr uint32_t kPayloadBitsMax = 48;
 
   /// `payloads[i]` belongs to `keys[i]` and takes at most `payload_bits` (1 to 48) bits.
-  /// InvalidArgument: widths out of range, sizes that differ, a payload that is wider (the message
-  /// names it), or as PerfectHashBuilder.
+  /// InvalidArgument: a width is out of range, the sizes differ, a payload is too wide (the message
+  /// names it), or an error of PerfectHashBuilder.
   static Result<FingerprintMap> Build(std::span<const std::string_view> keys,
                                       std::span<const uint64_t> payloads, uint32_t payload_bits,
                                       uint32_t fingerprint_bits = 8,
@@ -310,11 +314,11 @@ class FingerprintMap {
                                                 uint32_t payload_bits,
                                                 uint32_t fingerprint_bits = 8,
                                                 const PerfectHashOptions& options = {});
-  /// Also InvalidArgument: it is a set.
+  /// Also InvalidArgument: the bytes are a set.
   static Result<FingerprintMap> Open(std::string_view bytes);
 
   std::string_view bytes() const& noexcept { return bytes_; }
-  std::string_view bytes() const&& = delete;  // They may go with it.
+  std::string_view bytes() const&& = delete;  // They may be freed with the temporary.
   uint64_t size() const noexcept { return numbers_.size(); }
   uint32_t fingerprint_bits() const noexcept { return fingerprint_bits_; }
   uint32_t payload_bits() const noexcept { return payload_bits_; }
@@ -322,7 +326,7 @@ class FingerprintMap {
   const PerfectHash& numbers() const& noexcept { return numbers_; }
   PerfectHash numbers() && noexcept { return std::move(numbers_); }
 
-  /// The payload of a key; nothing for all but one of 2^fingerprint_bits() absent ones.
+  /// The payload of a key. Nothing for a key outside the map, except for one of 2^b.
   std::optional<uint64_t> Get(std::string_view key) const noexcept {
     return Get(numbers_.HashKey(key));
   }

@@ -12,7 +12,7 @@
 
 namespace basalt {
 
-/// Bytes that are no text.
+/// Bytes that are not text.
 struct Bytes {
   std::string bytes;
 
@@ -54,7 +54,7 @@ class PropertyValue {
 
 inline constexpr int kPropertyDepthMax = 16;
 
-/// By name.
+/// Properties by name.
 using Properties = std::map<std::string, PropertyValue, std::less<>>;
 
 }  // namespace basalt

@@ -89,9 +89,10 @@ struct CorpusOptions {
   DenseIndex* dense = nullptr;
 };
 
-/// A text to be found.
+/// A document to be searched.
 struct Document {
-  std::string source;   ///< Its name, 1 to 900 bytes. A document of the same source is replaced.
+  std::string source;   ///< The name of the document, 1 to 900 bytes. A document with the same
+                        ///< source is replaced.
   std::string title{};  ///< Up to 1,000 bytes. Searched with each passage.
   std::string text{};   ///< UTF-8. Malformed bytes are kept, and are not searched.
 };

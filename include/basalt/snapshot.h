@@ -8,11 +8,11 @@
 
 namespace basalt {
 
-/// A store's contents at one moment. Reads that name it see exactly the writes with a sequence
+/// A store's contents at one moment. Reads at a snapshot see exactly the writes with a sequence
 /// number up to `sequence()`, without the records that had expired at `time()`. A record that
-/// expires later stays visible to it. While a snapshot lives, what it can see is kept. Move-only;
-/// may be used and destroyed on any thread; keeps the store's core alive. A read of another store
-/// that names it is InvalidArgument.
+/// expires later stays visible to the snapshot. While a snapshot lives, the versions that it sees
+/// are kept. A read of another store at this snapshot returns InvalidArgument. Move-only. May be
+/// used and destroyed on any thread. Keeps the store's internal state alive.
 class Snapshot {
  public:
   Snapshot(Snapshot&&) noexcept = default;
@@ -21,10 +21,10 @@ class Snapshot {
   Snapshot& operator=(const Snapshot&) = delete;
 
   uint64_t sequence() const noexcept { return sequence_; }
-  /// When it was taken, by the store's clock.
+  /// When the snapshot was taken, by the store's clock.
   WallTime time() const noexcept { return time_; }
 
-  /// For store implementations: `state` is what the store recognises as its own.
+  /// For store implementations: `state` identifies the snapshot to its store.
   Snapshot(std::shared_ptr<const void> state, uint64_t sequence, WallTime time) noexcept
       : state_(std::move(state)), sequence_(sequence), time_(time) {}
   const std::shared_ptr<const void>& state() const& noexcept { return state_; }

@@ -11,30 +11,32 @@
 
 namespace basalt {
 
-/// Why an operation did not succeed. The numbers are frozen: other languages mirror them.
+/// Why an operation failed. The numbers never change, because other languages copy them.
 enum class StatusCode : uint8_t {
   kOk = 0,
-  kInvalidArgument = 1,  ///< The caller passed something that can never work; the message names it.
-  kNotFound = 2,         ///< A file, database or keyspace is absent. An absent key is no error.
-  kAlreadyExists = 3,    ///< A thing that had to be new is there already.
+  kInvalidArgument =
+      1,               ///< The caller passed an argument that can never work; the message names it.
+  kNotFound = 2,       ///< A file, database or keyspace is absent. An absent key is not an error.
+  kAlreadyExists = 3,  ///< The thing to be created exists already.
   kFailedPrecondition = 4,  ///< The handle is closed, read-only, or used after fork().
-  kResourceExhausted = 5,   ///< Out of memory, disk space or descriptors; retry when freed.
+  kResourceExhausted = 5,   ///< Out of memory, disk space or descriptors. Retry when some are free.
   kBusy = 6,                ///< Locked by another handle or process; the message names the holder.
   kAborted = 7,             ///< A conflict with a concurrent change: retry.
   kCancelled = 8,           ///< Stopped on request before it finished.
-  kUnsupported = 9,         ///< A newer format, or an operation that this store does not have.
-  kIoError = 10,       ///< The operating system reported an error; the message has path and cause.
+  kUnsupported =
+      9,          ///< An unsupported format version, or an operation that this store does not have.
+  kIoError = 10,  ///< The operating system reported an error; the message has path and cause.
   kCorruption = 11,    ///< Stored bytes are not what was written; the message has file and offset.
-  kTypeMismatch = 12,  ///< What is stored is not of the type that the operation is for.
-  kWouldBlock = 13,    ///< The call was told not to wait, and would have to.
+  kTypeMismatch = 12,  ///< The stored data is of another type than the operation needs.
+  kWouldBlock = 13,    ///< The call was told not to wait, and would have had to wait.
   kUnavailable = 14,   ///< A server cannot be reached, or is not ready; retry later.
   kDeadlineExceeded = 15,  ///< The time that the caller gave has passed.
-  kPermissionDenied = 16,  ///< The caller or the process lacks a right; the message names it.
-  kOutOfRange = 17,        ///< What was asked for is no longer kept, or not there yet.
+  kPermissionDenied = 16,  ///< The caller or the process lacks a permission; the message names it.
+  kOutOfRange = 17,        ///< The requested data is no longer kept, or is not there yet.
 };
 
-/// What exactly was the matter, for programs that act on it. The numbers are frozen. A code may
-/// come with any of them or with none.
+/// The exact cause, for programs that act on it. The numbers never change. A code may come with any
+/// sub-code or with none.
 enum class SubCode : uint8_t {
   kNone = 0,
   kDiskFull = 1,       ///< ResourceExhausted: free space on the file system.
@@ -42,7 +44,7 @@ enum class SubCode : uint8_t {
   kDescriptors = 3,    ///< ResourceExhausted: the process may open no more files (ulimit -n).
   kBudget = 4,         ///< ResourceExhausted: the store's own memory budget is used up.
   kBatchTooLarge = 5,  ///< A batch or transaction is above the store's limit: split it.
-  kPins = 6,           ///< ResourceExhausted: what handles hold leaves no room.
+  kPins = 6,           ///< ResourceExhausted: handles hold so much that no room is left.
   kClosed = 7,         ///< FailedPrecondition: the store or transaction was closed.
   kReadOnly = 8,       ///< FailedPrecondition: it was opened to be read only.
   kForked = 9,         ///< FailedPrecondition: the handle belongs to the parent process.
@@ -59,17 +61,17 @@ std::string_view StatusCodeName(StatusCode code) noexcept;
 /// For example "DiskFull"; empty for kNone.
 std::string_view SubCodeName(SubCode sub_code) noexcept;
 
-/// The outcome of an operation: ok, or a code with a sub-code and a message that says what was
-/// attempted, on what, and what to do. Code and sub-code take no memory; the message is missing
-/// when there was none for it. Programs decide by the codes, never by the text. 8 bytes, null when
-/// ok. Copies share one message by a reference count, so that one failed sync can answer many
-/// waiters. Distinct objects may be used from any threads.
+/// The outcome of an operation: ok, or a code with a sub-code and a message. The message says what
+/// was attempted, on what, and what to do. Programs should use the codes and not the text. Code and
+/// sub-code take no memory; the message is missing if there was no memory for it. A Status is 8
+/// bytes, null when ok. Copies share one message by a reference count, so that one failed sync can
+/// answer many waiting writes. Different objects may be used from any threads.
 class [[nodiscard]] Status {
  public:
   /// Ok.
   Status() noexcept = default;
-  /// An error, with a copy of the message. `code` must not be kOk (a failed check). Falls back to
-  /// an empty message when memory for the text cannot be had.
+  /// An error with a copy of the message. `code` must not be kOk (a failed check). The message is
+  /// empty if there is no memory for it.
   Status(StatusCode code, std::string_view message, SubCode sub_code = SubCode::kNone) noexcept;
 
   Status(const Status& other) noexcept;
@@ -85,8 +87,8 @@ class [[nodiscard]] Status {
   bool ok() const noexcept { return rep_ == 0; }
   StatusCode code() const noexcept;
   SubCode sub_code() const noexcept;
-  /// Empty when ok; lives as long as this object (or any copy of it) does. Not of a temporary,
-  /// whose message would be gone: `ToString()` may be called on one.
+  /// Empty when ok. Valid as long as this object, or a copy of it, lives. Deleted for a temporary,
+  /// whose message would dangle. Use `ToString()` there.
   std::string_view message() const& noexcept;
   std::string_view message() const&& = delete;
   /// "Ok", or "Corruption: <message>", or "ResourceExhausted (DiskFull): <message>".
@@ -98,8 +100,8 @@ class [[nodiscard]] Status {
   Text* text() const noexcept { return reinterpret_cast<Text*>(rep_); }
   void Release() noexcept;
 
-  /// 0: ok. With the lowest bit: no text; the code in the second byte, the sub-code in the third.
-  /// Else the address of a Text, which has them.
+  /// 0: ok. With the lowest bit set: there is no text; the code is in the second byte, the sub-code
+  /// in the third. Otherwise the address of a Text, which has them.
   static constexpr uintptr_t kBare = 1;
   uintptr_t rep_ = 0;
 };
@@ -109,15 +111,14 @@ namespace internal {
 [[noreturn]] void ResultCheckFailed(const char* what, const Status* error) noexcept;
 }  // namespace internal
 
-/// A `T`, or the Status that says why there is none: the interface of std::expected<T, Status>.
-/// `value()` on an error ends the process with that error's text; it never throws. `operator*` and
-/// `operator->` on an error are undefined, as in std::expected: test first. So is all but
-/// destruction and assignment after an assignment that has ended in an exception of T's, where T's
-/// move may throw.
+/// A `T`, or the Status that says why there is none. It has the interface of std::expected<T,
+/// Status>. `value()` on an error ends the process with that error's text; it never throws.
+/// `operator*` and `operator->` on an error are undefined, as in std::expected: test first. If the
+/// move of T throws during an assignment, the object may afterwards only be destroyed or assigned.
 ///
-/// Unlike std::expected, a temporary gives its value and its error as values, so that a loop over
-/// `f().value()` or a reference to it does not dangle. It has no `operator->`: nobody can have
-/// tested it, and what lies in the value would be gone with it.
+/// Unlike std::expected, a temporary returns its value and its error by value, so that a loop over
+/// `f().value()` or a reference to it does not dangle. A temporary has no `operator->`, because it
+/// cannot have been tested, and its value would be destroyed with it.
 template <class T>
 class [[nodiscard]] Result {
   static_assert(!std::is_same_v<std::remove_cv_t<T>, Status>, "return a Status instead");
@@ -127,24 +128,24 @@ class [[nodiscard]] Result {
   using error_type = Status;
 
   /// Holds `T{}`, as std::expected does, so that arrays of results can be made and filled.
-  // Not defaulted: of that g++ makes a constant, and fills all its bytes with zeros first.
+  // Not defaulted: g++ would make a constant of it and zero all its bytes first.
   Result()
     requires(std::is_default_constructible_v<T>)
       : state_(std::in_place_index<0>) {}
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  /// From anything that converts to a T, as std::expected: a unique_ptr of a derived class,
+  /// From anything that converts to a T, as in std::expected: a unique_ptr of a derived class,
   /// nullopt.
   template <class U>
     requires(std::is_convertible_v<U, T> && !std::is_same_v<std::remove_cvref_t<U>, T> &&
              !std::is_same_v<std::remove_cvref_t<U>, Status> &&
              !std::is_same_v<std::remove_cvref_t<U>, Result>)
   Result(U&& value) : state_(std::in_place_index<0>, static_cast<T>(std::forward<U>(value))) {}
-  /// From a Result of such a thing, with its error if it has one.
+  /// From a Result of a type that converts to T. An error is passed on.
   template <class U>
     requires(std::is_convertible_v<U, T> && !std::is_same_v<U, T> &&
              !std::is_convertible_v<Result<U>, T>)
   Result(Result<U> other) : state_(StateOf(std::move(other))) {}
-  /// A value made in its place.
+  /// Constructs the value in place.
   template <class... Arguments>
   explicit Result(std::in_place_t, Arguments&&... arguments)
       : state_(std::in_place_index<0>, std::forward<Arguments>(arguments)...) {}
@@ -154,7 +155,7 @@ class [[nodiscard]] Result {
   }
 
   bool has_value() const noexcept { return state_.index() == 0; }
-  /// The same, by the name that Status has for it.
+  /// The same as has_value(), with the name that Status uses.
   bool ok() const noexcept { return has_value(); }
   explicit operator bool() const noexcept { return has_value(); }
 
@@ -189,8 +190,8 @@ class [[nodiscard]] Result {
   /// The error, or ok when there is a value.
   Status status() const { return has_value() ? Status() : error(); }
   StatusCode code() const noexcept { return has_value() ? StatusCode::kOk : error().code(); }
-  /// A result whose value only says where a write stands (Commit) is a Status for those who do not
-  /// ask for that.
+  /// A result whose value only describes a write (Commit) converts to a Status, for callers that do
+  /// not need the value.
   operator Status() const
     requires(requires { typename T::IsReceipt; })
   {
@@ -206,8 +207,8 @@ class [[nodiscard]] Result {
     return has_value() ? std::move(**this) : static_cast<T>(std::forward<U>(fallback));
   }
 
-  /// `next(value)` must return a Result; an error is passed on. This and the next two move the
-  /// value of a temporary, and look at that of another Result.
+  /// `next(value)` must return a Result. An error is passed on. This function and the next two move
+  /// the value of a temporary, and otherwise pass a reference to it.
   template <class F>
   auto and_then(F&& next) && -> std::invoke_result_t<F, T&&> {
     if (!has_value()) return error();

@@ -24,11 +24,11 @@ namespace basalt {
 class Transaction;
 
 namespace internal {
-/// InvalidArgument, of a MultiGet.
+/// The InvalidArgument of a MultiGet.
 Status DifferInLength(size_t keys, size_t results);
 }  // namespace internal
 
-/// A record as it was found.
+/// A record that a read found.
 struct Entry {
   Value value;
   /// The sequence number of the newest write to the key. It changes with each write, so it serves
@@ -43,45 +43,45 @@ struct KeyspaceKey {
   std::string_view key;
 };
 
-/// What a store can do. A call that needs what is missing is Unsupported.
+/// The features of a store. A call that needs a missing one returns Unsupported.
 struct Capabilities {
   bool ordered = false;       ///< Iterators.
-  bool snapshots = false;     ///< Snapshots, and iterators that stay at one moment.
+  bool snapshots = false;     ///< Snapshots, and iterators that see one moment.
   bool transactions = false;  ///< Begin, and conditions in batches.
   bool expiry = false;
   bool merges = false;
   bool keyspaces = false;  ///< More than the default one.
-  bool durable = false;    ///< Acknowledged writes outlive the process.
+  bool durable = false;    ///< Acknowledged writes survive the end of the process.
   bool changes = false;    ///< AddListener and Watch. With `durable` also Changes.
 };
 
-/// One key as Update sees and changes it. The store makes it; it is valid during the call of the
-/// update function. A function that changes nothing leaves the record as it is, without a write.
+/// One key during an Update. Valid during the call of the update function. If the function changes
+/// nothing, the record stays as it is and nothing is written.
 class EntryUpdate {
  public:
-  /// `value` has no data() where the key is absent.
+  /// `value` has no data() if the key is absent.
   EntryUpdate(std::optional<std::string_view> value, uint64_t version,
               std::optional<WallTime> expiry) noexcept
       : value_(value), version_(version), expiry_(expiry) {}
   EntryUpdate(const EntryUpdate&) = delete;
   EntryUpdate& operator=(const EntryUpdate&) = delete;
 
-  // What is there.
+  // The present record.
   bool exists() const noexcept { return value_.has_value(); }
-  /// Empty when the key is absent.
+  /// Empty if the key is absent.
   std::string_view value() const noexcept { return value_.value_or(std::string_view()); }
   uint64_t version() const noexcept { return version_; }
   /// Nothing: it does not expire.
   std::optional<WallTime> expiry() const noexcept { return expiry_; }
 
-  // What it becomes. The last call of each kind counts.
-  /// The expiry stays as it is; a key that was absent gets the default ttl.
+  // The new record. The last call of each kind counts.
+  /// The expiry stays as it is. A key that was absent gets the default ttl.
   void Set(std::string value) {
     new_value_ = std::move(value);
     outcome_ = Outcome::kSet;
   }
   void Delete() noexcept { outcome_ = Outcome::kDelete; }
-  /// From now on; zero: it never expires. Of a key that stays absent it is ignored.
+  /// From now on. Zero: it never expires. Ignored if the key stays absent.
   void SetTtl(std::chrono::milliseconds ttl) noexcept {
     new_expiry_.reset();
     new_ttl_ = ttl;
@@ -110,17 +110,18 @@ class EntryUpdate {
   Outcome outcome_ = Outcome::kKeep;
 };
 
-/// What Update calls. An error changes nothing and is Update's answer.
+/// The function that Update calls. If it returns an error, nothing changes and Update returns the
+/// error.
 using UpdateFunction = std::function<Status(EntryUpdate& entry)>;
 
-/// A map from bytes to bytes: the one interface that everything above a store sees. Keys have up to
+/// A map from bytes to bytes: the interface that all layers above a store use. Keys have up to
 /// 65,535 bytes. The largest value depends on the store's memory budget (see DB, MemTable) and has
-/// at most 4 GiB - 1 bytes. Both may be empty and hold any bytes. Order is bytewise.
+/// at most 4 GiB - 1 bytes. Both may be empty and contain any bytes. Keys are ordered bytewise.
 ///
-/// All functions may be called from any thread. No exception of ours leaves them: running out of
-/// memory is ResourceExhausted. NewIterator is the exception: it throws std::bad_alloc when there
-/// is no room even for an iterator that says so. What a user's function throws changes nothing and
-/// reaches the caller. A keyspace that is not there is NotFound.
+/// All functions may be called from any thread. They do not throw: if memory runs out they return
+/// ResourceExhausted. Only NewIterator throws std::bad_alloc, if there is no memory even for an
+/// iterator with an error. An exception of a function of the user changes nothing and reaches the
+/// caller. An absent keyspace is NotFound.
 class Store {
  public:
   virtual ~Store() = default;
@@ -131,57 +132,59 @@ class Store {
 
   // Reads.
 
-  /// The key's value, or nothing when it is absent. Errors are for what could not be read.
+  /// The key's value, or nothing if the key is absent. An error means that the key could not be
+  /// read.
   Result<MaybeValue> Get(std::string_view key, const ReadOptions& options = {}) const {
     return DoGet(key, options);
   }
-  /// The same with the record's version and expiry.
+  /// Like Get, with the record's version and expiry.
   Result<std::optional<Entry>> GetEntry(std::string_view key,
                                         const ReadOptions& options = {}) const {
     return DoGetEntry(key, options);
   }
-  /// Whether the key is there. No value is copied; a value that lies on disk may have to be read.
+  /// Whether the key is present. No value is copied. A value on disk may have to be read.
   Result<bool> Contains(std::string_view key, const ReadOptions& options = {}) const {
     return DoContains(key, options);
   }
-  /// Many lookups at once, all of one moment; `results[i]` answers `keys[i]`, each with its own
-  /// error. The Status is only for the arguments: InvalidArgument when the spans differ in length.
+  /// Looks up many keys at one moment. `results[i]` is the answer for `keys[i]`, with its own
+  /// error. The returned Status is about the arguments only: InvalidArgument if the spans differ in
+  /// length.
   Status MultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
                   const ReadOptions& options = {}) const {
     if (keys.size() != results.size()) return internal::DifferInLength(keys.size(), results.size());
     return DoMultiGet(keys, results, options);
   }
-  /// The same over several keyspaces; `options.keyspace` is ignored.
+  /// Like MultiGet, for keys of several keyspaces. `options.keyspace` is ignored.
   Status MultiGet(std::span<const KeyspaceKey> keys, std::span<Result<MaybeValue>> results,
                   const ReadOptions& options = {}) const {
     if (keys.size() != results.size()) return internal::DifferInLength(keys.size(), results.size());
     return DoMultiGetOfKeyspaces(keys, results, options);
   }
-  /// Never null: what went wrong is in the iterator's status().
+  /// Never null: errors are in the iterator's status().
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options = {}) const {
     return DoNewIterator(options);
   }
-  /// The present moment, O(1).
+  /// The current state, in O(1).
   Result<Snapshot> GetSnapshot() const { return DoGetSnapshot(); }
 
-  // Writes. A Commit: the write is visible, and as durable as asked. An error: nothing has changed,
-  // unless the message says that only durability is missing.
+  // Writes. A Commit means that the write is visible, and as durable as requested. An error means
+  // that nothing has changed, unless the message says that only durability is missing.
 
   /// Sets one key.
   Result<Commit> Put(std::string_view key, std::string_view value,
                      const WriteOptions& options = {}) {
     return DoPut(key, value, options);
   }
-  /// Sets the key if it is absent. Nothing: it was there, and stays.
+  /// Sets the key if it is absent. Nothing: the key was present and stays.
   Result<std::optional<Commit>> PutIfAbsent(std::string_view key, std::string_view value,
                                             const WriteOptions& options = {}) {
     return DoPutIfAbsent(key, value, options);
   }
-  /// Removes one key, present or not.
+  /// Removes one key. It may be absent.
   Result<Commit> Delete(std::string_view key, const WriteOptions& options = {}) {
     return DoDelete(key, options);
   }
-  /// Removes all keys in [begin, end), present or not.
+  /// Removes all keys in [begin, end).
   Result<Commit> DeleteRange(std::string_view begin, std::string_view end,
                              const WriteOptions& options = {}) {
     return DoDeleteRange(begin, end, options);
@@ -191,13 +194,13 @@ class Store {
                        const WriteOptions& options = {}) {
     return DoMerge(key, op, operand, options);
   }
-  /// Applies a batch atomically, if its conditions hold. Aborted: one does not; the message names
-  /// key and keyspace.
+  /// Applies a batch atomically if its conditions hold. Aborted: a condition does not hold; the
+  /// message names key and keyspace.
   Result<Commit> Write(const WriteBatch& batch, const WriteOptions& options = {}) {
     return DoWrite(batch, options);
   }
-  /// Reads, computes and writes one key as one atomic step. `fn` runs outside all locks, and again
-  /// when another writer changed the key meanwhile.
+  /// Reads, computes and writes one key in one atomic step. `fn` runs outside all locks, and runs
+  /// again if another writer changed the key meanwhile.
   ///
   ///     store->Update("visits", [](basalt::EntryUpdate& entry) {
   ///       entry.Set(NextOf(entry.value()));
@@ -207,15 +210,15 @@ class Store {
                         const WriteOptions& options = {}) {
     return DoUpdate(key, fn, options);
   }
-  /// A transaction (basalt/transaction.h). It takes effect when it commits.
+  /// Begins a transaction (basalt/transaction.h). It takes effect when it commits.
   Result<Transaction> Begin(const TransactionOptions& options = {});
 
   // Durability.
 
   /// Makes every write acknowledged before the call survive a power cut.
   virtual Status Sync() = 0;
-  /// Returns when the log record `lsn` and all before it survive a power cut. It makes them so if
-  /// nobody else does. InvalidArgument: there is no such record yet.
+  /// Returns when the log record `lsn` and all earlier ones survive a power cut. Syncs the log if
+  /// no other thread does. InvalidArgument: there is no such record yet.
   virtual Status WaitDurable(uint64_t lsn) = 0;
 
   // Keyspaces.
@@ -224,17 +227,17 @@ class Store {
   Result<KeyspaceId> CreateKeyspace(std::string_view name, const KeyspaceOptions& options = {}) {
     return DoCreateKeyspace(name, options);
   }
-  /// NotFound: there is none of this name.
+  /// NotFound: there is no keyspace of this name.
   virtual Result<KeyspaceId> OpenKeyspace(std::string_view name) const = 0;
-  /// Opens it, or creates it with `options` where it is absent.
+  /// Opens the keyspace, or creates it with `options` if it is absent.
   Result<KeyspaceId> OpenOrCreateKeyspace(std::string_view name,
                                           const KeyspaceOptions& options = {});
-  /// All of them, by id; the default one first.
+  /// All keyspaces by id, the default one first.
   virtual Result<std::vector<KeyspaceInfo>> ListKeyspaces() const = 0;
-  /// Removes a keyspace with all it holds. Reads and writes of it are NotFound from then on;
-  /// iterators that are open keep what they see. A DB gives the space of its tables back at once,
-  /// and by compaction what lies in tables that it shares with other keyspaces. The default
-  /// keyspace stays: InvalidArgument.
+  /// Removes a keyspace with all its records. Later reads and writes of it return NotFound; open
+  /// iterators keep what they see. A DB frees the keyspace's own tables at once. Compaction frees
+  /// the space in tables that it shares with other keyspaces. InvalidArgument: it is the default
+  /// keyspace.
   virtual Status DropKeyspace(KeyspaceId keyspace) = 0;
 
   // Changes (basalt/changes.h).
@@ -245,9 +248,9 @@ class Store {
   }
   /// Calls `fn` with every change of a key, or of keys with a prefix, from now on.
   Result<Subscription> Watch(const WatchOptions& options, WatchFunction fn);
-  /// Reads committed batches from the log, from record `from_lsn` on; the first is 1. OutOfRange:
-  /// the log does not have it any more; or its end lies before `from_lsn` - 1, because a power cut
-  /// took what was not synced.
+  /// Reads committed batches from the log, from record `from_lsn` on; the first record is 1.
+  /// OutOfRange: the log no longer has the record; or the log ends before `from_lsn` - 1, because a
+  /// power cut took records that were not synced.
   virtual Result<std::unique_ptr<ChangeReader>> Changes(uint64_t from_lsn) const;
 
  protected:

@@ -25,12 +25,13 @@ struct TextIndexOptions {
   std::string name = "text";  ///< The keyspace. One store may hold several indexes.
   bool create_if_missing = true;
   /// The Snowball stemmer for the words of texts and queries, such as "english". Empty: none. The
-  /// index keeps the name. Unset: the one that the index was made with; none for a new index.
-  /// InvalidArgument: the index was made with another one, or this build has no such stemmer.
+  /// index stores the name. Unset: the stemmer that the index was created with; none for a new
+  /// index. InvalidArgument: the index was created with another stemmer, or this build does not
+  /// have it.
   std::optional<std::string> stemmer{};
 };
 
-/// A document that was found.
+/// A document that a search found.
 struct TextHit {
   uint64_t document = 0;
   double score = 0;  ///< BM25.
@@ -65,20 +66,22 @@ class TextIndex {
   Status Put(uint64_t document, std::string_view text);
   /// The same as a part of `tx`. Call MergePostings after the commit.
   Status Put(Transaction& tx, uint64_t document, std::string_view text);
-  /// False: the document is not there.
+  /// False: the document is absent.
   Result<bool> Remove(uint64_t document);
   Result<bool> Remove(Transaction& tx, uint64_t document);
 
-  /// The `k` documents of greatest score, best first; of equal scores the smaller document first.
-  /// Documents for which `admits` is false are left out. The search sees one moment of the store.
+  /// The `k` documents with the greatest scores, best first; of equal scores the smaller document
+  /// first. Documents for which `admits` is false are left out. The search sees one moment of the
+  /// store.
   Result<std::vector<TextHit>> Search(
       std::string_view query, size_t k,
       const std::function<bool(uint64_t document)>& admits = {}) const;
   Result<TextIndexStats> GetStats() const;
 
   /// Packs the postings of terms that this object has written and that have many new postings, so
-  /// that queries read fewer records. Answers do not change. Put and Remove without a transaction
-  /// do it themselves; if packing fails there, they succeed, and the next call tries again.
+  /// that queries read fewer records. Search results do not change. Put and Remove without a
+  /// transaction call it themselves. If packing fails there, they still succeed, and the next call
+  /// tries again.
   Status MergePostings();
 
  private:
