@@ -319,3 +319,5 @@ add_test(NAME check_includes_refuses COMMAND ${PROJECT_SOURCE_DIR}/scripts/check
 set_tests_properties(check_includes check_includes_refuses PROPERTIES TIMEOUT 60 LABELS script)
 add_test(NAME planted_bugs_apply COMMAND ${PROJECT_SOURCE_DIR}/tests/planted/run --check)
 add_test(NAME readme COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_readme)
+add_test(NAME figures COMMAND ${PROJECT_SOURCE_DIR}/bench/db_plot.py --check ${PROJECT_SOURCE_DIR}/docs/figures/db.json
+                              ${PROJECT_SOURCE_DIR}/docs/figures/db.svg)

@@ -1,4 +1,4 @@
-// Opens a database and does each of the basic things once: put, get, transaction, snapshot, scan.
+// Opens a database and uses each basic operation once: put, get, transaction, snapshot, scan.
 
 #include <iostream>
 
@@ -6,18 +6,18 @@
 #include "basalt/transaction.h"
 
 int main() {
-  // Makes the directory if it is absent. value() ends the program with the error's text.
+  // Creates the directory if it is absent. On an error, value() ends the program with its text.
   auto db = basalt::DB::Open("first-steps.db").value();
 
-  // A write that is ok is visible, and survives the death of this process.
+  // When Put returns ok, the write is visible and survives the end of this process.
   if (auto put = db->Put("user/1", "Ada"); !put.ok()) {
     std::cerr << put.status().ToString() << '\n';
     return 1;
   }
-  basalt::MaybeValue name = db->Get("user/1").value();  // An absent key is empty, and no error.
+  basalt::MaybeValue name = db->Get("user/1").value();  // Empty if the key is absent.
   std::cout << "user/1 is " << (name ? name->view() : "absent") << '\n';
 
-  // All of a transaction takes effect, or nothing. It begins again where another writer was faster.
+  // A transaction takes effect as a whole or not at all. Transact runs it again after a conflict.
   basalt::Snapshot before = db->GetSnapshot().value();
   basalt::Status renamed = basalt::Transact(*db, [](basalt::Transaction& tx) {
     basalt::Result<basalt::MaybeValue> old = tx.Get("user/1");
@@ -29,7 +29,7 @@ int main() {
   std::cout << "user/1 was " << db->Get("user/1", {.snapshot = &before}).value()->ToString()
             << '\n';
 
-  // Keys come in the order of their bytes, forward or backward, in a range or under a prefix.
+  // Iterators visit keys in bytewise order, forward or backward, in a range or with a prefix.
   auto it = db->NewIterator({.prefix = "user/"});
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
     std::cout << it->key() << " = " << it->value() << '\n';
