@@ -124,7 +124,7 @@ format:  ## Format our C++ in place
 	@$(BOOTSTRAP) lint
 	scripts/format
 
-lint:  ## Format, order of includes, clang-tidy: every finding is an error
+lint:  ## Format, order of includes, prose, clang-tidy: every finding is an error
 	@$(BOOTSTRAP) build lint
 	scripts/lint
 

@@ -317,6 +317,9 @@ set_tests_properties(check_abi header.c.h.c11 PROPERTIES TIMEOUT 60 LABELS heade
 add_test(NAME check_includes COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_includes)
 add_test(NAME check_includes_refuses COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_includes_test)
 set_tests_properties(check_includes check_includes_refuses PROPERTIES TIMEOUT 60 LABELS script)
+add_test(NAME check_prose COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_prose)
+add_test(NAME check_prose_refuses COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_prose_test)
+set_tests_properties(check_prose check_prose_refuses PROPERTIES TIMEOUT 60 LABELS script)
 add_test(NAME planted_bugs_apply COMMAND ${PROJECT_SOURCE_DIR}/tests/planted/run --check)
 add_test(NAME readme COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_readme)
 add_test(NAME figures COMMAND ${PROJECT_SOURCE_DIR}/bench/db_plot.py --check ${PROJECT_SOURCE_DIR}/docs/figures/db.json
