@@ -321,6 +321,11 @@ add_test(NAME check_prose COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_prose)
 add_test(NAME check_prose_refuses COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_prose_test)
 set_tests_properties(check_prose check_prose_refuses PROPERTIES TIMEOUT 60 LABELS script)
 add_test(NAME planted_bugs_apply COMMAND ${PROJECT_SOURCE_DIR}/tests/planted/run --check)
-add_test(NAME readme COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_readme)
+add_test(NAME code_blocks COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_code_blocks)
+if(TARGET basalt)
+  add_test(NAME manual_sessions COMMAND ${PROJECT_SOURCE_DIR}/tests/docs/console.py $<TARGET_FILE:basalt>
+                                        ${PROJECT_SOURCE_DIR}/docs/cli.md)
+  set_tests_properties(manual_sessions PROPERTIES TIMEOUT 300 LABELS program)
+endif()
 add_test(NAME figures COMMAND ${PROJECT_SOURCE_DIR}/bench/db_plot.py --check ${PROJECT_SOURCE_DIR}/docs/figures/db.json
                               ${PROJECT_SOURCE_DIR}/docs/figures/db.svg)

@@ -1,5 +1,5 @@
-// Two processes share a table of features, from a user's number to sixteen floats: one writes it
-// over and over, the other reads the floats where they lie:
+// Two processes share a table of features that maps a user's number to sixteen floats. One writes
+// it repeatedly, the other reads the floats in place:
 //
 //     ./feature_table
 
@@ -31,17 +31,17 @@ bool WriteRound(basalt::SharedMap* map, int round) {
   for (uint64_t user = 0; user < kUsers; ++user) {
     if (!map->Put(BytesOf(user), BytesOf(features)).ok()) return false;
   }
-  return round % 10 != 0 || map->Compact().ok();  // By itself the map does it later.
+  return round % 10 != 0 || map->Compact().ok();  // The map also does this by itself, later.
 }
 
 bool SeesAllRoundsWhole() {
-  alarm(60);  // The writer may fail.
-  auto map = basalt::SharedMap::Attach(kPath).value();
-  auto reader = map->NewReader().value();
+  alarm(60);                                            // The writer may fail.
+  auto map = basalt::SharedMap::Attach(kPath).value();  // A reader; any number of processes.
+  auto reader = map->NewReader().value();               // One for each thread.
   std::array<float, kUsers> seen{};
   while (seen.back() < kRounds) {
     for (uint64_t user = 0; user < kUsers; ++user) {
-      // Gone before the next Get: a reader whose value is held does not follow the map.
+      // Destroyed before the next Get: a reader with a live View does not see later changes.
       auto found = reader.Get(BytesOf(user)).value();
       if (!found || found->size() != sizeof(Features)) return false;
       Features features;
@@ -57,9 +57,9 @@ bool SeesAllRoundsWhole() {
 }  // namespace
 
 int main() {
-  auto map = basalt::SharedMap::Create(kPath, {.overwrite = true}).value();
+  auto map = basalt::SharedMap::Create(kPath, {.overwrite = true}).value();  // The one writer.
   bool ok = WriteRound(map.get(), 1);
-  const pid_t reader = fork();  // Any other process would do: all it needs is the path.
+  const pid_t reader = fork();  // Any process can read: it needs only the path.
   if (reader == 0) _exit(SeesAllRoundsWhole() ? 0 : 1);
   for (int round = 2; round <= kRounds; ++round) ok = ok && WriteRound(map.get(), round);
   int status = 1;
