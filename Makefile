@@ -11,7 +11,7 @@ NAME ?= db
 .NOTPARALLEL:
 .PHONY: help demo test test-server test-python test-go test-mcp test-mcp-oracle test-asan test-tsan \
         test-long planted crash metamorphic torture fuzz bench benches \
-        cache-sim cache-plots map-plots format lint install clean
+        cache-sim cache-plots map-plots format lint install dist clean
 
 help:  ## Say what there is to make
 	@echo 'make TARGET, where TARGET is one of'
@@ -132,6 +132,10 @@ install:  ## Install the library, its headers and the program under PREFIX=/usr/
 	@$(BOOTSTRAP) build
 	@$(call build,release,libbasalt libbasalt_c libbasalt_embed basalt)
 	cmake --install build/release --prefix $(PREFIX)
+
+dist:  ## Make the source archive build/dist/basalt-VERSION.tar.gz, and build from it
+	@$(BOOTSTRAP) build
+	@JOBS=$(JOBS) scripts/dist
 
 clean:  ## Remove build/
 	rm -rf build

@@ -31,8 +31,6 @@ if(BASALT_STEMMER)
   target_compile_definitions(basalt_text PRIVATE BASALT_STEMMER=1)
 endif()
 
-target_compile_definitions(basalt_c_api PRIVATE BASALT_VERSION="${PROJECT_VERSION}")
-
 # The target of the program is called basalt, so the library's target bears its file name.
 add_library(libbasalt STATIC ${objects})
 add_library(basalt::basalt ALIAS libbasalt)

@@ -48,6 +48,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "basalt/version.h"
+
 #if defined(__GNUC__)
 #define BASALT_API __attribute__((visibility("default")))
 #else
@@ -60,7 +62,7 @@ extern "C" {
 
 /* ---- Versions and errors -------------------------------------------------------------------- */
 
-/* For example "0.1.0". */
+/* The version of the library, for example "0.1.0". BASALT_VERSION is that of the headers. */
 BASALT_API const char* basalt_version(void);
 
 /* Why a call failed. The numbers are those of basalt::StatusCode, and never change. */

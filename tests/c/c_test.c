@@ -32,7 +32,7 @@ static void ExpectValue(const basalt_store* store, const char* key,
 }
 
 static void TestNames(void) {
-  CHECK(strcmp(basalt_version(), "0.1.0") == 0);
+  CHECK(strcmp(basalt_version(), BASALT_VERSION) == 0);
   CHECK(strcmp(basalt_code_name(BASALT_CORRUPTION), "Corruption") == 0);
   CHECK(strcmp(basalt_code_name(-1), "Unknown") == 0);
   CHECK(strcmp(basalt_code_name(1000), "Unknown") == 0);

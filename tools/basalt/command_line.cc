@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "basalt/version.h"
 #include "tools/basalt/care.h"
 #include "tools/basalt/demo.h"
 #include "tools/basalt/demo_writer.h"
