@@ -26,7 +26,7 @@ class NumberKey {
   std::array<char, kBytes> digits_;
 };
 
-/// What a workload's operations are made of: random numbers, values, and the counts of one thread.
+/// The state of a workload's operations: random numbers, values, and the counts of one thread.
 class BenchWorker {
  public:
   BenchWorker(WorkloadRun& run, const WorkloadShare& share, WorkloadCounts& counts)

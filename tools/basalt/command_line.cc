@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "basalt/version.h"
-#include "tools/basalt/care.h"
+#include "tools/basalt/check_repair.h"
 #include "tools/basalt/demo.h"
 #include "tools/basalt/demo_writer.h"
 #include "tools/basalt/keys.h"
@@ -87,9 +87,9 @@ void CommandLine::AddKeyVerbs() {
 The exit code is 1 when the key is absent.
 )");
   AddPath(get);
-  get.app->add_option("KEY", get.options->key, "Its bytes as they are")->required()->type_name("");
+  get.app->add_option("KEY", get.options->key, "The bytes of the key")->required()->type_name("");
   AddOutputFlag(get, AddOutput(get, {"table", "csv", "json", "raw"}), "--raw", OutputFormat::kRaw,
-                "The value without a newline: the same as --output raw");
+                "Print the value without a newline, as --output raw");
   AddBase64(get, "KEY is");
   AddKeyspace(get, kKeyspaceToRead);
   AddReadAccess(get);
@@ -101,8 +101,8 @@ The exit code is 1 when the key is absent.
   basalt put --keyspace users ./db 42 Ada
 )");
   AddPath(put);
-  put.app->add_option("KEY", put.options->key, "Its bytes as they are")->required()->type_name("");
-  put.app->add_option("VALUE", put.options->value, "- reads it from standard input, as it is")
+  put.app->add_option("KEY", put.options->key, "The bytes of the key")->required()->type_name("");
+  put.app->add_option("VALUE", put.options->value, "The bytes of the value; - reads standard input")
       ->required()
       ->type_name("");
   AddBase64(put, "KEY and VALUE are");
@@ -110,7 +110,7 @@ The exit code is 1 when the key is absent.
   AddDurability(put);
   AddMemoryBudget(put);
 
-  const auto del = verbs_.Add<DeleteOptions>("del", "Remove keys, all of them at once", Delete,
+  const auto del = verbs_.Add<DeleteOptions>("del", "Remove keys in one step", Delete,
                                              R"(  basalt del ./db user/42
   basalt del ./db user/1 user/2 user/3
   basalt del --keyspace users ./db 42
@@ -142,14 +142,14 @@ stand as \xNN (see `basalt load --help`). With raw they stand as they are.
   CLI::Option* prefix =
       AddBound(scan, "--prefix", &ScanVerbOptions::prefix, "Only keys that begin with it");
   AddBound(scan, "--from", &ScanVerbOptions::from, "The first key of the range")->excludes(prefix);
-  AddBound(scan, "--to", &ScanVerbOptions::to, "The end of the range, not in it")->excludes(prefix);
-  scan.app->add_option("--limit", scan.options->limit, "At most so many records")
+  AddBound(scan, "--to", &ScanVerbOptions::to, "The end of the range, exclusive")->excludes(prefix);
+  scan.app->add_option("--limit", scan.options->limit, "The most records to print")
       ->check(WholeNumber(0))
       ->type_name("N");
   scan.app->add_flag("--reverse", scan.options->reverse, "From the last key to the first");
   scan.app->add_flag("--keys-only", scan.options->keys_only, "Without values");
   AddOutputFlag(scan, AddOutput(scan, {"table", "csv", "json", "raw"}), "--json",
-                OutputFormat::kJson, "Lines of JSON: the same as --output json");
+                OutputFormat::kJson, "Print lines of JSON, as --output json");
   AddBase64(scan, "Prefix and bounds are");
   AddKeyspace(scan, kKeyspaceToRead);
   AddReadAccess(scan);
@@ -166,9 +166,9 @@ A line is key, tab, value, with \t \n \r \\ for tab, newline, carriage return an
 backslash, and \xNN for any other byte. With --json a line is
 {"key":"...","value":"..."}, where {"base64":"..."} may stand in place of a
 string. A record that expires has a third part, expiry_ms=N, or a third member,
-"expiry_ms":N: milliseconds since 1970 UTC. What has expired already is left out
-and counted. Empty lines are skipped. A line that cannot be meant ends the load with
-its number; what came before it is loaded and counted, what follows is not.
+"expiry_ms":N: milliseconds since 1970 UTC. Records that have expired are left out
+and counted. Empty lines are skipped. A malformed line ends the load with its number.
+The lines before it are loaded and counted, the lines after it are not.
 )");
   AddPath(load);
   load.app->add_option("FILE", load.options->file, "- is standard input")
@@ -177,7 +177,7 @@ its number; what came before it is loaded and counted, what follows is not.
   load.app->add_flag("--json", load.options->json, "Lines of JSON");
   load.app
       ->add_option("--batch", load.options->batch_records,
-                   "Records that are written together, all or none (1 MiB closes a batch too)")
+                   "Records of one batch, written all or none (1 MiB also ends a batch)")
       ->check(WholeNumber(1))
       ->capture_default_str()
       ->type_name("N");
@@ -199,13 +199,12 @@ It says when records expire: loaded from it, they do so at the same moment.
   AddReadAccess(dump);
   dump.app->add_flag("--json", dump.options->json, "Lines of JSON");
   dump.app->add_flag("--skip-bad", dump.options->skip_bad,
-                     "Go on behind records that cannot be read for their merges");
+                     "Skip records whose merges cannot be applied");
 }
 
 void CommandLine::AddCareVerbs() {
-  const auto check =
-      verbs_.Add<CheckOptions>("check", "Read every byte and say what is wrong", Check,
-                               R"(  basalt check ./db
+  const auto check = verbs_.Add<CheckOptions>("check", "Read every byte and report damage", Check,
+                                              R"(  basalt check ./db
   basalt check ./db --progress
   basalt check ./db --output json
 Changes nothing. The exit code is 4 when something is wrong.
@@ -223,7 +222,7 @@ Changes nothing when the database can be opened as it is.
   AddPath(repair);
   AddFiguresOutput(repair);
 
-  const auto stat = verbs_.Add<StatOptions>("stat", "Print a database's figures", Stat,
+  const auto stat = verbs_.Add<StatOptions>("stat", "Print a database's statistics", Stat,
                                             R"(  basalt stat ./db
   basalt stat ./db --output json
   basalt stat ./db --output raw | grep write_waits
@@ -235,9 +234,9 @@ Debt is what compactions have yet to rewrite. Counters run from this opening on.
 }
 
 void CommandLine::AddDemoVerbs() {
-  const auto demo =
-      verbs_.Add<DemoOptions>("demo", "Load real input, show what a store can do, crash it", Demo,
-                              R"(  basalt demo
+  const auto demo = verbs_.Add<DemoOptions>(
+      "demo", "Load real input, show the operations, and recover from a crash", Demo,
+      R"(  basalt demo
   basalt demo ./demo --input /usr/share/dict/words
 Loads what `apt-cache dumpavail` prints, or a file: package paragraphs, or the
 lines of any text. An older demo in DIRECTORY is replaced; anything else there is

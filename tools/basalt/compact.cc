@@ -131,7 +131,7 @@ ExitCode Compact(const CompactOptions& options, Output& out) {
   const Result<std::unique_ptr<DB>> db =
       DB::Open(options.path, {.create_if_missing = false, .memory_budget = options.memory_budget});
   if (!db) return Report(db.error());
-  // What recovery has replayed lies in memory; in tables it can be counted.
+  // Replayed records are in memory; only records in tables are counted.
   if (failed = (*db)->Flush(); !failed.ok()) return Report(failed);
   const LevelStats before = AllLevels((*db)->GetStats());
   double seconds = 0;

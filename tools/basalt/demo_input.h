@@ -8,7 +8,7 @@
 
 namespace basalt::tools {
 
-/// What the demo loads: package paragraphs as `apt-cache dumpavail` prints them (RFC 822 fields,
+/// The input of the demo: package paragraphs as `apt-cache dumpavail` prints them (RFC 822 fields,
 /// blank lines between), or the lines of any text file.
 struct DemoInput {
   std::string source;  ///< For people: a command or a path.

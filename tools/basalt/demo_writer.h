@@ -19,7 +19,7 @@ inline constexpr const char* kDemoWriterVerb = "demo-writer";
 struct DemoWriterOptions {
   std::string path;
 };
-/// Writes until it is killed, nobody reads the numbers, or the time is up.
+/// Writes until it is killed, the numbers have no reader, or the time is up.
 ExitCode DemoWriter(const DemoWriterOptions& options, Output& out);
 
 /// Starts this program again with kDemoWriterVerb, kills it one second after its first acknowledged

@@ -9,7 +9,7 @@
 
 namespace basalt::tools {
 
-/// What a verb found out: named values, lists and further documents, in the order in which they are
+/// The result of a verb: named values, lists and further documents, in the order in which they are
 /// shown.
 using Document = boost::json::object;
 

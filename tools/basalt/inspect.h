@@ -11,7 +11,7 @@ namespace basalt::tools {
 
 struct InspectOptions {
   std::string file;
-  uint64_t limit = 100;  ///< Of records, operations in a record, and blocks, that are shown.
+  uint64_t limit = 100;  ///< The most records, operations in a record, and blocks that are shown.
   OutputFormat output = OutputFormat::kJson;
 };
 /// Shows what a manifest, a log or a table holds, as JSON; what it is, its first bytes tell. Shows

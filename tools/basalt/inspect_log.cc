@@ -59,7 +59,7 @@ Document HeaderDocument(const wal::FileHeader& header) {
           {"checksum", HexValue(header.checksum)}};
 }
 
-/// The sound copy of the header, after showing it, or the first one as it stands. Nothing when
+/// Shows the header, and returns its intact copy, or the first one if there is none. Empty if
 /// records cannot be read.
 std::optional<wal::FileHeader> InspectHeader(std::string_view bytes, Inspection& inspection) {
   const std::string_view first_bytes = bytes.substr(0, wal::kRecordsOffset);

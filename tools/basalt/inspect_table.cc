@@ -124,7 +124,7 @@ boost::json::array BlocksDocument(const table::Table& table,
   return blocks;
 }
 
-/// What the header says of itself, with which the table is then opened.
+/// The identity in the header, with which the table is then opened.
 struct Identity {
   uint64_t file_id = 0;
   uint32_t keyspace = 0;

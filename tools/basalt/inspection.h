@@ -11,13 +11,13 @@
 
 namespace basalt::tools {
 
-/// What is found out about one file: a document that grows, and what is wrong with the file.
+/// The findings about one file: a document that grows, and what is wrong with the file.
 class Inspection {
  public:
   Inspection(std::string path, uint64_t limit) : path_(std::move(path)), limit_(limit) {}
 
   const std::string& path() const noexcept { return path_; }
-  /// Of each list whose length only the file knows, so many elements are shown.
+  /// The most elements shown of a list whose length depends on the file.
   uint64_t limit() const noexcept { return limit_; }
 
   void Show(std::string_view name, boost::json::value value) { document_[name] = std::move(value); }

@@ -49,7 +49,7 @@ Status KeyFile::Walk(const std::function<void(std::span<const std::string_view>)
   if (!identity) return identity.error();
   if (*identity == identity_) return walked;
   return {StatusCode::kIoError,
-          path_ + ": changed while it was read; build again when nobody writes to it"};
+          path_ + ": changed while it was read; build again when no process writes to it"};
 }
 
 Result<KeyFile::Identity> KeyFile::IdentityOf(const std::string& path) {

@@ -1,8 +1,14 @@
-// The command-line program. Verbs are described in command_line.cc and the files *_verb.cc, and
-// done in keys.cc (get, put, del, scan), transfer.cc (load, dump), care.cc (check, repair),
-// stat.cc, compact.cc, inspect.cc, bench.cc, serve.cc, phash.cc (phash build, query, stat),
-// map_*.cc (the verbs on maps), vector.cc, graph*.cc (the verbs on graphs), ingest.cc (ingest,
-// forget), retrieve.cc and demo.cc.
+// The command-line program. command_line.cc and the files *_verb.cc describe the verbs. These files
+// execute them:
+//
+//   keys.cc            get, put, del, scan
+//   transfer.cc        load, dump
+//   check_repair.cc    check, repair
+//   stat.cc, compact.cc, inspect.cc, bench.cc, serve.cc, demo.cc
+//   phash.cc           phash build, query, stat
+//   map_*.cc, vector.cc, graph*.cc
+//   ingest.cc          ingest, forget
+//   retrieve.cc        retrieve
 
 #include <fcntl.h>
 #include <unistd.h>

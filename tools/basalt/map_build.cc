@@ -13,7 +13,7 @@
 namespace basalt::tools {
 namespace {
 
-/// Of the bad lines that are passed over, so many are shown.
+/// The number of skipped lines that are shown.
 constexpr size_t kShownMax = 10;
 
 Result<std::unique_ptr<RecordSource>> OpenSource(const MapBuildOptions& options) {

@@ -108,7 +108,7 @@ class RecordWriter {
     if (csv_) out_.Write("key,value\n");
   }
 
-  /// Cancelled: nobody reads it any more.
+  /// Cancelled: the output has no reader any more.
   Status Write(std::string_view key, std::string_view value) {
     line_.clear();
     if (csv_) {

@@ -5,7 +5,7 @@
 #include "basalt/shared_map.h"
 #include "tools/basalt/map_bench.h"
 #include "tools/basalt/map_build.h"
-#include "tools/basalt/map_care.h"
+#include "tools/basalt/map_check.h"
 #include "tools/basalt/map_keys.h"
 #include "tools/basalt/verb.h"
 
@@ -128,21 +128,21 @@ the build with its number, and no map is made; --skip-bad-lines goes on.
   build.app->add_flag("--json", build.options->json,
                       "Values must be JSON, and are kept without white space between its parts");
   build.app->add_flag("--overwrite", build.options->open.overwrite,
-                      "Replace a map that is there, when all of the new one is built");
+                      "Replace an existing map when the new one is complete");
   build.app
       ->add_option_function<std::string>(
           "--duplicates",
           [options = build.options](const std::string& what) {
             options->duplicates = what == "last" ? Duplicates::kKeepLast : Duplicates::kRefuse;
           },
-          "What to do with a key that is there twice: refuse (the default), or keep the last")
+          "A key that occurs twice: refuse (the default), or keep its last value")
       ->check(CLI::IsMember({"refuse", "last"}).description(""))
       ->type_name("WHAT");
   AddLayout(build,
             [](MapBuildOptions& options, SharedMapLayout layout) { options.open.layout = layout; });
   build.app
       ->add_option("--memory", build.options->open.build_memory,
-                   "Records beyond it wait in a temporary file, such as 512M; at least 1M; "
+                   "Further records are kept in a temporary file, such as 512M; at least 1M; "
                    "default: 256M")
       ->transform(CLI::AsSizeValue(false).description(""))
       ->check(WholeNumber(uint64_t{1} << 20))
@@ -184,7 +184,7 @@ Makes the map when it is not there. One process at a time writes to a map.
                     "VALUE must be JSON, and is kept without white space between its parts");
   AddDurability(put);
 
-  const auto del = verbs.Add<MapDeleteOptions>("del", "Remove keys, all of them at once", MapDelete,
+  const auto del = verbs.Add<MapDeleteOptions>("del", "Remove keys in one step", MapDelete,
                                                R"(  basalt map del ./map user/42
   basalt map del ./map user/1 user/2 user/3
   basalt map del ./map -- -a -b               keys that begin with a dash

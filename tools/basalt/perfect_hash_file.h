@@ -39,7 +39,7 @@ class PerfectHashFile {
 /// Whether `path` can become a new file: AlreadyExists when there is one and `replace` is false;
 /// errors also when there is no such directory, or something that is no file.
 Status CheckNewFile(const std::string& path, bool replace);
-/// Makes the file `path`, durably, all of it or nothing: whoever looks finds what was there before,
+/// Makes the file `path`, durably, all of it or nothing: a reader finds what was there before,
 /// or all of `bytes`. AlreadyExists as CheckNewFile.
 Status WriteNewFile(const std::string& path, std::string_view bytes, bool replace);
 

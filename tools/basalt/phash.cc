@@ -144,7 +144,7 @@ class FunctionBuild {
     });
   }
 
-  /// What `build` gives, but an error about a key that is there twice names its lines.
+  /// The result of `build`. An error about a key that occurs twice names its lines.
   template <class BuildForm>
   Result<PerfectHashForm> NamingLines(const KeySource& keys, const BuildForm& build) const {
     progress_.BeginBuild(keys.size());
@@ -220,7 +220,7 @@ class Answers {
     hashes_[count_++] = hash;
     if (count_ == batch_) Answer();
   }
-  /// Answers what was added. False: nobody reads it any more.
+  /// Prints the answers. False: the output has no reader any more.
   bool Answer() {
     std::string lines;
     const std::span<const uint64_t> hashes(hashes_.data(), count_);
@@ -409,7 +409,7 @@ ExitCode PhashQuery(const PhashQueryOptions& options, Output& out) {
   if (!file) return ReportPlainly(file.error());
   std::vector<std::string> keys = options.more_keys;
   if (options.first_key) keys.insert(keys.begin(), *options.first_key);
-  // Who types keys wants each answer at once.
+  // Keys that are typed are answered one by one.
   const bool typed = keys.empty() && ::isatty(STDIN_FILENO) == 1;
   Answers answers(file->form(), out, typed ? 1 : Answers::kBatchMax);
   Status status;

@@ -35,7 +35,7 @@ struct PhashQueryOptions {
   std::string file;
   std::optional<std::string> first_key;  ///< None: the lines of standard input.
   std::vector<std::string> more_keys;
-  KeyForm form = KeyForm::kText;  ///< Of lines; an argument's text is its bytes as they are.
+  KeyForm form = KeyForm::kText;  ///< For lines; an argument's text is its bytes as they are.
 };
 /// Prints a line a key: its number, `perhaps` or its payload; `absent`, and kAbsent in the end, for
 /// what is no key.

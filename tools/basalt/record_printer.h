@@ -19,7 +19,8 @@ class RecordPrinter {
   RecordPrinter(const RecordPrinter&) = delete;
   RecordPrinter& operator=(const RecordPrinter&) = delete;
 
-  /// `value` is not looked at where there is no column for it. False: nobody reads it any more.
+  /// `value` is not looked at where there is no column for it. False: the output has no reader any
+  /// more.
   bool Print(std::string_view key, std::string_view value);
 
  private:

@@ -33,7 +33,7 @@ size_t Utf8SequenceLength(std::string_view bytes) {
   return InRange(bytes, 3, 0x80, 0xBF) ? 4 : 0;
 }
 
-/// Of so many bytes at the beginning, all are well-formed UTF-8.
+/// The length of the longest prefix that is well-formed UTF-8.
 size_t Utf8PrefixLength(std::string_view bytes) {
   size_t length = 0;
   while (length < bytes.size()) {
@@ -176,8 +176,8 @@ Result<Record> ParseJsonRecord(std::string_view line) {
   const size_t known = expiry_ms == nullptr ? 2 : 3;
   if (key == nullptr || value == nullptr || record->size() != known) {
     return MalformedRecord(
-        "a line is {\"key\":...,\"value\":...} with these two members and no others, but for an "
-        "\"expiry_ms\" of what expires");
+        "a line is {\"key\":...,\"value\":...} with these two members, and \"expiry_ms\" "
+        "for a record that expires");
   }
   Result<std::string> key_bytes = BytesOf(*key, "\"key\"");
   if (!key_bytes) return key_bytes.error();

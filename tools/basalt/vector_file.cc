@@ -31,7 +31,7 @@ Number LittleEndian(std::string_view bytes) {
   return number;
 }
 
-/// What stands behind `'key':` in the dictionary of a head, without blanks.
+/// The text after `'key':` in the dictionary of a header, without blanks.
 std::optional<std::string_view> ValueOf(std::string_view dictionary, std::string_view key) {
   const std::string quoted = "'" + std::string(key) + "'";
   const size_t at = dictionary.find(quoted);

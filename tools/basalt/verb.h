@@ -71,7 +71,7 @@ void AddDurabilityAs(const Verb<Options>& verb, const std::string& description, 
 }
 template <class Options>
 void AddDurability(const Verb<Options>& verb) {
-  AddDurabilityAs(verb, "What the write must survive: the death of the process, or a power cut",
+  AddDurabilityAs(verb, "The write survives a killed process, or also a power cut",
                   [](Options& options, Durability level) { options.write.durability = level; });
 }
 

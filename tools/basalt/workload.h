@@ -58,7 +58,7 @@ struct Workload {
   uint64_t (*calls)(const BenchOptions& options);
   /// Does one thread's share; the first error ends it.
   Status (*run)(WorkloadRun& run, const WorkloadShare& share, WorkloadCounts& counts);
-  /// What makes the records that it looks for; empty: it looks for none.
+  /// The workload that makes the records it looks for; empty: none.
   std::string_view loaded_by;
 };
 

@@ -1,4 +1,4 @@
-#include "tools/basalt/care.h"
+#include "tools/basalt/check_repair.h"
 
 #include <cstdint>
 #include <string_view>

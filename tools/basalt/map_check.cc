@@ -1,4 +1,4 @@
-#include "tools/basalt/map_care.h"
+#include "tools/basalt/map_check.h"
 
 #include <memory>
 #include <string_view>

@@ -19,9 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
-using CareCli = DatabaseCommandTest;
+using CheckCli = DatabaseCommandTest;
 
-TEST_F(CareCli, CheckCountsWhatIsThere) {
+TEST_F(CheckCli, CheckCountsWhatIsThere) {
   WriteFile("many", Out("seq 1 20000 | sed 's/$/\\tvalue/'"));
   EXPECT_EQ(Out("$B load db many >/dev/null"), "");
   const std::string report = Out("$B check db");
@@ -31,7 +31,7 @@ TEST_F(CareCli, CheckCountsWhatIsThere) {
   EXPECT_EQ(Out("$B dump db | wc -l"), "20000\n");
 }
 
-TEST_F(CareCli, AGapInTheLogIsCorruptionUntilItIsRepaired) {
+TEST_F(CheckCli, AGapInTheLogIsCorruptionUntilItIsRepaired) {
   WriteFile("many", Out("seq -w 1 1000 | sed 's/.*/key&\\tvalue-&/'"));
   EXPECT_EQ(Out("$B load db many --batch 10 >/dev/null"), "");
   size_t damaged = 0;
@@ -56,7 +56,7 @@ TEST_F(CareCli, AGapInTheLogIsCorruptionUntilItIsRepaired) {
   EXPECT_NE(Out("$B check db").find("No faults found."), std::string::npos);
 }
 
-TEST_F(CareCli, ADamagedTableIsCorruption) {
+TEST_F(CheckCli, ADamagedTableIsCorruption) {
   {
     const auto db = DB::Open(At("db").string()).value();
     for (int i = 0; i < 2000; ++i) {
@@ -80,7 +80,7 @@ TEST_F(CareCli, ADamagedTableIsCorruption) {
   EXPECT_EQ(Run("$B dump db >/dev/null").code, 4);
 }
 
-TEST_F(CareCli, CheckAndRepairSayTheSameInEveryFormat) {
+TEST_F(CheckCli, CheckAndRepairSayTheSameInEveryFormat) {
   WriteFile("many", Out("seq -w 1 1000 | sed 's/.*/key&\\tvalue-&/'"));
   EXPECT_EQ(Out("$B load db many --batch 10 >/dev/null"), "");
   json::object report = Figures("$B check db");
@@ -102,7 +102,7 @@ TEST_F(CareCli, CheckAndRepairSayTheSameInEveryFormat) {
   EXPECT_EQ(Number(Figures("$B repair db"), "first_lsn_lost"), 0U);
 }
 
-TEST_F(CareCli, RepairNamesATableThatIsMissing) {
+TEST_F(CheckCli, RepairNamesATableThatIsMissing) {
   EXPECT_EQ(Out("$B put db k v"), "");
   EXPECT_NE(Out("$B compact db"), "");
   const std::string table = OnlyFile(".tbl");
@@ -115,7 +115,7 @@ TEST_F(CareCli, RepairNamesATableThatIsMissing) {
   EXPECT_EQ(report.at("findings").as_array().size(), 1U);
 }
 
-TEST_F(CareCli, StatShowsTheSameFiguresInEveryFormat) {
+TEST_F(CheckCli, StatShowsTheSameFiguresInEveryFormat) {
   WriteFile("many", Out("seq -w 1 5000 | sed 's/$/\\tvalue/'"));
   EXPECT_NE(Out("$B load db many; $B compact db; $B put db k v"), "");
   const std::string table = Out("$B stat db");
@@ -141,7 +141,7 @@ TEST_F(CareCli, StatShowsTheSameFiguresInEveryFormat) {
   ExpectRefused("$B stat db --output yaml", 2, "yaml not in {table,csv,json,raw}");
 }
 
-TEST_F(CareCli, CompactDropsWhatIsDeletedAndOverwritten) {
+TEST_F(CheckCli, CompactDropsWhatIsDeletedAndOverwritten) {
   WriteFile("many", Out("seq -w 1 3000 | sed 's/$/\\tvalue/'"));
   EXPECT_NE(Out("$B load db many; $B compact db; $B load db many"), "");
   EXPECT_EQ(Out("$B del db $(seq -w 1 2000)"), "");
@@ -158,7 +158,7 @@ TEST_F(CareCli, CompactDropsWhatIsDeletedAndOverwritten) {
   EXPECT_EQ(ParseObject(Out("$B check db --output json")).at("findings").as_array().size(), 0U);
 }
 
-TEST_F(CareCli, CompactTakesARange) {
+TEST_F(CheckCli, CompactTakesARange) {
   EXPECT_EQ(Out("$B put db a 1; $B put db b 2; $B put db c 3"), "");
   EXPECT_NE(Out("$B compact db --from a --to b").find("after  3 records"), std::string::npos);
   EXPECT_NE(Out("$B compact db --base64 --from YQ== --to Yg==").find("after  3 records"),
