@@ -23,14 +23,6 @@ enum class AtBudget : uint8_t {
   kRefuse,  ///< Returns ResourceExhausted at once and starts a compaction.
 };
 
-/// How a memtable sorts its records. All give the same order.
-enum class Sorter : uint8_t {
-  kVector,      ///< Vectorised quicksort on 8-byte pieces of keys (Highway's VQSort, on x86-64 with
-                ///< SSSE3); elsewhere as kRadix.
-  kRadix,       ///< Least significant byte first, on the same pieces.
-  kComparison,  ///< std::sort on whole keys: the reference for the others.
-};
-
 /// Options of a memtable. The defaults need no tuning.
 struct MemTableOptions {
   /// Bytes of all generations together: records, index, order, sorted runs. At least 256 KiB. Not
@@ -49,7 +41,6 @@ struct MemTableOptions {
   /// that no snapshot needs. Without it, generations accumulate until the budget is used up, unless
   /// Compact is called.
   bool compaction = true;
-  Sorter sorter = Sorter::kVector;
 };
 
 /// Statistics of a memtable at one moment. Sizes are in bytes.

@@ -1,10 +1,11 @@
 #pragma once
 
-// The C API (basalt/c.h): each function is one Call around the C++ API. Read handles.h next.
-//
-// What a function of the C API does is always the same: check the pointers, turn options into those
-// of the C++ API (options.h), call it, and turn the answer into out-parameters. Call catches what
-// is thrown and writes the basalt_error.
+// src/c_api: basalt/c.h over the C++ API. Read Call first, the frame of every function; handles.h
+// has the handles.
+
+// Each function of the C API (basalt/c.h) does the same: check the pointers, turn options into
+// those of the C++ API (options.h), call it, and turn the result into out-parameters. Call catches
+// exceptions and fills the basalt_error.
 
 #include <cstddef>
 #include <exception>

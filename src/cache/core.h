@@ -1,5 +1,8 @@
 #pragma once
 
+// src/cache: the concurrent cache, which is also the block cache. Read CacheCore first, then Shard
+// (shard.h), which has the operations on keys.
+
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -1,5 +1,8 @@
 #pragma once
 
+// src/db: the database, from memtables, log and tables. Read Core first; its functions are in
+// write.cc, read.cc, open.cc, flush.cc and compaction.cc.
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -46,27 +49,27 @@
 
 // The database itself, shared by its handle, iterators, snapshots and background jobs.
 //
-// A write (write.cc): reserve space in the active memtable; under the commit lock take sequence
-// numbers, log the record or stage it, join the commit queue; if it was staged, wait for its
-// group's write(); insert; become visible in queue order; for kPower, wait for the sync. What
-// cannot be inserted is never logged, and what is not logged is never inserted, but for keyspaces
-// without a log.
+// A write (write.cc) reserves space in the active memtable. Under the commit lock it takes sequence
+// numbers, logs or stages its record, and joins the commit queue. A staged record waits for its
+// group's write(). Then the write inserts its records, becomes visible in queue order, and for
+// kPower waits for the sync. A record that cannot be inserted is never logged. A record that is not
+// logged is never inserted, except in keyspaces without a log.
 //
 // A flush (flush.cc) makes the oldest sealed memtable a table of level 0 in each keyspace that it
-// has records of; its range deletes go to the manifest. Compaction (compaction.cc) merges tables by
-// the plan of compaction_plan.h. Both change what there is by one edit of the manifest
+// has records of. Its range deletes go to the manifest. Compaction (compaction.cc) merges tables by
+// the plan of compaction_plan.h. Both change the set of tables by one edit of the manifest
 // (install.cc).
 //
 // Locks, in the order in which they may be taken together:
-//   close_mutex_     whoever closes; others wait for its end
-//   commit_.lock     sequence numbers, the order of the log, which memtable is active
-//   install_mutex_   one manifest is written at a time
-//   mutex_           everything else below it; never held during I/O
+//     close_mutex_     held by the closing thread; others wait for its end
+//     commit_.lock     sequence numbers, the order of the log, which memtable is active
+//     install_mutex_   one manifest is written at a time
+//     mutex_           everything else; never held during I/O
 //
 // Readers enter an epoch, load one pointer to a ReadState, then the visible sequence number. The
-// order matters: a state that is older than the number still holds everything up to the point where
-// it was replaced, while a newer one may have dropped versions that an older number needs. Before
-// I/O they take a reference to the state and leave the epoch.
+// order matters: a state that is older than the number still holds everything up to its
+// replacement, while a newer one may have dropped versions that an older number needs. Before I/O
+// they take a reference to the state and leave the epoch.
 
 namespace basalt::db {
 

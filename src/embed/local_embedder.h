@@ -1,5 +1,8 @@
 #pragma once
 
+// src/embed: vectors of texts by a BERT model from files. Read LocalEmbedder first, then Bert
+// (bert.h).
+
 #include <memory>
 #include <mutex>
 #include <span>

@@ -1,5 +1,8 @@
 #pragma once
 
+// src/graph: a property graph in a keyspace. Read Core first for changes, Reader (reader.h) for
+// reads.
+
 #include <cstdint>
 #include <memory>
 #include <mutex>

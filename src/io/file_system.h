@@ -1,5 +1,8 @@
 #pragma once
 
+// src/io: files, directories and clocks, as interfaces that tests can simulate. Read FileSystem
+// first, then SimFileSystem (sim_file_system.h), which cuts the power and fails calls.
+
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -22,6 +22,7 @@
 #include "memtable/lane.h"
 #include "memtable/range_delete_list.h"
 #include "memtable/shard.h"
+#include "memtable/sorter.h"
 
 // The newest writes, in memory: fast to write, fast to look up, ordered only when somebody asks.
 //

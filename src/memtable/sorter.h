@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <span>
 
-#include "basalt/memtable.h"
 #include "memtable/record.h"
 
 // Sorts versions of one keyspace into internal order (key, then descending tag).
@@ -22,6 +21,14 @@
 // Sorter::kComparison does none of this: it is what the others are checked against.
 
 namespace basalt::memtable {
+
+/// How records are sorted. All give the same order.
+enum class Sorter : uint8_t {
+  kVector,      ///< Vectorised quicksort on 8-byte pieces of keys (Highway's VQSort, on x86-64 with
+                ///< SSSE3); elsewhere as kRadix.
+  kRadix,       ///< Least significant byte first, on the same pieces.
+  kComparison,  ///< std::sort on whole keys: the reference for the others.
+};
 
 struct alignas(16) SortEntry {
   const Record* record;

@@ -76,10 +76,6 @@ Result<std::shared_ptr<StoreCore>> StoreCore::Create(const basalt::MemTableOptio
   if (options.at_budget > AtBudget::kRefuse) {
     return base::NoSuchValue("create a memtable: at_budget", options.at_budget, "kWait or kRefuse");
   }
-  if (options.sorter > Sorter::kComparison) {
-    return base::NoSuchValue("create a memtable: sorter", options.sorter,
-                             "kVector, kRadix or kComparison");
-  }
   try {
     return std::shared_ptr<StoreCore>(new StoreCore(Private{}, checked, clock),
                                       [](StoreCore* core) {
@@ -109,7 +105,6 @@ std::shared_ptr<Generation> StoreCore::NewGeneration(uint64_t bytes) const {
   GenerationOptions options;
   options.budget_bytes = bytes;
   options.shards = options_.shards;
-  options.sorter = options_.sorter;
   return Generation::Create(options);
 }
 

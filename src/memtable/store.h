@@ -1,5 +1,9 @@
 #pragma once
 
+// src/memtable: records in memory, with a hash index and sorted runs. Read Generation
+// (generation.h) first, the write buffer of a database; StoreCore is the store of several
+// generations.
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -32,63 +36,66 @@
 #include "memtable/sort_delay.h"
 #include "transaction/read_set.h"
 
-// An ordered store of generations: what stands behind basalt::MemTable.
+// An ordered store of generations, the implementation of basalt::MemTable.
 //
 // Layout
 //
-//   state ....... one immutable list {active generation, sealed ones, newest first; keyspaces},
-//                 replaced as a whole; readers and writers load it inside an epoch
-//   sequencer ... gives each record its sequence, and knows what is under way (sequencer.h)
-//   snapshots ... the sequences that compaction has to keep, and the time of each
-//   time ........ what has expired at it is not visible
+//     state ....... one immutable list {active generation, sealed ones, newest first; keyspaces},
+//                   replaced as a whole; readers and writers load it inside an epoch
+//     sequencer ... gives each record its sequence number, and knows the running insertions
+//     snapshots ... the sequence numbers that compaction has to keep, and the time of each
+//     time ........ records that have expired at it are not visible
 //
-// A write takes its sequence, looks whether the generation that it writes to is still the active
-// one, and if not takes its record back and begins anew. So all sequences of a generation are below
+// A write takes its sequence number, then checks that its generation is still the active one. If
+// not, it takes its record back and starts again. So all sequence numbers of a generation are below
 // all of the next one, and the first version that a lookup finds, newest generation first, is the
-// newest. (Both looks, at the sequence and at the state, are sequentially consistent, as are the
-// publication of a state and the look at what is under way: who seals and then settles has waited
-// for all that are still inserted into what was sealed.)
+// newest. Both the sequence number and the state are read with sequential consistency. The store
+// of a new state and the check for running insertions are too. A thread that seals and then settles
+// has therefore waited for all insertions into the sealed generation.
 //
-// Single records appear by one compare-exchange. The records of a batch appear one by one: each is
-// marked, and a lookup that meets one asks the sequencer whether its batch is complete, takes the
-// next older version while it is not, and looks again when it may just have become so. Snapshots,
-// iterators and MultiGet read at a sequence below which nothing is under way: they wait for what
-// is, which is never a writer that waits.
+// A single record becomes visible by one compare-exchange. Each record of a batch is marked. A
+// lookup that meets a marked record asks the sequencer whether its batch is complete, and if not
+// takes the next older version. It looks again if the batch may just have been completed.
+// Snapshots, iterators and MultiGet read at a sequence number below which no insertion is running.
+// They wait for running insertions, which never wait themselves.
 //
-// Lookups in many generations. Each has its own index, so a key that lies in the oldest of n costs
-// n index lines. These do not depend on each other: all are fetched at once, and each further
-// generation costs some 20 to 40 ns instead of a memory access (docs/memtable.md has the
-// measurement). Compaction merges four generations of like size into one, so that there are few.
+// Lookups in many generations. Each has its own index, so a key in the oldest of n costs n index
+// lines. These are fetched at once, and each further generation costs about 20 to 40 ns instead of
+// a memory access (docs/memtable.md has the measurement). Compaction merges four generations of
+// similar size into one, so that there are few.
 //
-// Locks, in this order: work_mutex_ (sorting and merging: one at a time, whoever comes), then
-// order_mutex_ (shared by batches; held alone by the last step of Update, of conditional batches
-// and of transactions, and by drops of keyspaces), then state_mutex_ (replacing the state). A
-// lookup takes no lock, and a put of one record mostly none (generation.h).
+// Locks, in this order:
+//     work_mutex_    sorting and merging, by one thread at a time
+//     order_mutex_   shared by batches; exclusive for the last step of Update, of conditional
+//                    batches and of transactions, and for drops of keyspaces
+//     state_mutex_   replacing the state
+// A lookup takes no lock, and a put of one record mostly none (generation.h).
 //
-// Merges. A lookup that meets one reads the key again, at a sequence below which nothing is under
-// way, and applies the key's merges to what they build on (merges_of_key.h).
+// Merges. A lookup that meets one reads the key again, at a sequence number below which no
+// insertion is running, and applies the key's merges to their value (merges_of_key.h).
 //
-// Expiry. A record's time is compared with the snapshot's, or with the clock's, which is asked only
-// where a record has one. Merging drops what has expired for the clock and for all snapshots.
+// Expiry. A record's time is compared with the snapshot's, or with the clock's, which is read only
+// for records that have a time. Merging drops records that have expired for the clock and for all
+// snapshots.
 //
-// Keyspaces. A record names its keyspace by number; a read or write looks the number up in the
-// state, except that of the default keyspace. The records of a keyspace that was dropped stay until
-// they are merged.
+// Keyspaces. A record names its keyspace by number. A read or write looks the number up in the
+// state, except that of the default keyspace. The records of a dropped keyspace stay until they are
+// merged.
 //
 // Conditional batches and transactions are in store_commit.cc, which says why they are
 // serializable.
 //
-// What is new is sorted in the background, unless every processor is taken by writers and nobody
-// iterates (sort_delay.h).
+// New records are sorted in the background, unless every processor is taken by writers and no
+// iterator exists (sort_delay.h).
 //
-// A quarter of the budget is kept for merging. When writers have used the rest, a look ahead tells
-// what each sealed generation would keep, and those neighbours are merged whose result fits and
-// that free the most (docs/memtable.md). Deletes may use half of that quarter: a full store has to
-// take what empties it.
+// A quarter of the budget is reserved for merging. When writers have used the rest, the store
+// determines what each sealed generation would keep, and merges the neighbours whose result fits
+// and that free the most (docs/memtable.md). Deletes may use half of that quarter, because a full
+// store has to accept deletes.
 //
-// Compaction copies what somebody can still see into a new generation, as the boundaries say (base/
-// surviving_records.h), publishes it in place of the old ones, and lets go of these: iterators and
-// pinned values keep theirs.
+// Compaction copies the records that are still visible to some reader into a new generation
+// (base/surviving_records.h). The new generation replaces the old ones. Iterators and pinned values
+// keep theirs.
 
 namespace basalt::memtable {
 

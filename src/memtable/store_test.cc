@@ -36,7 +36,6 @@ TEST(MemTable, EachInvalidOptionIsNamed) {
       {"shards", {.shards = 3}},
       {"shards", {.shards = 512}},
       {"at_budget", {.at_budget = static_cast<AtBudget>(7)}},
-      {"sorter", {.sorter = static_cast<Sorter>(9)}},
   };
   for (const auto& [name, options] : cases) {
     const auto table = MemTable::Create(options);
@@ -55,8 +54,7 @@ TEST(MemTable, OptionsAtTheirLimitsWork) {
       {.memory_budget = 64 * kMiB, .generation_bytes = 4 * kMiB, .shards = 256},
       {.shards = 1},
       {.shards = 256},
-      {.at_budget = AtBudget::kRefuse, .compaction = false, .sorter = Sorter::kRadix},
-      {.sorter = Sorter::kComparison},
+      {.at_budget = AtBudget::kRefuse, .compaction = false},
   };
   for (size_t i = 0; i < cases.size(); ++i) {
     SCOPED_TRACE(i);

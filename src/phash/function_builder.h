@@ -1,5 +1,8 @@
 #pragma once
 
+// src/phash: builds and reads minimal perfect hash functions. Read this builder first; lookups are
+// in basalt/perfect_hash.h.
+
 #include <cstdint>
 #include <functional>
 #include <span>

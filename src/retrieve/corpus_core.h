@@ -1,5 +1,8 @@
 #pragma once
 
+// src/retrieve: full-text search and ranked passages in a store. Read CorpusCore first, then
+// TextIndexCore (text_index_core.h).
+
 #include <memory>
 #include <set>
 #include <string>

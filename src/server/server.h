@@ -1,5 +1,8 @@
 #pragma once
 
+// src/server: the Redis protocol and HTTP over a store. Read Server first, then Executor
+// (executor.h), which runs the commands of the command table.
+
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -1,5 +1,8 @@
 #pragma once
 
+// src/shared_map: a map that one process writes and many read. Read Core first, then Writer
+// (writer.h) and ReaderState (reader_state.h).
+
 #include <cstdint>
 #include <memory>
 #include <mutex>

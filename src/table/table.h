@@ -1,5 +1,7 @@
 #pragma once
 
+// src/table: immutable sorted files of records. Read Table first; table_format.h has the bytes.
+
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -1,5 +1,8 @@
 #pragma once
 
+// src/text: tokens, postings and BM25, without a store. Read Tokenizer (tokenizer.h) first, then
+// PostingsSource, from which queries read.
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

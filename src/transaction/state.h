@@ -1,5 +1,8 @@
 #pragma once
 
+// src/transaction: the reads and writes of an open transaction, for any store. Read State first,
+// then Backend (backend.h), which a store implements.
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,9 +16,9 @@
 #include "transaction/own_writes.h"
 #include "transaction/read_set.h"
 
-// What a Transaction holds: the store, the snapshot that it reads from (taken at the first read),
-// what it has read and what it has written. The functions are Transaction's; exhausted memory
-// leaves them as std::bad_alloc.
+// The state of a Transaction: the store, the snapshot that it reads from (taken at the first read),
+// its reads and its writes. The functions are those of Transaction. If memory runs out, they throw
+// std::bad_alloc.
 
 namespace basalt::transaction {
 

@@ -1,5 +1,8 @@
 #pragma once
 
+// src/vector: nearest-neighbour search. Read IndexCore first, the index in a store; HnswIndex
+// (hnsw_index.h) is the graph in memory.
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -17,22 +20,24 @@
 #include "vector/row_set.h"
 #include "vector/vector_record.h"
 
-// What a VectorIndex is: the records of its keyspace, and the rows that follow them.
+// The implementation of VectorIndex: the records of its keyspace, and the rows in memory that
+// follow them.
 //
 // Invariant. The rows are those of a commit C of the store, whole, and every write that has
-// returned is at or below C. For: the store hands each commit to the listener, in order, before its
+// returned is at or below C. The store passes each commit to the listener, in order, before its
 // write returns (changes.h), and the listener applies it to the rows.
 //
-// Loading. The listener is registered first, and holds back what it receives. Then a snapshot is
-// taken and all its records are read. What was held back and is newer than the snapshot follows.
-// Where commits cannot be followed (a merge into a record, no memory), the rows are broken:
-// searches read the store until somebody has loaded anew.
+// Loading. The listener is registered first, and holds back the commits that it receives. Then a
+// snapshot is taken and all its records are read. The held commits that are newer than the snapshot
+// follow. If commits cannot be followed (a merge into a record, no memory), the rows are broken:
+// searches read the store until the rows have been loaded again.
 //
-// Upkeep. There is no thread. Whoever writes through the index then links rows of blocks into the
-// graph, four for each that it wrote, so that blocks run empty whoever else writes.
+// Upkeep. There is no thread. A caller that writes through the index then links rows of blocks into
+// the graph, four for each that it wrote, so blocks become empty even if other callers write the
+// keyspace directly.
 //
-// Locks: follow_mutex_ guards which rows are followed and what is held back; the listener takes it,
-// so nobody calls the store under it. load_mutex_ is held by who loads.
+// Locks: follow_mutex_ guards which rows are followed and the held commits. The listener takes it,
+// so no thread may call the store under it. load_mutex_ is held by the loading thread.
 
 namespace basalt::vector {
 

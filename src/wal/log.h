@@ -1,5 +1,8 @@
 #pragma once
 
+// src/wal: the write-ahead log, its files and its recovery. Read Log first, then Recover
+// (recovery.h).
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -16,43 +19,41 @@
 #include "io/file_system.h"
 #include "wal/log_format.h"
 
-// The write-ahead log, the writing side. docs/log.md has the bytes and the rules of recovery.
+// The writing side of the write-ahead log. docs/log.md has the bytes and the rules of recovery.
 //
-//   Stage (any thread)       Wait: one leads                     Sync: one leads
-//   ------------------       ------------------------------      -----------------------------
-//   write the record, if     take the front group; without       wait a little for who shared
-//   that is a copy into      the lock: frame its records, one    the last round; without the
-//   memory; else copy it     write() at the file's end; with     lock: sync every unsynced file,
-//   into the staging         it: publish, wake its waiters       oldest first, then the directory
-//   group; next LSN
+//    Stage (any thread)       Wait: one thread leads              Sync: one thread leads
+//    ------------------       ------------------------------      -----------------------------
+//    write the record, if     take the front group; without       wait for the threads that shared
+//    it can be copied into    the lock: frame its records, one    the last round; without the
+//    mapped memory; else      write() at the file's end; with     lock: sync every unsynced file,
+//    copy it into the         it: count them as written, wake     oldest first, then the directory
+//    staging group            the waiting threads
 //
-// Where a write() is a copy into mapped memory (io::File::WriteThroughMemory), a record is framed
-// and copied to the file's end at once, under the lock, which its writer does not take again: who
-// comes second waits for some hundred nanoseconds, and is woken by nobody. Records that begin a
-// file or a mapping, large ones, and those behind a group are staged.
+// If a write() can be a copy into mapped memory (io::File::WriteThroughMemory), a record is framed
+// and copied to the file's end at once, under the lock. Its writer does not take the lock again. A
+// second writer waits for several hundred nanoseconds and does not have to be woken. Records that
+// begin a file or a mapping, large records, and records behind a group are staged.
 //
 // A group is a byte buffer with the records staged while the previous group was being written. They
 // are framed only then, because their bytes depend on the file and the offset where they will lie.
-// Groups queue in LSN order; one is written at a time, by the first thread in Wait that finds none
+// Groups queue in LSN order. One is written at a time, by the first thread in Wait that finds none
 // being written. A Rotate between two Stage calls separates their groups, and the later one begins
 // a new file.
 //
 // Invariants
-//   * durable_lsn <= written LSN <= last_lsn; each LSN <= written lies whole in exactly one file of
-//     the chain that file headers form, at an offset below the length that the next header names.
-//   * `mutex_` guards everything but the bytes of a group that is being written and the calls to
-//     the file system; `writing_` and `round_` say who may make those, other than copies into
-//     memory. Neither the lock nor a round is held during `flush_through`.
-//   * Once a write to a file has failed, nothing is written to it any more; once its sync has
-//     failed, it is not synced any more either (a write under way may still end). The next group
-//     goes to a new file.
-//   * File numbers are never reused, not even those of files whose creation failed.
-//   * Groups are recycled and at most as many as threads that wait, plus two. No allocation per
-//     record.
+// - durable_lsn <= written LSN <= last_lsn. Each LSN <= written lies whole in exactly one file of
+//   the chain that file headers form, at an offset below the length that the next header names.
+// - `mutex_` guards everything except the bytes of a group that is being written and the calls to
+//   the file system. `writing_` and `round_` say which thread may make these calls, other than
+//   copies into memory. Neither the lock nor a round is held during `flush_through`.
+// - After a failed write to a file, nothing is written to it any more. After a failed sync, it is
+//   not synced any more either (a running write may still end). The next group goes to a new file.
+// - File numbers are never reused, not even those of files whose creation failed.
+// - Groups are recycled. There are at most two more than waiting threads. No allocation per record.
 //
 // Cost: a record that is written at once takes the lock once, copies the payload twice (to be
-// hashed, and into the file), and writes two lines that other writers write. One that is staged
-// takes the lock three times, beside the write() itself.
+// hashed, and into the file), and writes two lines that other writers write. A staged record takes
+// the lock three times, besides the write() itself.
 
 namespace basalt::wal {
 
@@ -89,8 +90,8 @@ struct LogOptions {
   std::function<Status(const std::string& path)> remove_file{};
 };
 
-/// Thread-safe, but for destruction. Destruction without Close leaves the log as a killed process
-/// would.
+/// Thread-safe, except for destruction. Destruction without Close leaves the log as a killed
+/// process would.
 class Log {
  private:
   struct Group;
