@@ -37,7 +37,11 @@ const (
 // forget shows what would be removed, and removes it when it gets the confirmation for exactly that.
 func forget(s *space, tx *basalt.Tx, a forgetArguments) (forgetResult, error) {
 	result := forgetResult{Sources: []string{}, Facts: []Fact{}}
-	sources, more, err := s.chosen(a)
+	before, err := a.check()
+	if err != nil || s == nil {
+		return result, err
+	}
+	sources, more, err := s.chosen(a, before)
 	if err != nil {
 		return result, err
 	}
@@ -107,18 +111,19 @@ func (r *forgetResult) show(sources []string, facts []Fact, limits Limits) error
 	return nil
 }
 
-// chosen gives the sources that the arguments name, in order; more: there are more than one call removes.
-func (s *space) chosen(a forgetArguments) (sources []string, more bool, err error) {
+// check refuses arguments that name nothing or too much, and gives the time of Before.
+func (a forgetArguments) check() (before time.Time, err error) {
 	if len(a.Sources) > forgetCountMax || len(a.Facts) > forgetCountMax {
-		return nil, false, refuse("a call removes up to %d: give fewer", forgetCountMax)
+		return before, refuse("a call removes up to %d: give fewer", forgetCountMax)
 	}
 	if len(a.Sources) == 0 && len(a.Facts) == 0 && a.Before == "" && !a.Everything {
-		return nil, false, refuse("nothing is named to be forgotten: give sources, facts, before or everything")
+		return before, refuse("nothing is named to be forgotten: give sources, facts, before or everything")
 	}
-	before, err := parseTime(a.Before, time.Time{})
-	if err != nil {
-		return nil, false, err
-	}
+	return parseTime(a.Before, time.Time{})
+}
+
+// chosen gives the sources that the arguments name, in order; more: there are more than one call removes.
+func (s *space) chosen(a forgetArguments, before time.Time) (sources []string, more bool, err error) {
 	seen, bytes := map[string]bool{}, 0
 	// take adds a source, and tells whether there was room.
 	take := func(record source) bool {
@@ -185,7 +190,7 @@ func (s *space) chosenEdges(tx *basalt.Tx, facts []factArgument) (edges []basalt
 
 func (s *space) remove(tx *basalt.Tx, sources []string, edges []basalt.Edge) error {
 	for _, edge := range edges {
-		if _, err := s.graph.In(tx).RemoveEdge(edge); err != nil {
+		if err := s.removeRelation(tx, edge); err != nil {
 			return err
 		}
 	}

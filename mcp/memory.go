@@ -16,7 +16,7 @@ import (
 // %XX, so that no two names meet:
 //
 //	requests        the answer to each change that another process has sent, by the request's id; for ten minutes
-//	spaces          the names of spaces
+//	spaces          what each space holds (counts.go), by its name
 //	sources/SPACE   what there is to be found, by source (space.go)
 //	graph/SPACE     a graph: entities and the relations between them
 //	corpus/SPACE    a corpus: the texts of all sources
@@ -130,9 +130,12 @@ func (m *Memory) change(ctx context.Context, request Request, operation operatio
 			return Reply{Result: answer}, err
 		}
 	}
-	s, err := m.space(request.Space, true)
+	s, err := m.space(request.Space, !operation.removes)
 	if err != nil {
 		return replyOf(nil, err)
+	}
+	if s == nil {
+		return replyOf(operation.change(nil, nil, request.Arguments))
 	}
 	var reply Reply
 	for {
@@ -158,9 +161,16 @@ func (m *Memory) attempt(s *space, request Request, operation operation) (reply 
 		return reply, err
 	}
 	defer tx.Rollback()
-	result, err := operation.change(m, s, tx, request.Arguments)
+	before := *s.counts.Load()
+	s.pending = pending{counts: before}
+	result, err := operation.change(s, tx, request.Arguments)
 	if err != nil {
 		return reply, err
+	}
+	if len(s.pending.sources) > 0 || s.pending.counts != before {
+		if err := tx.PutIn(m.registry, []byte(s.name), s.pending.counts.encode()); err != nil {
+			return reply, err
+		}
 	}
 	if reply.Result, err = json.Marshal(result); err != nil {
 		return reply, err
@@ -171,10 +181,16 @@ func (m *Memory) attempt(s *space, request Request, operation operation) (reply 
 			return reply, err
 		}
 	}
-	return reply, tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return reply, err
+	}
+	after := s.pending.counts
+	s.counts.Store(&after)
+	return reply, nil
 }
 
-// space opens a space. nil: there is none of this name, and create is false.
+// space opens a space. nil: there is none of this name, and create is false. A space that is opened to be created has a
+// name in the registry once a change has put something there.
 func (m *Memory) space(name string, create bool) (*space, error) {
 	if name == "" || len(name) > spaceBytesMax {
 		return nil, refuse("a space has a name of 1 to %d bytes, and %q has %d", spaceBytesMax, name, len(name))
@@ -184,7 +200,7 @@ func (m *Memory) space(name string, create bool) (*space, error) {
 	if s := m.spaces[name]; s != nil {
 		return s, nil
 	}
-	_, known, err := m.registry.Get([]byte(name))
+	record, known, err := m.registry.Get([]byte(name))
 	if err != nil || (!known && !create) {
 		return nil, err
 	}
@@ -199,11 +215,11 @@ func (m *Memory) space(name string, create bool) (*space, error) {
 	if s.corpus, err = openCorpus(m.store, "corpus/"+escaped); err != nil {
 		return nil, err
 	}
-	if !known {
-		if err := m.registry.Put([]byte(name), nil); err != nil {
-			return nil, err
-		}
+	held, err := s.loadCounts(record)
+	if err != nil {
+		return nil, err
 	}
+	s.counts.Store(&held)
 	m.spaces[name] = s
 	return s, nil
 }

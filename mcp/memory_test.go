@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -94,6 +95,11 @@ func TestSpacesDoNotSeeEachOther(t *testing.T) {
 		models[space] = newModel()
 	}
 	name := func() string { return fmt.Sprintf("%c", 'p'+rune(random.IntN(8))) }
+	defer func() {
+		for _, space := range spaces {
+			countsAreTrue(t, memory, space)
+		}
+	}()
 	for step := range 400 {
 		space := spaces[random.IntN(len(spaces))]
 		m := models[space]
@@ -187,6 +193,55 @@ func TestSpacesDoNotSeeEachOther(t *testing.T) {
 	}
 }
 
+// countsAreTrue compares the counts that changes have kept with what there is.
+func countsAreTrue(t *testing.T, memory *Memory, name string) {
+	t.Helper()
+	s, err := memory.space(name, false)
+	if err != nil || s == nil {
+		t.Fatal(name, err)
+	}
+	counted, err := s.loadCounts(nil)
+	if kept := *s.counts.Load(); err != nil || kept != counted {
+		t.Errorf("%q: the counts are %+v, and there are %+v: %v", name, kept, counted, err)
+	}
+}
+
+// Random changes of few entities, with relations that replace others, and removals: the counts stay true.
+func TestCountsStayTrue(t *testing.T) {
+	random := seedOf(t)
+	memory := openMemory(t)
+	name := func() string { return fmt.Sprint("n", random.IntN(4)) }
+	for step := range 200 {
+		switch random.IntN(6) {
+		case 0, 1, 2:
+			var facts []factArgument
+			for range 1 + random.IntN(4) {
+				facts = append(facts, factArgument{name(), "r", name(), random.IntN(2) == 0})
+			}
+			ask[rememberResult](t, memory, "s", "remember", rememberArguments{Text: "t" + name(), About: []string{name()}, Facts: facts})
+		case 3:
+			ask[rememberResult](t, memory, "s", "remember", rememberArguments{Text: "note " + name()})
+			ask[ingestResult](t, memory, "s", "ingest", ingestArguments{Source: name(), Text: "text " + name()})
+		case 4:
+			chosen := forgetArguments{Sources: []string{"entity/" + name(), "doc/" + name()}, Facts: []factArgument{{From: name(), Relation: "r", To: name()}}}
+			chosen.Confirm = ask[forgetResult](t, memory, "s", "forget", chosen).Confirm
+			ask[forgetResult](t, memory, "s", "forget", chosen)
+		case 5:
+			ask[relationsArguments](t, memory, "s", "create_relations", relationsArguments{[]Relation{{name(), "x" + name(), "r"}}})
+			ask[successResult](t, memory, "s", "delete_relations", relationsArguments{[]Relation{{name(), name(), "r"}}})
+			// One that is refused after its first relation counts nothing.
+			refused := relationsArguments{[]Relation{{name(), fmt.Sprint("refused ", step), "r"}, {"", "", ""}}}
+			if callTool(context.Background(), memory, "s", "create_relations", refused, &relationsArguments{}) == nil {
+				t.Fatal("a relation without names")
+			}
+		}
+		if step%20 == 19 {
+			countsAreTrue(t, memory, "s")
+		}
+	}
+	countsAreTrue(t, memory, "s")
+}
+
 func TestAChangeThatIsSentAgainGetsTheSameAnswer(t *testing.T) {
 	memory := openMemory(t)
 	request := Request{ID: "id", Tool: "create_entities", Space: "s",
@@ -199,6 +254,44 @@ func TestAChangeThatIsSentAgainGetsTheSameAnswer(t *testing.T) {
 	if err != nil || string(first.Result) != string(second.Result) || !strings.Contains(string(first.Result), `"a"`) {
 		t.Errorf("%v: %s, %s", err, first.Result, second.Result)
 	}
+}
+
+// What reads, removes or is refused makes no space.
+func TestOnlyWhatIsKeptMakesASpace(t *testing.T) {
+	memory := openMemory(t)
+	for tool, arguments := range map[string]string{
+		"forget":              `{"everything":true}`,
+		"delete_entities":     `{"entityNames":["a"]}`,
+		"delete_relations":    `{"relations":[{"from":"a","to":"b","relationType":"r"}]}`,
+		"delete_observations": `{"deletions":[{"entityName":"a","observations":["o"]}]}`,
+		"add_observations":    `{"observations":[{"entityName":"a","contents":["o"]}]}`,
+		"create_entities":     `{"entities":[]}`,
+		"remember":            `{}`,
+		"recall":              `{"query":"a"}`,
+		"search_nodes":        `{"query":"a"}`,
+	} {
+		reply, err := memory.Call(context.Background(), Request{Tool: tool, Space: tool, Arguments: []byte(arguments)})
+		if err != nil || (reply.Failure != "") != (tool == "add_observations" || tool == "remember") {
+			t.Errorf("%s: %v %s", tool, err, reply.Failure)
+		}
+		if names := ask[statsResult](t, memory, "other", "stats", statsArguments{}).Spaces; len(names) != 0 {
+			t.Fatalf("%s has made the spaces %q", tool, names)
+		}
+	}
+	if keyspaces := spacesOnDisk(t, memory, "forget", "delete_entities", "recall", "search_nodes"); keyspaces != 0 {
+		t.Errorf("reads and removals have made %d keyspaces", keyspaces)
+	}
+}
+
+func spacesOnDisk(t *testing.T, memory *Memory, spaces ...string) (found int) {
+	for _, name := range spaces {
+		if _, err := memory.store.OpenGraph("graph/"+escape(name), true); err == nil {
+			found++
+		} else if !errors.Is(err, basalt.NotFound) {
+			t.Fatal(err)
+		}
+	}
+	return found
 }
 
 // Every read keeps within its budget, whatever there is.

@@ -8,10 +8,12 @@ import (
 )
 
 // operation is what a tool does to a memory: a read, or a change, which is a part of a transaction. A read of a space
-// that does not exist gets nil.
+// that does not exist gets nil. A change creates the space, except one that only removes: that gets nil too, and no
+// transaction.
 type operation struct {
-	read   func(m *Memory, s *space, arguments []byte) (any, error)
-	change func(m *Memory, s *space, tx *basalt.Tx, arguments []byte) (any, error)
+	read    func(m *Memory, s *space, arguments []byte) (any, error)
+	change  func(s *space, tx *basalt.Tx, arguments []byte) (any, error)
+	removes bool
 }
 
 // operations has all tools of all profiles, by name: the process that has the database answers for all others.
@@ -39,11 +41,17 @@ func readOperation[A, R any](fn func(m *Memory, s *space, a A) (R, error)) opera
 }
 
 func changeOperation[A, R any](fn func(s *space, tx *basalt.Tx, a A) (R, error)) operation {
-	return operation{change: func(_ *Memory, s *space, tx *basalt.Tx, arguments []byte) (any, error) {
+	return operation{change: func(s *space, tx *basalt.Tx, arguments []byte) (any, error) {
 		a, err := decode[A](arguments)
 		if err != nil {
 			return nil, err
 		}
 		return fn(s, tx, a)
 	}}
+}
+
+func removal[A, R any](fn func(s *space, tx *basalt.Tx, a A) (R, error)) operation {
+	operation := changeOperation(fn)
+	operation.removes = true
+	return operation
 }

@@ -123,15 +123,23 @@ func addObservations(s *space, tx *basalt.Tx, a observationsArguments) (observat
 }
 
 func deleteEntities(s *space, tx *basalt.Tx, a namesArguments) (successResult, error) {
+	done := successResult{true, "Entities deleted successfully"}
+	if s == nil {
+		return done, nil
+	}
 	for _, name := range a.EntityNames {
 		if _, err := s.removeEntity(tx, name); err != nil {
 			return successResult{}, err
 		}
 	}
-	return successResult{true, "Entities deleted successfully"}, nil
+	return done, nil
 }
 
 func deleteObservations(s *space, tx *basalt.Tx, a deletionsArguments) (successResult, error) {
+	done := successResult{true, "Observations deleted successfully"}
+	if s == nil {
+		return done, nil
+	}
 	for _, deletion := range a.Deletions {
 		entity, err := getEntity(s.graph.In(tx), deletion.EntityName)
 		if err != nil {
@@ -151,16 +159,20 @@ func deleteObservations(s *space, tx *basalt.Tx, a deletionsArguments) (successR
 			return successResult{}, err
 		}
 	}
-	return successResult{true, "Observations deleted successfully"}, nil
+	return done, nil
 }
 
 func deleteRelations(s *space, tx *basalt.Tx, a relationsArguments) (successResult, error) {
+	done := successResult{true, "Relations deleted successfully"}
+	if s == nil {
+		return done, nil
+	}
 	for _, relation := range a.Relations {
-		if _, err := s.graph.In(tx).RemoveEdge(relation.edge()); err != nil {
+		if err := s.removeRelation(tx, relation.edge()); err != nil {
 			return successResult{}, err
 		}
 	}
-	return successResult{true, "Relations deleted successfully"}, nil
+	return done, nil
 }
 
 func readGraph(_ *Memory, s *space, a Limits) (graphResult, error) {

@@ -155,9 +155,9 @@ type statsArguments struct {
 
 type statsResult struct {
 	Space     string   `json:"space"`
-	Entities  int      `json:"entities"`
-	Notes     int      `json:"notes"`
-	Documents int      `json:"documents"`
+	Entities  uint64   `json:"entities"`
+	Notes     uint64   `json:"notes"`
+	Documents uint64   `json:"documents"`
 	Relations uint64   `json:"relations" jsonschema:"those that were replaced included"`
 	Spaces    []string `json:"spaces" jsonschema:"the names of all spaces"`
 	Database  string   `json:"database" jsonschema:"where the memory lies"`
@@ -190,21 +190,8 @@ func stats(m *Memory, s *space, a statsArguments) (statsResult, error) {
 		return result, nil
 	}
 	result.Space = s.name
-	scan := s.sources.Scan(basalt.Range{})
-	for key := range scan.All() {
-		switch {
-		case strings.HasPrefix(string(key), entityPrefix):
-			result.Entities++
-		case strings.HasPrefix(string(key), notePrefix):
-			result.Notes++
-		case strings.HasPrefix(string(key), docPrefix):
-			result.Documents++
-		}
-	}
-	if err := scan.Err(); err != nil {
-		return result, err
-	}
-	counts, err := s.graph.Stats()
-	result.Relations = counts.Edges
-	return result, err
+	held := *s.counts.Load()
+	result.Entities, result.Notes, result.Documents = held.entities, held.notes, held.documents
+	result.Relations = held.relations
+	return result, nil
 }

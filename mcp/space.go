@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"basalt"
@@ -28,6 +29,8 @@ type space struct {
 	sources *basalt.Keyspace
 	graph   *basalt.Graph
 	corpus  *basalt.Corpus
+	counts  atomic.Pointer[counts] // as the last change has left them
+	pending pending                // of the change under way; Memory.mu guards it
 }
 
 const (
@@ -94,7 +97,7 @@ func (s *space) putEntity(tx *basalt.Tx, entity Entity) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.DeleteIn(s.sources, []byte(namePrefix+entity.Name)); err != nil {
+	if err := s.dropSource(tx, namePrefix+entity.Name); err != nil {
 		return err
 	}
 	text := entity.EntityType + "\n" + strings.Join(entity.Observations, "\n")
@@ -110,10 +113,22 @@ func (s *space) putSource(tx *basalt.Tx, source, title, text, kept string) error
 	return s.keepSource(tx, source, len(text), kept)
 }
 
+// keepSource writes a record of `sources`.
 func (s *space) keepSource(tx *basalt.Tx, source string, size int, kept string) error {
+	if err := s.pending.count(s, tx, source, 1); err != nil {
+		return err
+	}
 	value := binary.BigEndian.AppendUint64(nil, uint64(now().UnixMilli()))
 	value = binary.BigEndian.AppendUint64(value, uint64(size))
 	return tx.PutIn(s.sources, []byte(source), append(value, kept...))
+}
+
+// dropSource deletes a record of `sources`, if there is one.
+func (s *space) dropSource(tx *basalt.Tx, source string) error {
+	if err := s.pending.count(s, tx, source, 0); err != nil {
+		return err
+	}
+	return tx.DeleteIn(s.sources, []byte(source))
 }
 
 // removeSource removes a text, and tells whether it was there.
@@ -122,7 +137,7 @@ func (s *space) removeSource(tx *basalt.Tx, source string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return found, tx.DeleteIn(s.sources, []byte(source))
+	return found, s.dropSource(tx, source)
 }
 
 // removeEntity removes an entity with its relations, and tells whether it was there.
@@ -130,10 +145,15 @@ func (s *space) removeEntity(tx *basalt.Tx, name string) (bool, error) {
 	if name == "" || len(name) > nameBytesMax {
 		return false, nil
 	}
+	relations, err := s.countRelations(tx, name)
+	if err != nil {
+		return false, err
+	}
 	if _, err := s.graph.In(tx).RemoveNode(name); err != nil {
 		return false, err
 	}
-	if err := tx.DeleteIn(s.sources, []byte(namePrefix+name)); err != nil {
+	s.pending.counts.relations -= relations
+	if err := s.dropSource(tx, namePrefix+name); err != nil {
 		return false, err
 	}
 	return s.removeSource(tx, entityPrefix+name)
@@ -159,7 +179,17 @@ func (s *space) putRelation(tx *basalt.Tx, relation Relation) (created bool, err
 			return false, err
 		}
 	}
+	s.pending.counts.relations++
 	return true, g.PutEdge(relation.edge(), basalt.EdgeContent{Weight: 1, ValidFrom: now()})
+}
+
+// removeRelation removes an edge, if there is one.
+func (s *space) removeRelation(tx *basalt.Tx, edge basalt.Edge) error {
+	found, err := s.graph.In(tx).RemoveEdge(edge)
+	if found && err == nil {
+		s.pending.counts.relations--
+	}
+	return err
 }
 
 // endRelations ends the relations of a type that leave an entity, except the one to `keep`. They stay as history.
@@ -180,14 +210,19 @@ func (s *space) endRelations(tx *basalt.Tx, from, relationType, keep string) (en
 			if err != nil || content == nil {
 				return ended, err
 			}
-			if _, err := g.RemoveEdge(edge); err != nil {
+			if err := s.removeRelation(tx, edge); err != nil {
 				return ended, err
 			}
 			content.ValidTo = end
 			edge.Discriminator = "until " + end.UTC().Format("2006-01-02T15:04:05.000Z")
+			// One that was made and ended within this millisecond is there already.
+			if err := s.removeRelation(tx, edge); err != nil {
+				return ended, err
+			}
 			if err := g.PutEdge(edge, *content); err != nil {
 				return ended, err
 			}
+			s.pending.counts.relations++
 			ended++
 		}
 		if cursor = next; next == "" {
