@@ -151,14 +151,15 @@ func (s *space) chosen(a forgetArguments, before time.Time) (sources []string, m
 	if !a.Everything && before.IsZero() {
 		return sources, false, nil
 	}
-	scan := s.sources.Scan(basalt.Range{})
-	for key, value := range scan.All() {
-		record := toSource(key, value)
-		if (a.Everything || record.time.Before(before)) && !take(record) {
-			return sources, true, nil
-		}
+	c, err := s.memory.loadCatalog(s)
+	if err != nil {
+		return nil, false, err
 	}
-	return sources, false, scan.Err()
+	err = s.walk(c, "", "", nil, func(record source) bool {
+		more = (a.Everything || record.time.Before(before)) && !take(record)
+		return !more
+	})
+	return sources, more, err
 }
 
 // chosenEdges gives the edges of relations, with those that are history.

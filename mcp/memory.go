@@ -186,6 +186,7 @@ func (m *Memory) attempt(s *space, request Request, operation operation) (reply 
 	}
 	after := s.pending.counts
 	s.counts.Store(&after)
+	m.updateCatalog(s)
 	return reply, nil
 }
 
@@ -204,7 +205,7 @@ func (m *Memory) space(name string, create bool) (*space, error) {
 	if err != nil || (!known && !create) {
 		return nil, err
 	}
-	s := &space{name: name}
+	s := &space{name: name, memory: m}
 	escaped := escape(name)
 	if s.sources, err = m.store.OpenKeyspace("sources/" + escaped); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -176,16 +177,16 @@ func deleteRelations(s *space, tx *basalt.Tx, a relationsArguments) (successResu
 }
 
 func readGraph(_ *Memory, s *space, a Limits) (graphResult, error) {
-	return readPage(s, a, nil, func(source) bool { return true }, true)
+	return readPage(s, a, selection{match: func(source) bool { return true }, whole: true})
 }
 
 func searchNodes(_ *Memory, s *space, a searchArguments) (graphResult, error) {
 	query := []byte(strings.ToLower(a.Query))
-	return readPage(s, a.Limits, nil, func(record source) bool {
+	return readPage(s, a.Limits, selection{part: query, match: func(record source) bool {
 		// A name and what follows are parted by a zero byte, which a query may have.
 		name, rest, _ := bytes.Cut(record.text, []byte{0})
 		return bytes.Contains(name, query) || bytes.Contains(rest, query)
-	}, false)
+	}})
 }
 
 func openNodes(_ *Memory, s *space, a openArguments) (graphResult, error) {
@@ -194,7 +195,7 @@ func openNodes(_ *Memory, s *space, a openArguments) (graphResult, error) {
 		names[entityPrefix+name] = true
 	}
 	only := slices.Sorted(maps.Keys(names))
-	return readPage(s, a.Limits, only, func(record source) bool { return names[string(record.name)] }, false)
+	return readPage(s, a.Limits, selection{only: only, match: func(record source) bool { return names[string(record.name)] }})
 }
 
 // position is where a page begins: at a source, or among its relations.
@@ -221,6 +222,14 @@ func parsePosition(cursor string) (p position, err error) {
 	return p, nil
 }
 
+// selection says which entities a page has: those that match.
+type selection struct {
+	match func(source) bool
+	only  []string // If not nil: the sources that may match, in order.
+	part  []byte   // What each record that matches contains.
+	whole bool     // All match. The relations that leave each name, entity or not, are all relations.
+}
+
 // pageWriter fills a page of entities and relations up to its limits.
 type pageWriter struct {
 	space  *space
@@ -230,25 +239,23 @@ type pageWriter struct {
 	result *graphResult
 }
 
-// readPage gives the entities that match, in the order of names, and the relations with an end that matches. `only`
-// (if not nil) has the sources that may match, in order. `whole`: the relations that leave each name, entity or not, are
-// all relations.
-func readPage(s *space, a Limits, only []string, match func(source) bool, whole bool) (graphResult, error) {
+// readPage gives the entities that match, in the order of names, and the relations with an end that matches.
+func readPage(s *space, a Limits, chosen selection) (graphResult, error) {
 	result := graphResult{Entities: []Entity{}, Relations: []Relation{}}
 	from, err := parsePosition(a.Cursor)
 	if err != nil || s == nil {
 		return result, err
 	}
-	w := pageWriter{s, match, a.limit(1<<30, 1<<30), a.budget(), &result}
-	err = s.forEachSource(from.Source, only, whole, func(record source) (bool, error) {
-		if !match(record) {
+	w := pageWriter{s, chosen.match, a.limit(1<<30, 1<<30), a.budget(), &result}
+	err = s.forEachSource(from.Source, chosen, func(record source) (bool, error) {
+		if !w.match(record) {
 			return true, nil
 		}
 		at := position{Source: string(record.name)}
 		if at.Source == from.Source {
 			at = from
 		}
-		rest, err := w.add(at, whole)
+		rest, err := w.add(at, chosen.whole)
 		if rest != nil {
 			result.NextCursor = rest.String()
 			result.LeftOut = "more did not fit into the limits: go on with next_cursor, or ask for more max_tokens"
@@ -258,9 +265,10 @@ func readPage(s *space, a Limits, only []string, match func(source) bool, whole 
 	return result, err
 }
 
-// forEachSource visits entities from a source on, or those of `only`; with names, also the names that are no entities.
-func (s *space) forEachSource(from string, only []string, names bool, visit func(source) (bool, error)) error {
-	for _, name := range only {
+// forEachSource visits the entities from a source on that may match; for the whole graph, also the names that are no
+// entities.
+func (s *space) forEachSource(from string, chosen selection, visit func(source) (bool, error)) error {
+	for _, name := range chosen.only {
 		if name < from {
 			continue
 		}
@@ -275,21 +283,27 @@ func (s *space) forEachSource(from string, only []string, names bool, visit func
 			return err
 		}
 	}
-	if only != nil {
+	if chosen.only != nil {
 		return nil
+	}
+	var c *catalog
+	if len(chosen.part) > 0 {
+		var err error
+		if c, err = s.memory.catalogFor(s); err != nil {
+			return err
+		}
 	}
 	for _, prefix := range []string{entityPrefix, namePrefix} {
 		end := prefix[:len(prefix)-1] + "0" // Behind all that begins with it.
-		if prefix == namePrefix && !names || from >= end {
+		if prefix == namePrefix && !chosen.whole || from >= end {
 			continue
 		}
-		scan := s.sources.Scan(basalt.Range{Lower: []byte(max(from, prefix)), Upper: []byte(end)})
-		for key, value := range scan.All() {
-			if more, err := visit(toSource(key, value)); err != nil || !more {
-				return err
-			}
-		}
-		if err := scan.Err(); err != nil {
+		more, problem := true, error(nil)
+		err := s.walk(c, max(from, prefix), end, chosen.part, func(record source) bool {
+			more, problem = visit(record)
+			return more && problem == nil
+		})
+		if err = errors.Join(err, problem); err != nil || !more {
 			return err
 		}
 	}

@@ -25,12 +25,17 @@ import (
 // without a label. A relation holds from when it was made until another replaces it. Then its edge goes on as one with
 // a discriminator and an end (valid_to), so that the edge without one is always the present relation.
 type space struct {
+	memory  *Memory
 	name    string
 	sources *basalt.Keyspace
 	graph   *basalt.Graph
 	corpus  *basalt.Corpus
-	counts  atomic.Pointer[counts] // as the last change has left them
-	pending pending                // of the change under way; Memory.mu guards it
+	counts  atomic.Pointer[counts]  // as the last change has left them
+	catalog atomic.Pointer[catalog] // nil: not in memory
+
+	// Memory.mu guards these.
+	pending         pending // of the change under way
+	catalogTooLarge bool
 }
 
 const (
