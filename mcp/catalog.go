@@ -20,6 +20,7 @@ type catalog struct {
 	text    []byte
 	names   []uint32
 	ends    []uint32
+	often   [256]uint32 // how often each byte occurs in the text
 	changed []record
 }
 
@@ -48,7 +49,11 @@ func (c *catalog) append(name, value []byte) bool {
 	if c.size()+len(name)+len(value)+8 > catalogBytesMax {
 		return false
 	}
+	begin := len(c.text)
 	c.text = append(append(c.text, name...), value...)
+	for _, b := range c.text[begin:] {
+		c.often[b]++
+	}
 	c.names = append(c.names, uint32(len(c.text)-len(value)))
 	c.ends = append(c.ends, uint32(len(c.text)))
 	return true
@@ -73,12 +78,31 @@ func (c *catalog) next(i int, part []byte) int {
 	if i >= len(c.ends) || len(part) == 0 {
 		return i
 	}
-	begin := c.begin(i)
-	at := bytes.Index(c.text[begin:], part)
-	if at < 0 {
-		return len(c.ends)
+	at := c.index(int(c.begin(i)), part)
+	return sort.Search(len(c.ends), func(i int) bool { return int(c.ends[i]) > at })
+}
+
+// index gives where `part` is in the text, from a position on; the end of the text: nowhere. It looks for the byte of
+// the part that is the rarest in this text: bytes.Index looks for the first one, and is 40 times slower when that is a
+// frequent one.
+func (c *catalog) index(from int, part []byte) int {
+	rarest := 0
+	for i, b := range part {
+		if c.often[b] < c.often[part[rarest]] {
+			rarest = i
+		}
 	}
-	return sort.Search(len(c.ends), func(i int) bool { return int(c.ends[i]) > int(begin)+at })
+	for at := from + rarest; at < len(c.text); at++ {
+		next := bytes.IndexByte(c.text[at:], part[rarest])
+		if next < 0 {
+			break
+		}
+		at += next
+		if bytes.HasPrefix(c.text[at-rarest:], part) {
+			return at - rarest
+		}
+	}
+	return len(c.text)
 }
 
 // with gives a catalog with these records changed; nil: it does not fit.

@@ -165,6 +165,12 @@ type pathsResult struct {
 	Rest
 }
 
+// These bounds keep paths quick where entities have thousands of relations. An answer says when they were met.
+const (
+	pathsVisitedMax = 1500
+	pathsFanOutMax  = 200
+)
+
 // findPaths gives ways from one entity to another.
 func findPaths(_ *Memory, s *space, a pathsArguments) (pathsResult, error) {
 	result := pathsResult{Paths: []foundPath{}}
@@ -190,7 +196,7 @@ func findPaths(_ *Memory, s *space, a pathsArguments) (pathsResult, error) {
 		hops = 4
 	}
 	limit, budget := a.limit(5, 100), a.budget()
-	filter := basalt.EdgeFilter{Direction: direction, AsOf: asOf, VisitedMax: 100000, FanOutMax: 1000}
+	filter := basalt.EdgeFilter{Direction: direction, AsOf: asOf, VisitedMax: pathsVisitedMax, FanOutMax: pathsFanOutMax}
 	paths, truncated, err := s.graph.Paths(a.From, a.To, min(hops, 8), offset+limit+1, filter)
 	if err != nil {
 		return result, err
