@@ -41,10 +41,12 @@ func (c *counts) of(source string) *uint64 {
 	return nil
 }
 
-// pending is what a change has done so far: counts as they will be, and the sources that it has written or deleted.
+// pending is what a change has done so far: counts as they will be, the sources that it has written or deleted, and
+// whether it has written something else.
 type pending struct {
 	counts  counts
 	sources []string
+	written bool
 }
 
 // count notes that a source is to be there (1) or not (0).

@@ -63,7 +63,7 @@ func parse(arguments []string, help io.Writer) (*settings, error) {
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&s.database, "db", "", "the `folder` of the database")
 	flags.StringVar(&s.space, "space", "", "the `name` of the space of calls that name none")
-	flags.StringVar(&s.profile, "profile", "default", "which tools: default or reference")
+	flags.StringVar(&s.profile, "profile", "default", "which tools: default, reference, kv or minkv")
 	flags.StringVar(&s.durability, "durability", "process", "what a change survives: process or power")
 	flags.StringVar(&s.http, "http", "", "serve Streamable HTTP on this `address` instead of stdio")
 	flags.StringVar(&s.origins, "allow-origin", "", "web `origins` that may call, with commas between")
@@ -76,7 +76,7 @@ func parse(arguments []string, help io.Writer) (*settings, error) {
 	s.arguments = flags.Args()
 	s.token = os.Getenv("BASALT_MCP_TOKEN")
 	if _, ok := profiles[s.profile]; !ok {
-		return nil, fmt.Errorf("there is no profile %q: default or reference", s.profile)
+		return nil, fmt.Errorf("there is no profile %q: default, reference, kv or minkv", s.profile)
 	}
 	if _, ok := durabilities[s.durability]; !ok {
 		return nil, fmt.Errorf("durability is %q, and must be process or power", s.durability)
@@ -204,6 +204,7 @@ Codex (~/.codex/config.toml):
   [mcp_servers.basalt]
   command = "%[1]s"
 
-A client that was set up for the reference memory server gets the same tools with "args": ["--profile", "reference"].
+A client that was set up for the reference memory server gets the same tools with "args": ["--profile", "reference"];
+"kv" has keys with values, and "minkv" the tools of MinKV's server.
 `, program)
 }

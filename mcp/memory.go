@@ -18,6 +18,9 @@ import (
 //	requests        the answer to each change that another process has sent, by the request's id; for ten minutes
 //	spaces          what each space holds (counts.go), by its name
 //	sources/SPACE   what there is to be found, by source (space.go)
+//	texts/SPACE     the text of each document and the properties of each node, by source; metadata/SOURCE: what
+//	                vector_insert has given with a document
+//	values/SPACE    the values of kv_set, by key
 //	graph/SPACE     a graph: entities and the relations between them
 //	corpus/SPACE    a corpus: the texts of all sources
 //
@@ -167,7 +170,7 @@ func (m *Memory) attempt(s *space, request Request, operation operation) (reply 
 	if err != nil {
 		return reply, err
 	}
-	if len(s.pending.sources) > 0 || s.pending.counts != before {
+	if s.pending.written || len(s.pending.sources) > 0 || s.pending.counts != before {
 		if err := tx.PutIn(m.registry, []byte(s.name), s.pending.counts.encode()); err != nil {
 			return reply, err
 		}
@@ -208,6 +211,12 @@ func (m *Memory) space(name string, create bool) (*space, error) {
 	s := &space{name: name, memory: m}
 	escaped := escape(name)
 	if s.sources, err = m.store.OpenKeyspace("sources/" + escaped); err != nil {
+		return nil, err
+	}
+	if s.texts, err = m.store.OpenKeyspace("texts/" + escaped); err != nil {
+		return nil, err
+	}
+	if s.values, err = m.store.OpenKeyspace("values/" + escaped); err != nil {
 		return nil, err
 	}
 	if s.graph, err = m.store.OpenGraph("graph/"+escaped, false); err != nil {

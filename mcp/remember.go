@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -145,6 +146,11 @@ func ingest(s *space, tx *basalt.Tx, a ingestArguments) (ingestResult, error) {
 	title := a.Title
 	if title == "" {
 		title = a.Source
+	}
+	err = errors.Join(tx.PutIn(s.texts, []byte(result.Source), []byte(a.Text)),
+		tx.DeleteIn(s.texts, []byte(metadataPrefix+result.Source)))
+	if err != nil {
+		return result, err
 	}
 	return result, s.putSource(tx, result.Source, title, a.Text, title)
 }

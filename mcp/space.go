@@ -28,6 +28,8 @@ type space struct {
 	memory  *Memory
 	name    string
 	sources *basalt.Keyspace
+	texts   *basalt.Keyspace
+	values  *basalt.Keyspace
 	graph   *basalt.Graph
 	corpus  *basalt.Corpus
 	counts  atomic.Pointer[counts]  // as the last change has left them
@@ -43,6 +45,8 @@ const (
 	notePrefix   = "note/"
 	docPrefix    = "doc/"
 	namePrefix   = "name/"
+
+	metadataPrefix = "metadata/" // in texts
 
 	// A name is a part of keys and of sources.
 	nameBytesMax = 800
@@ -141,6 +145,11 @@ func (s *space) removeSource(tx *basalt.Tx, source string) (bool, error) {
 	found, err := s.corpus.In(tx).Forget(source)
 	if err != nil {
 		return false, err
+	}
+	for _, key := range []string{source, metadataPrefix + source} {
+		if err := tx.DeleteIn(s.texts, []byte(key)); err != nil {
+			return false, err
+		}
 	}
 	return found, s.dropSource(tx, source)
 }

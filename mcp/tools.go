@@ -37,7 +37,7 @@ func schemaOf[T any]() func() (*jsonschema.Schema, error) {
 
 // neverNull takes null out of the types of arrays: we never give it, and some clients take only one type.
 func neverNull(schema *jsonschema.Schema) {
-	if len(schema.Types) == 2 && schema.Types[0] == "null" {
+	if len(schema.Types) == 2 && schema.Types[0] == "null" && schema.Types[1] == "array" {
 		schema.Type, schema.Types = schema.Types[1], nil
 	}
 	for _, property := range schema.Properties {
@@ -59,6 +59,8 @@ func readTool[A, R any](name, title, description string, fn func(m *Memory, s *s
 var profiles = map[string][]tool{
 	"default":   defaultTools(),
 	"reference": referenceTools(),
+	"kv":        kvTools(),
+	"minkv":     minkvTools(),
 }
 
 func init() {
@@ -180,7 +182,12 @@ const instructions = "A memory that lasts: remember texts and facts, recall them
 // newServer makes an MCP server for a profile. Calls that name no space use `space`.
 func newServer(profile, space string, backend caller) (*mcp.Server, error) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "basalt", Title: "Basalt memory", Version: version},
-		&mcp.ServerOptions{Instructions: instructions})
+		&mcp.ServerOptions{Instructions: instructions, CompletionHandler: completer(space, backend),
+			SubscribeHandler: subscribe, UnsubscribeHandler: unsubscribe})
+	addResources(server, space, backend)
+	if profile == "default" {
+		addPrompts(server, space, backend)
+	}
 	for _, t := range profiles[profile] {
 		input, err := t.input()
 		if err != nil {
@@ -203,12 +210,12 @@ func newServer(profile, space string, backend caller) (*mcp.Server, error) {
 			InputSchema: input, OutputSchema: output,
 			Annotations: &mcp.ToolAnnotations{Title: t.title, ReadOnlyHint: t.hints.readOnly,
 				DestructiveHint: &t.hints.destructive, IdempotentHint: t.hints.idempotent, OpenWorldHint: &no}},
-			t.handler(space, backend))
+			t.handler(server, space, backend))
 	}
 	return server, nil
 }
 
-func (t tool) handler(space string, backend caller) mcp.ToolHandlerFor[map[string]any, json.RawMessage] {
+func (t tool) handler(server *mcp.Server, space string, backend caller) mcp.ToolHandlerFor[map[string]any, json.RawMessage] {
 	return func(ctx context.Context, _ *mcp.CallToolRequest, arguments map[string]any) (*mcp.CallToolResult, json.RawMessage, error) {
 		request := Request{Tool: t.name, Space: space}
 		if named, ok := arguments["space"].(string); ok && named != "" {
@@ -228,6 +235,12 @@ func (t tool) handler(space string, backend caller) mcp.ToolHandlerFor[map[strin
 		}
 		if reply.Failure != "" {
 			return nil, nil, refusal(reply.Failure)
+		}
+		if t.operation.change != nil {
+			uri := address{space: request.Space}.String()
+			if err := server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri}); err != nil {
+				logf("a subscriber of %s was not told of a change: %v", uri, err)
+			}
 		}
 		result := &mcp.CallToolResult{}
 		text := string(reply.Result)
