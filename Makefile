@@ -9,7 +9,8 @@ NAME ?= db
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-server test-python test-go test-mcp test-mcp-oracle test-asan test-tsan \
+.PHONY: help demo test test-server test-python test-go test-mcp test-mcp-oracle test-mcp-conformance \
+        test-asan test-tsan \
         test-long planted crash metamorphic torture fuzz bench benches \
         cache-sim cache-plots map-plots format lint install dist clean
 
@@ -49,10 +50,15 @@ test-mcp:  ## Build basalt-mcp, the memory server for agents, and run its tests
 	@$(call build,release,libbasalt_c)
 	@scripts/test_mcp
 
-test-mcp-oracle:  ## Compare basalt-mcp with the reference memory server, and list its tools with the Inspector
+test-mcp-oracle:  ## Compare basalt-mcp with the reference memory server, which comes from npm
 	@$(BOOTSTRAP) build python
 	@$(call build,release,libbasalt_c)
 	@scripts/test_mcp oracle
+
+test-mcp-conformance:  ## Run the official conformance suite on basalt-mcp, and call its tools with the Inspector
+	@$(BOOTSTRAP) build python
+	@$(call build,release,libbasalt_c)
+	@scripts/test_mcp conformance
 
 test-asan:  ## The same tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(BOOTSTRAP) build clang

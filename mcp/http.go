@@ -29,7 +29,8 @@ func serveHTTP(ctx context.Context, s *settings, server *mcp.Server) error {
 		return fmt.Errorf("--http %s is reachable from other machines: use 127.0.0.1:PORT, behind a proxy with TLS if need be", s.http)
 	}
 	logf("serving http://%s/mcp", listener.Addr())
-	web := &http.Server{Handler: httpHandler(s, server), ReadHeaderTimeout: 10 * time.Second}
+	handler := httpHandler(s, server, &mcp.StreamableHTTPOptions{Stateless: true})
+	web := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	go func() {
 		<-ctx.Done()
 		web.Close()
@@ -40,9 +41,10 @@ func serveHTTP(ctx context.Context, s *settings, server *mcp.Server) error {
 	return nil
 }
 
-func httpHandler(s *settings, server *mcp.Server) http.Handler {
-	stream := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
-		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: lineBytesMax})
+// httpHandler serves requests that may call.
+func httpHandler(s *settings, server *mcp.Server, options *mcp.StreamableHTTPOptions) http.Handler {
+	options.MaxRequestBodyBytes = lineBytesMax
+	stream := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, options)
 	origins := strings.FieldsFunc(s.origins, func(r rune) bool { return r == ',' || r == ' ' })
 	mux := http.NewServeMux()
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {

@@ -30,7 +30,8 @@ func TestHTTPNeedsTheTokenAndAnAllowedOrigin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := httptest.NewServer(httpHandler(&settings{token: "secret", origins: "https://a.example"}, server))
+	web := httptest.NewServer(httpHandler(&settings{token: "secret", origins: "https://a.example"}, server,
+		&mcp.StreamableHTTPOptions{Stateless: true}))
 	defer web.Close()
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`
 	for _, c := range []struct {
