@@ -69,7 +69,7 @@ def test_is_typed_and_installed():
     assert (PACKAGE / "py.typed").exists()
     assert importlib.metadata.version("basalt-store") == "0.1.0"
     files = {file.name for file in PACKAGE.iterdir() if file.name != "__pycache__"}
-    assert files == {"__init__.py", "__init__.pyi", "_types.py", "py.typed", pathlib.Path(basalt._native.__file__).name}
+    assert files == {"__init__.py", "__init__.pyi", "_types.py", "langgraph.py", "py.typed", pathlib.Path(basalt._native.__file__).name}
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
