@@ -327,6 +327,11 @@ func TestAKilledOwnerLosesNothing(t *testing.T) {
 	}
 	var graph graphResult
 	startClient(t, arguments...).must(t, "read_graph", map[string]any{"max_tokens": 1 << 30}, &graph)
+	var counted statsResult
+	startClient(t, "--db", arguments[1], "--space", "shared").must(t, "stats", nil, &counted)
+	if counted.Entities != uint64(len(graph.Entities)) {
+		t.Errorf("stats counts %d entities of %d", counted.Entities, len(graph.Entities))
+	}
 	there := map[string]bool{}
 	for _, entity := range graph.Entities {
 		there[entity.Name] = true
@@ -343,6 +348,36 @@ func TestAKilledOwnerLosesNothing(t *testing.T) {
 		t.Errorf("only %d changes beside %d kills", count, kills)
 	}
 	t.Logf("%d changes beside %d kills", count, kills)
+}
+
+// The command that README.md gives to a client starts the server that scripts/test_mcp has built.
+func TestTheCommandOfTheREADMEStartsAServer(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(root + "/build/mcp/basalt-mcp"); err != nil {
+		t.Skip("build/mcp/basalt-mcp is not built")
+	}
+	_, command, found := strings.Cut(string(readme), "claude mcp add basalt -- ")
+	command, _, _ = strings.Cut(command, "   #")
+	if !found || strings.Contains(command, "\n") {
+		t.Fatalf("README.md has no command for a client: %q", command)
+	}
+	server := exec.Command("sh", "-c", "exec "+command)
+	server.Dir = root
+	server.Env = append(os.Environ(), "PWD="+root, "XDG_DATA_HOME="+t.TempDir())
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(
+		t.Context(), &mcp.CommandTransport{Command: server}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	(&client{ClientSession: session}).must(t, "remember", map[string]any{"text": "The README is true."}, nil)
 }
 
 // A process that ends in order gives the database to the other.
