@@ -10,7 +10,7 @@ namespace basalt::base {
 
 inline Status OutOfMemory(
     std::string_view message = "out of memory: free some, then retry") noexcept {
-  return Status(StatusCode::kResourceExhausted, message);
+  return Status(StatusCode::kResourceExhausted, message, SubCode::kMemory);
 }
 
 /// An error with the message that `describe()` makes; without one where there is no memory for it.

@@ -58,6 +58,7 @@ class Checker {
     BASALT_ASSIGN_OR_RETURN(total_bytes_, CountBytes(fs_, path_, &report_));
     auto manifest = ReadManifest(fs_, path_);
     if (!manifest) {
+      if (manifest.error().code() != StatusCode::kCorruption) return manifest.error();
       Find(io::JoinPath(path_, kManifestName), 0, manifest.error());
       return std::move(report_);
     }

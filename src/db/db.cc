@@ -201,6 +201,12 @@ class DatabaseHandle final : public DB {
   std::shared_ptr<Core> core_;
 };
 
+Status NoDatabaseInMemory() {
+  return Status(StatusCode::kNotFound,
+                ":memory: is a new database for each Open, which has to create it "
+                "(DBOptions::create_if_missing); name a directory");
+}
+
 Status RefuseMemoryPath(std::string_view path, const char* operation) {
   if (path != kMemoryPath) return {};
   return Status(StatusCode::kInvalidArgument,
@@ -255,13 +261,16 @@ auto OnMachine(uint32_t background_threads, const Call& call)
 }  // namespace
 
 Result<std::unique_ptr<DB>> DB::Open(std::string_view path, const DBOptions& options) {
-  return OnMachine(options.background_threads, [&](db::Environment environment) {
-    if (path != db::kMemoryPath) return db::OpenDatabase(path, options, environment);
-    environment.owned_fs = io::NewMemoryFileSystem();
-    environment.fs = environment.owned_fs.get();
-    environment.descriptors = nullptr;
-    return db::OpenDatabase("/memory", options, environment);
-  });
+  return OnMachine(options.background_threads,
+                   [&](db::Environment environment) -> Result<std::unique_ptr<DB>> {
+                     if (path != db::kMemoryPath)
+                       return db::OpenDatabase(path, options, environment);
+                     if (!options.create_if_missing) return db::NoDatabaseInMemory();
+                     environment.owned_fs = io::NewMemoryFileSystem();
+                     environment.fs = environment.owned_fs.get();
+                     environment.descriptors = nullptr;
+                     return db::OpenDatabase("/memory", options, environment);
+                   });
 }
 
 Result<std::unique_ptr<DB>> DB::OpenReadOnly(std::string_view path, const DBOptions& options) {

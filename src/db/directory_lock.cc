@@ -25,7 +25,7 @@ Status NoDatabase(const std::string& path, std::string_view advice) {
 /// What a directory without a manifest is: empty (or an interrupted creation), or something else.
 Status CheckNewDirectory(const std::string& path, const Names& names) {
   for (const std::string& name : names) {
-    if (IsDatabaseFileName(name)) continue;
+    if (IsDatabaseFileName(name) || name == io::kLostAndFound) continue;
     return Status(StatusCode::kInvalidArgument,
                   "the directory " + path + " is not a Basalt database and not empty (it holds " +
                       name + "): name an empty or absent directory");
@@ -64,6 +64,9 @@ Status PrepareDirectory(io::FileSystem* fs, const std::string& path, bool create
     Status made = fs->CreateDirectory(path);
     return made.code() == StatusCode::kAlreadyExists ? Status() : made;
   }
+  // Without a descriptor or memory a missing directory fails like this, too.
+  BASALT_ASSIGN_OR_RETURN(const bool exists, fs->Exists(path));
+  if (!exists) return names.error();
   BASALT_ASSIGN_OR_RETURN(const bool is_directory, fs->IsDirectory(path));
   if (is_directory) return names.error();
   return Status(StatusCode::kInvalidArgument,

@@ -108,7 +108,8 @@ Status Core::NoRoomForReserve() const {
   return Status(StatusCode::kResourceExhausted,
                 "write to the database " + path_ +
                     ": what is left of its disk is kept back, so that the log can be flushed and "
-                    "deletes be written; free space, or delete (DB::DeleteRange), then retry");
+                    "deletes be written; free space, or delete (DB::DeleteRange), then retry",
+                SubCode::kDiskFull);
 }
 
 Status Core::BeforeLogGrows(uint64_t bytes) {

@@ -61,7 +61,7 @@ Result<bool> ReserveFile::Grow(uint64_t bytes) {
   const bool had_space = before > 0 && file->Truncate(before).ok() && file->Allocate(before).ok();
   if (!had_space) static_cast<void>(fs_->RemoveFile(path_));
   bytes_ = had_space ? before : 0;
-  if (allocated.ok() || allocated.code() == StatusCode::kResourceExhausted) return false;
+  if (allocated.ok() || io::IsDiskFull(allocated)) return false;
   return allocated;
 }
 

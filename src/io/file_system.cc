@@ -12,9 +12,6 @@
 namespace basalt::io {
 namespace {
 
-/// The advice where a disk is full, and only there: IsDiskFull knows it by that.
-constexpr std::string_view kFreeSpace = "free space, then retry";
-
 /// No file is longer, and no offset greater.
 constexpr uint64_t kOffsetMax = std::numeric_limits<int64_t>::max();
 
@@ -35,12 +32,27 @@ StatusCode CodeOfErrno(int error) {
   }
 }
 
+SubCode SubCodeOfErrno(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return SubCode::kDiskFull;
+    case EMFILE:
+    case ENFILE:
+      return SubCode::kDescriptors;
+    case ENOMEM:
+      return SubCode::kMemory;
+    default:
+      return SubCode::kNone;
+  }
+}
+
 /// What a person can do about it; empty when that depends on more than the number.
 std::string AdviceForErrno(int error, std::string_view path) {
   switch (error) {
     case ENOSPC:
     case EDQUOT:
-      return std::string(kFreeSpace);
+      return "free space, then retry";
     case EMFILE:
       return "raise the limit on open files (ulimit -n)";
     case ENFILE:
@@ -77,7 +89,7 @@ Status Failure(int error, std::string_view operation, std::string_view path,
   message.append(": cannot ").append(operation).append(": ");
   message += std::generic_category().message(error);
   if (!advice.empty()) message.append("; ").append(advice);
-  return {CodeOfErrno(error), std::move(message)};
+  return {CodeOfErrno(error), std::move(message), SubCodeOfErrno(error)};
 }
 
 Status Check(int error, std::string_view operation, std::string_view path) {
@@ -113,9 +125,7 @@ Status ErrnoStatus(int error, std::string_view operation, std::string_view path)
   return Failure(error, operation, path, AdviceForErrno(error, path));
 }
 
-bool IsDiskFull(const Status& status) noexcept {
-  return status.code() == StatusCode::kResourceExhausted && status.message().ends_with(kFreeSpace);
-}
+bool IsDiskFull(const Status& status) noexcept { return status.sub_code() == SubCode::kDiskFull; }
 
 Result<size_t> File::ReadAt(uint64_t offset, std::span<char> out) const {
   if (offset >= kOffsetMax) return size_t{0};

@@ -215,6 +215,10 @@ class FileSystem {
   virtual int DoIsMarked(const std::string& path, bool* is_marked) = 0;
 };
 
+/// The directory that mkfs makes in the root of an ext file system. A directory that holds only it
+/// counts as empty.
+inline constexpr std::string_view kLostAndFound = "lost+found";
+
 /// The directory part of a path ("." when it has none), and `directory`/`name`.
 std::string ParentDirectory(std::string_view path);
 std::string JoinPath(std::string_view directory, std::string_view name);

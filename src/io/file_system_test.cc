@@ -526,14 +526,14 @@ TEST(PosixFileSystem, AnAllocationBeyondTheLimitOfFilesIsRefusedWithoutASignal) 
 }
 
 TEST(ErrnoStatus, NamesOperationPathCauseAndAdvice) {
-  EXPECT_EQ(
-      ErrnoStatus(ENOSPC, "write 4096 bytes at 8192", "/db/1.log").ToString(),
-      "ResourceExhausted: /db/1.log: cannot write 4096 bytes at 8192: No space left on device; "
-      "free space, then retry");
+  EXPECT_EQ(ErrnoStatus(ENOSPC, "write 4096 bytes at 8192", "/db/1.log").ToString(),
+            "ResourceExhausted (DiskFull): /db/1.log: cannot write 4096 bytes at 8192: No space "
+            "left on device; "
+            "free space, then retry");
   EXPECT_EQ(
       ErrnoStatus(EMFILE, "open", "/db/1.log").ToString(),
-      "ResourceExhausted: /db/1.log: cannot open: Too many open files; raise the limit on open "
-      "files (ulimit -n)");
+      "ResourceExhausted (Descriptors): /db/1.log: cannot open: Too many open files; raise the "
+      "limit on open files (ulimit -n)");
   EXPECT_EQ(ErrnoStatus(EACCES, "open", "/db/1.log").ToString(),
             "IoError: /db/1.log: cannot open: Permission denied; check the permissions of "
             "/db/1.log");
@@ -573,6 +573,8 @@ TEST(ErrnoStatus, TellsAFullDiskFromWhatElseMayBeExhausted) {
     EXPECT_FALSE(IsDiskFull(ErrnoStatus(error, "open", "a"))) << error;
   }
   EXPECT_FALSE(IsDiskFull({}));
+  EXPECT_EQ(ErrnoStatus(ENOMEM, "open", "a").sub_code(), SubCode::kMemory);
+  EXPECT_EQ(ErrnoStatus(EMFILE, "open", "a").sub_code(), SubCode::kDescriptors);
 }
 
 TEST(Paths, AreTakenApartAndJoined) {

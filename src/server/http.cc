@@ -176,9 +176,9 @@ HttpResponse OnKey(const HttpRequest& request, const KeyTarget& target, View& vi
 }
 
 HttpResponse StoreProblem(const Status& status) {
-  const bool is_full = status.code() == StatusCode::kResourceExhausted;
-  const bool is_invalid = status.code() == StatusCode::kInvalidArgument;
-  return Problem(is_full ? 507 : is_invalid ? 400 : 500, status.message());
+  if (status.sub_code() == SubCode::kDiskFull) return Problem(507, status.message());
+  if (status.code() == StatusCode::kResourceExhausted) return Problem(503, status.message());
+  return Problem(status.code() == StatusCode::kInvalidArgument ? 400 : 500, status.message());
 }
 
 std::optional<HttpResponse> KeyRoute(Hub& hub, const HttpRequest& request, Mode mode) {
