@@ -1,14 +1,11 @@
 #include "shared_map/build.h"
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "base/check.h"
 #include "base/fork_generation.h"
 #include "base/option_value.h"
-#include "base/out_of_memory.h"
 #include "shared_map/base_writer.h"
 #include "shared_map/file_names.h"
 #include "shared_map/new_files.h"
@@ -35,66 +32,6 @@ Status CheckMapOptions(const SharedMapOptions& options) {
   return Status();
 }
 
-Result<std::unique_ptr<io::FileLock>> LockMap(const std::string& path,
-                                              const SharedMapOptions& options,
-                                              const Environment& environment) {
-  using std::chrono::milliseconds;
-  constexpr milliseconds kPause(5);
-  const auto begin = std::chrono::steady_clock::now();
-  for (;;) {
-    auto lock = environment.fs->Lock(io::JoinPath(path, kLockName));
-    if (lock || lock.error().code() != StatusCode::kBusy) return lock;
-    // The greatest timeouts go beyond what the clock counts.
-    const auto waited = std::chrono::steady_clock::now() - begin;
-    if (std::chrono::duration_cast<milliseconds>(waited) >= options.lock_timeout) return lock;
-    std::this_thread::sleep_for(kPause);
-  }
-}
-
-namespace {
-
-/// Whether a directory that is there may become a map.
-Status CheckPlace(const std::string& path, const SharedMapOptions& options, io::FileSystem* fs) {
-  BASALT_ASSIGN_OR_RETURN(const bool is_directory, fs->IsDirectory(path));
-  if (!is_directory) {
-    return Status(StatusCode::kAlreadyExists, path + ": is a file; name another path");
-  }
-  BASALT_ASSIGN_OR_RETURN(const auto names, fs->List(path));
-  const auto foreign = std::find_if_not(names.begin(), names.end(), IsMapFileName);
-  if (foreign != names.end()) {
-    return Status(StatusCode::kAlreadyExists,
-                  path + ": holds " + *foreign + ", which no map has; name another directory");
-  }
-  const bool is_map = NewestGenerationNumber(fs, path).has_value();
-  if (is_map && !options.overwrite) {
-    return Status(StatusCode::kAlreadyExists,
-                  path + ": is a map already; open it, or say overwrite");
-  }
-  return Status();
-}
-
-}  // namespace
-
-Result<NewPlace> TakePlace(const std::string& path, const SharedMapOptions& options,
-                           const Environment& environment) {
-  io::FileSystem* const fs = environment.fs;
-  NewPlace place;
-  const Status made = fs->CreateDirectory(path);
-  place.made_directory = made.ok();
-  if (!made.ok() && made.code() != StatusCode::kAlreadyExists) return made;
-  BASALT_ASSIGN_OR_RETURN(place.directory, fs->Resolve(path));
-  // Before a lock file is made in somebody's directory.
-  if (!made.ok()) BASALT_RETURN_IF_ERROR(CheckPlace(place.directory, options, fs));
-  // Also of a directory that is there: the process that made it may have been killed before it
-  // synced the name. Others may have made it where this process cannot read, which is no error.
-  const Status synced = fs->SyncDirectory(io::ParentDirectory(place.directory));
-  if (made.ok()) BASALT_RETURN_IF_ERROR(synced);
-  BASALT_ASSIGN_OR_RETURN(place.lock, LockMap(place.directory, options, environment));
-  // Whoever had the lock meanwhile may have made a map.
-  BASALT_RETURN_IF_ERROR(CheckPlace(place.directory, options, fs));
-  return place;
-}
-
 Result<std::unique_ptr<SpooledBuild>> SpooledBuild::Create(std::string_view path,
                                                            const SharedMapOptions& options,
                                                            Duplicates duplicates,
@@ -104,12 +41,12 @@ Result<std::unique_ptr<SpooledBuild>> SpooledBuild::Create(std::string_view path
     return base::NoSuchValue("SharedMapBuilder: duplicates", duplicates, "kRefuse or kKeepLast");
   }
   std::unique_ptr<SpooledBuild> build(new SpooledBuild(options, duplicates));
-  BASALT_ASSIGN_OR_RETURN(NewPlace place, TakePlace(std::string(path), options, environment));
-  build->core_ = std::make_shared<Core>(place.directory, environment);
-  build->lock_ = std::move(place.lock);
-  build->made_directory_ = place.made_directory;
+  BASALT_ASSIGN_OR_RETURN(NewPlace place, NewPlace::Take(std::string(path), options, environment));
+  const std::string directory = place.directory();
+  build->place_.emplace(std::move(place));
+  build->core_ = std::make_shared<Core>(directory, environment);
   // Files of a build have numbers that neither the map that is replaced nor a reader knows.
-  BASALT_ASSIGN_OR_RETURN(const auto names, environment.fs->List(place.directory));
+  BASALT_ASSIGN_OR_RETURN(const auto names, environment.fs->List(directory));
   for (const std::string& name : names) {
     const std::optional<FileName> parsed = ParseFileName(name);
     if (!parsed || parsed->kind == FileKind::kGeneration) continue;
@@ -129,21 +66,7 @@ SpooledBuild::~SpooledBuild() {
   if (base::ForkGeneration() != fork_generation_) {
     // The parent goes on with its files.
     [[maybe_unused]] RecordSpool* const parents = spool_.release();
-    return;
   }
-  spool_.reset();
-  if (core_ == nullptr || lock_ == nullptr) return;
-  static_cast<void>(base::OrOutOfMemory([this] { return GiveUpPlace(); }));
-}
-
-Status SpooledBuild::GiveUpPlace() {
-  io::FileSystem* const fs = core_->environment().fs;
-  BASALT_ASSIGN_OR_RETURN(const auto names, fs->List(core_->directory()));
-  if (names != std::vector{std::string(kLockName)}) return Status();
-  // Nobody has seen the directory as a map.
-  BASALT_RETURN_IF_ERROR(fs->RemoveFile(core_->PathOf(std::string(kLockName))));
-  lock_.reset();
-  return made_directory_ ? fs->RemoveDirectory(core_->directory()) : Status();
 }
 
 Status SpooledBuild::Refusal() const {
@@ -198,7 +121,7 @@ Result<std::shared_ptr<Core>> SpooledBuild::Finish(const SharedMapProgressFuncti
   BASALT_ASSIGN_OR_RETURN(std::vector<ShardEntry> shards, WriteShards(on_progress, &entries));
   spool_.reset();
   BASALT_RETURN_IF_ERROR(
-      Writer::Create(core_.get(), options_, std::move(lock_), map_id_, std::move(shards), entries));
+      Writer::Create(core_.get(), options_, &*place_, map_id_, std::move(shards), entries));
   return std::move(core_);
 }
 

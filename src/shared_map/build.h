@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "basalt/shared_map.h"
 #include "shared_map/core.h"
+#include "shared_map/new_place.h"
 #include "shared_map/record_spool.h"
 
 namespace basalt::shared_map {
@@ -30,8 +32,6 @@ class SpooledBuild {
  private:
   SpooledBuild(const SharedMapOptions& options, Duplicates duplicates);
 
-  /// Removes what Create has made, if there is nothing else.
-  Status GiveUpPlace();
   /// FailedPrecondition: it has been finished, or belongs to the parent of this process.
   Status Refusal() const;
   Result<std::vector<ShardEntry>> WriteShards(const SharedMapProgressFunction& on_progress,
@@ -40,26 +40,13 @@ class SpooledBuild {
   const SharedMapOptions options_;
   const Duplicates duplicates_;
   const uint64_t fork_generation_;
-  bool made_directory_ = false;
+  std::optional<NewPlace> place_;  // Outlives all that has files in it.
   std::shared_ptr<Core> core_;
-  std::unique_ptr<io::FileLock> lock_;
   uint64_t map_id_ = 0;
   std::unique_ptr<RecordSpool> spool_;
   uint64_t first_file_ = 1;
 };
 
-/// Locks a directory that becomes a map, or is one if options.overwrite says so.
-struct NewPlace {
-  std::string directory;  ///< As Core wants it.
-  std::unique_ptr<io::FileLock> lock;
-  bool made_directory = false;
-};
-Result<NewPlace> TakePlace(const std::string& path, const SharedMapOptions& options,
-                           const Environment& environment);
-/// The lock of a map's directory, waiting as long as options.lock_timeout.
-Result<std::unique_ptr<io::FileLock>> LockMap(const std::string& path,
-                                              const SharedMapOptions& options,
-                                              const Environment& environment);
 /// InvalidArgument: a field is out of range; the message names it.
 Status CheckMapOptions(const SharedMapOptions& options);
 

@@ -131,8 +131,10 @@ class Inspection {
 
   void Note(const Status& status) {
     if (status.ok()) return;
-    // Of descriptors or memory, say: nothing is wrong with the map.
-    if (status.code() == StatusCode::kResourceExhausted) lacking_ = status;
+    // It could not be read, which says nothing about what it holds.
+    if (status.code() == StatusCode::kResourceExhausted || status.code() == StatusCode::kIoError) {
+      lacking_ = status;
+    }
     report_.problems.push_back(status.ToString());
   }
 

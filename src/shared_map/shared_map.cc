@@ -75,10 +75,11 @@ Result<std::unique_ptr<SharedMap>> CreateMap(std::string_view path, const Shared
                                              const Environment& environment) {
   return base::OrOutOfMemory([&]() -> Result<std::unique_ptr<SharedMap>> {
     BASALT_RETURN_IF_ERROR(CheckMapOptions(options));
-    BASALT_ASSIGN_OR_RETURN(NewPlace place, TakePlace(std::string(path), options, environment));
-    auto core = std::make_shared<Core>(std::move(place.directory), environment);
-    BASALT_RETURN_IF_ERROR(Writer::Create(core.get(), options, std::move(place.lock),
-                                          Writer::MapIdFor(*core), {ShardEntry{}}, 0));
+    BASALT_ASSIGN_OR_RETURN(NewPlace place,
+                            NewPlace::Take(std::string(path), options, environment));
+    auto core = std::make_shared<Core>(place.directory(), environment);
+    BASALT_RETURN_IF_ERROR(
+        Writer::Create(core.get(), options, &place, Writer::MapIdFor(*core), {ShardEntry{}}, 0));
     return Core::Handle(std::move(core));
   });
 }

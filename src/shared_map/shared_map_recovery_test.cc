@@ -54,6 +54,14 @@ TEST(SharedMapFaults, AnyCallThatFailsOnceIsAnErrorAndLosesNothing) {
   }
 }
 
+Status BuildOne(TestMachine* machine) {
+  auto builder =
+      CreateMapBuilder(TestMachine::kPath, {}, Duplicates::kRefuse, machine->environment());
+  if (!builder) return builder.error();
+  if (Status added = (*builder)->Add("key", "value"); !added.ok()) return added;
+  return (*builder)->Finish().status();
+}
+
 TEST(SharedMapFaults, CreateOpenAndBuildSurviveAnyFailedCall) {
   for (uint64_t at_call = 1;; ++at_call) {
     SCOPED_TRACE(at_call);
@@ -122,6 +130,36 @@ TEST(SharedMapFaults, AListThatCannotBeRemovedKeepsItsFiles) {
   auto opened = machine.Open();
   ASSERT_TRUE(opened) << opened.error().ToString();
   ExpectHolds(**opened, {{"a", "1"}});
+}
+
+// Also not the directory, unless it was there.
+TEST(SharedMapFaults, ACreationThatFailsLeavesNothing) {
+  for (const bool is_build : {false, true}) {
+    for (const bool had_directory : {false, true}) {
+      uint64_t failures = 0;
+      for (uint64_t at_call = 1;; ++at_call) {
+        SCOPED_TRACE(at_call);
+        TestMachine machine;
+        if (had_directory) {
+          ASSERT_TRUE(machine.fs().CreateDirectory(TestMachine::kPath).ok());
+        }
+        machine.fs().SetFault(
+            {.kind = io::Fault::Kind::kError, .at_call = at_call, .error = ENOSPC});
+        Status made = is_build ? BuildOne(&machine) : machine.Create().status();
+        if (!machine.fs().FaultHappened()) break;
+        machine.fs().ClearFault();
+        if (made.ok()) continue;
+        ++failures;
+        if (had_directory) {
+          EXPECT_EQ(machine.fs().List(TestMachine::kPath).value(), std::vector<std::string>());
+        } else {
+          EXPECT_FALSE(machine.fs().Exists(TestMachine::kPath).value());
+        }
+        EXPECT_TRUE(machine.Create().ok()) << made.ToString();
+      }
+      EXPECT_GT(failures, 10u);
+    }
+  }
 }
 
 TEST(SharedMapFullDisk, AWriteThatFindsNoRoomFailsAndLaterOnesGoOn) {

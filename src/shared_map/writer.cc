@@ -89,10 +89,9 @@ uint64_t Writer::MapIdFor(const Core& core) {
   return environment.new_map_id != 0 ? environment.new_map_id : base::RandomSeed();
 }
 
-Status Writer::Create(Core* core, const SharedMapOptions& options,
-                      std::unique_ptr<io::FileLock> lock, uint64_t map_id,
+Status Writer::Create(Core* core, const SharedMapOptions& options, NewPlace* place, uint64_t map_id,
                       std::vector<ShardEntry> shards, uint64_t entries) {
-  std::unique_ptr<Writer> writer(new Writer(core, options, std::move(lock)));
+  std::unique_ptr<Writer> writer(new Writer(core, options, nullptr));
   NewFiles files(core);
   for (const ShardEntry& shard : shards) {
     if (shard.base_file != 0) files.Add(FileKind::kBase, shard.base_file);
@@ -123,6 +122,7 @@ Status Writer::Create(Core* core, const SharedMapOptions& options,
   BASALT_RETURN_IF_ERROR(writer->PublishWithFreshLog(std::move(list), &files));
   BASALT_RETURN_IF_ERROR(writer->TakeControl());
   BASALT_RETURN_IF_ERROR(writer->RemoveOrphans(writer->list_));
+  writer->lock_ = place->Keep();
   core->SetWriter(std::move(writer));
   return Status();
 }

@@ -14,6 +14,7 @@
 
 #include "basalt/shared_map.h"
 #include "shared_map/core.h"
+#include "shared_map/new_place.h"
 #include "shared_map/update_turns.h"
 
 namespace basalt::shared_map {
@@ -53,10 +54,9 @@ class Writer {
   static uint64_t MapIdFor(const Core& core);
   /// Makes a map of base files, which are synced, one a shard, and whose keys are hashed under the
   /// map id, in place of what the directory holds of a map, if anything. They are removed unless it
-  /// is published.
-  static Status Create(Core* core, const SharedMapOptions& options,
-                       std::unique_ptr<io::FileLock> lock, uint64_t map_id,
-                       std::vector<ShardEntry> shards, uint64_t entries);
+  /// is published. Takes the lock of `place` when the map is made.
+  static Status Create(Core* core, const SharedMapOptions& options, NewPlace* place,
+                       uint64_t map_id, std::vector<ShardEntry> shards, uint64_t entries);
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
