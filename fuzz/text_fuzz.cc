@@ -53,7 +53,8 @@ void CheckRecord(RecordFormat format, std::string_view line) {
   const Result<Record> record = basalt::tools::ParseRecord(format, line);
   if (!Accepted(record)) return;
   std::string again;
-  basalt::tools::AppendRecord(format, record->key, record->value, again, record->expiry);
+  basalt::tools::AppendRecord(format, record->key, record->value, again,
+                              {.expiry = record->expiry, .keyspace = record->keyspace});
   BASALT_CHECK(again.ends_with('\n'));
   again.pop_back();
   const Record read = basalt::tools::ParseRecord(format, again).value();

@@ -18,8 +18,24 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace json = boost::json;
+using std::string_literals::operator""s;
 
 using CheckCli = DatabaseCommandTest;
+
+TEST_F(CheckCli, WhatCannotBeReadIsNoDamage) {
+  EXPECT_EQ(Out("$B put db k v && mv db/MANIFEST away && mkdir db/MANIFEST"), "");
+  for (const char* const verb : {"check db", "get db k", "scan db", "stat db", "repair db"}) {
+    const Outcome outcome = Run("$B "s + verb);
+    EXPECT_EQ(outcome.code, 3) << verb << outcome.err;
+    EXPECT_EQ((outcome.out + outcome.err).find("copy"), std::string::npos) << outcome.out;
+  }
+  EXPECT_EQ(Out("rmdir db/MANIFEST && mv away db/MANIFEST && $B compact db >/dev/null"), "");
+  const std::string table = OnlyFile(".tbl");
+  EXPECT_EQ(Out("mv " + table + " away && mkdir " + table), "");
+  EXPECT_EQ(Run("$B check db").code, 3);
+  EXPECT_EQ(Out("rmdir " + table + " && mv away " + table + " && truncate -s 100 " + table), "");
+  EXPECT_EQ(Run("$B check db").code, 4);
+}
 
 TEST_F(CheckCli, CheckCountsWhatIsThere) {
   WriteFile("many", Out("seq 1 20000 | sed 's/$/\\tvalue/'"));

@@ -37,6 +37,8 @@ TEST_F(Cli, EveryVerbExplainsItselfWithExamples) {
   }
   EXPECT_EQ(help.find("demo-writer"), std::string::npos);
   EXPECT_EQ(Out("$B --version").substr(0, 7), "basalt ");
+  EXPECT_EQ(Out("$B help"), help);
+  EXPECT_EQ(Out("$B help phash build"), Out("$B phash build --help"));
 }
 
 TEST_F(Cli, MistakesAreUsageErrorsThatTeach) {
@@ -44,6 +46,8 @@ TEST_F(Cli, MistakesAreUsageErrorsThatTeach) {
   ExpectRefused("$B gte db k", 2, "did you mean `basalt get`?");
   ExpectRefused("$B delete db k", 2, "did you mean `basalt del`?");
   ExpectRefused("$B frobnicate", 2, "no verb 'frobnicate'");
+  ExpectRefused("$B help frobnicate", 2, "no verb 'frobnicate'");
+  EXPECT_EQ(Run("$B hulp").err.find("did you mean"), std::string::npos);
   ExpectRefused("$B get db", 2, "KEY is required");
   ExpectRefused("$B get db k more", 2, "more");
   ExpectRefused("$B put db k v --durability fast", 2, "fast");
@@ -88,6 +92,33 @@ TEST_F(Cli, DelRemovesExactlyTheKeysItIsGiven) {
   EXPECT_EQ(Out("$B scan db --keys-only"), "-e\nc\nd\n");
   EXPECT_EQ(Out("$B del db -- -e d"), "");
   EXPECT_EQ(Out("$B scan db --keys-only"), "c\n");
+}
+
+TEST_F(Cli, DelRemovesAPrefixOrARange) {
+  WriteFile("records", "a\t1\nb\t1\nb/1\t1\nb/2\t1\nc\t1\nd\t1\n\\xFF\t1\n\\xFF\\xFF\t1\n");
+  EXPECT_NE(Out("$B load db records && $B load --keyspace users db records"), "");
+  EXPECT_EQ(Out("$B del --prefix db b/ && $B scan db --keys-only"),
+            "a\nb\nc\nd\n\\xFF\n\\xFF\\xFF\n");
+  EXPECT_EQ(Out("$B del --range db b d && $B scan db --keys-only"), "a\nd\n\\xFF\n\\xFF\\xFF\n");
+  EXPECT_EQ(Out("$B del --prefix --base64 db /w== && $B scan db --keys-only"), "a\nd\n");
+  EXPECT_EQ(Out("$B del --prefix db '' && $B scan db --keys-only"), "");
+  EXPECT_EQ(Out("$B del --prefix --keyspace users db b && $B scan db --keyspace users --keys-only"),
+            "a\nc\nd\n\\xFF\n\\xFF\\xFF\n");
+  ExpectRefused("$B del --prefix db a b", 2, "--prefix takes one argument");
+  ExpectRefused("$B del --range db a", 2, "--range takes two arguments");
+  ExpectRefused("$B del --range --prefix db a", 2, "excludes");
+}
+
+TEST_F(Cli, PutSetsHowLongARecordLives) {
+  for (const char* const ttl : {"3600", "3600s", "60m", "1h", "1d", "3600000ms"}) {
+    EXPECT_EQ(
+        Out("rm -rf db && $B put --ttl "s + ttl + " db k v && $B dump db | grep -c expiry_ms"),
+        "1\n");
+  }
+  EXPECT_EQ(Out("$B put --ttl 1ms db k v && sleep 0.05 && $B scan db"), "");
+  for (const char* const ttl : {"0", "-1", "1y", "soon", "''", "106751991168d"}) {
+    ExpectRefused("$B put db k v --ttl "s + ttl, 2, "such as 500ms");
+  }
 }
 
 TEST_F(Cli, ScanShowsPrefixesRangesAndBothDirections) {
@@ -143,6 +174,35 @@ TEST_F(Cli, EachKeyspaceIsReadAndWrittenByItsName) {
   }
 }
 
+TEST_F(Cli, KeyspacesAreListedAndDropped) {
+  EXPECT_EQ(Out("$B put db k v && $B keyspace list db"), "");
+  EXPECT_EQ(Out("$B put --keyspace users db k v && $B put --keyspace 'a,b' db k v"), "");
+  EXPECT_EQ(Out("$B keyspace list db | LC_ALL=C sort"), "a,b\nusers\n");
+  EXPECT_EQ(Out("$B keyspace list db --output raw | LC_ALL=C sort"), "a,b\nusers\n");
+  EXPECT_EQ(Out("$B keyspace list db --output csv | LC_ALL=C sort"), "\"a,b\"\nname\nusers\n");
+  EXPECT_EQ(Out("$B keyspace drop db a,b && $B keyspace list db --json"), "{\"name\":\"users\"}\n");
+  EXPECT_EQ(Out("$B get db k"), "v\n");
+  ExpectRefused("$B keyspace drop db a,b", 3, "no keyspace \"a,b\"");
+  ExpectRefused("$B keyspace drop none users", 3, "no database at");
+  ExpectRefused("$B keyspace", 2, "a verb is missing");
+}
+
+TEST_F(Cli, AFreshMountTakesADatabase) {
+  EXPECT_EQ(Out("mkdir -p db/lost+found && $B put db k v && $B get db k"), "v\n");
+  EXPECT_EQ(Out("ls -d db/lost+found"), "db/lost+found\n");
+  ExpectRefused("mkdir -p other/lost+found other/photos && $B put other k v", 2, "holds photos");
+}
+
+TEST_F(Cli, WhatIsExhaustedIsNamed) {
+  for (const int descriptors : {6, 7, 8}) {  // Of which the program's own libraries need some.
+    const Outcome outcome =
+        Run("(ulimit -n " + std::to_string(descriptors) + "; $B put db k v; $B put none/db k v)");
+    EXPECT_EQ(outcome.err.find("is a file"), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find("disk"), std::string::npos) << outcome.err;
+  }
+  ExpectRefused("(ulimit -n 6; $B put db k v)", 5, "(Descriptors)");
+}
+
 TEST_F(Cli, WhatCannotBeWrittenIsRead) {
   EXPECT_EQ(Out("$B put db k v && rm db/LOCK && mkdir db/LOCK"), "");
   ExpectRefused("$B put db k w", 3, "cannot lock");
@@ -152,8 +212,11 @@ TEST_F(Cli, WhatCannotBeWrittenIsRead) {
 }
 
 TEST_F(Cli, NothingIsPutWhereItWouldBeGone) {
-  for (const char* const verb : {"put :memory: k v", "load :memory: /dev/null"}) {
+  for (const char* const verb : {"put :memory: k v", "load :memory: /dev/null", "get :memory: k",
+                                 "scan :memory:", "dump :memory:", "stat :memory:",
+                                 "compact :memory:", "del :memory: k", "keyspace list :memory:"}) {
     ExpectRefused("$B "s + verb, 2, "name a directory");
+    EXPECT_EQ(Run("$B "s + verb).err.find("/memory"), std::string::npos) << verb;
   }
 }
 
@@ -325,8 +388,8 @@ TEST_F(Cli, RecordsComeInEveryFormat) {
   EXPECT_EQ(
       ParseCsv(Out("$B scan db --output csv")),
       (std::vector<std::vector<std::string>>{
-          {"key", "value"}, {"a,b", "say \"hi\""}, {"line\\nbreak", "\\xFF"}, {"plain", "value"}}));
-  EXPECT_EQ(Out("$B scan db --output csv --keys-only"), "key\n\"a,b\"\nline\\nbreak\nplain\n");
+          {"key", "value"}, {"a,b", "say \"hi\""}, {"line\nbreak", "\xff"}, {"plain", "value"}}));
+  EXPECT_EQ(Out("$B scan db --output csv --keys-only"), "key\n\"a,b\"\n\"line\nbreak\"\nplain\n");
   EXPECT_EQ(Out("$B scan db --output raw"), "a,b\tsay \"hi\"\nline\nbreak\t\xff\nplain\tvalue\n");
   EXPECT_EQ(Out("$B scan db --output raw --keys-only --reverse"), "plain\nline\nbreak\na,b\n");
   EXPECT_EQ(Out("$B scan db --output table"), Out("$B scan db"));

@@ -95,6 +95,12 @@ class OtherWriter {
   bool is_open_ = false;
 };
 
+TEST_F(MapCli, AFreshMountTakesAMap) {
+  WriteFile("records", "{\"key\":\"a\",\"value\":\"1\"}\n");
+  EXPECT_NE(Out("mkdir -p m/lost+found && $B map build m records"), "");
+  EXPECT_EQ(Out("$B map get m a && ls -d m/lost+found"), "1\nm/lost+found\n");
+}
+
 TEST_F(MapCli, EveryVerbExplainsItselfWithExamples) {
   EXPECT_NE(Out("$B --help").find("\n  map "), std::string::npos);
   const std::string help = Out("$B map --help");

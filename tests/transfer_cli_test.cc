@@ -36,6 +36,76 @@ class CliTransfer : public CommandTest {
   }
 };
 
+TEST_F(CliTransfer, AllKeyspacesAreCopiedByOneDump) {
+  {
+    const auto db = Open("db");
+    const KeyspaceId users = db->CreateKeyspace("users").value();
+    const KeyspaceId odd = db->CreateKeyspace("\xff\t").value();
+    ASSERT_TRUE(db->Put("k", "default").ok());
+    ASSERT_TRUE(db->Put("k", "user", {.keyspace = users, .ttl = hours(1)}).ok());
+    ASSERT_TRUE(db->Put("\t", "\xff", {.keyspace = odd}).ok());
+  }
+  for (const std::string form : {"", " --json"}) {
+    EXPECT_EQ(
+        Out("rm -rf copy; $B dump db --all-keyspaces" + form + " >first && $B load copy first" +
+            form + " >/dev/null && $B dump copy --all-keyspaces" + form + " | cmp first -"),
+        "");
+    EXPECT_EQ(Out("wc -l <first; grep -c keyspace first"), "3\n2\n");
+    EXPECT_EQ(Out("$B get copy k; $B get copy --keyspace users k"), "default\nuser\n");
+    ExpectRefused("$B load copy first --keyspace users" + form, 2, "leave out --keyspace");
+  }
+  ExpectRefused("$B dump db --all-keyspaces --keyspace users", 2, "excludes");
+  WriteFile("lines", "a\t1\tkeyspace=x\tkeyspace=y\n");
+  ExpectRefused("$B load db lines", 2, "lines:1: a second tab at column 15");
+  ExpectRefused("$B map build m first", 2, "dump one keyspace alone");
+}
+
+TEST_F(CliTransfer, AByteOrderMarkIsNoPartOfAKey) {
+  const std::string mark = "\xef\xbb\xbf";
+  WriteFile("text", mark + "a\t1\n" + mark + "b\t2\n");
+  EXPECT_NE(Out("$B load db text"), "");
+  EXPECT_EQ(Out("$B scan db"), "a\t1\n\\xEF\\xBB\\xBFb\t2\n") << "only before the first line";
+  EXPECT_EQ(Out("$B del db a && $B dump db | $B load copy - >/dev/null && $B scan copy"),
+            "\\xEF\\xBB\\xBFb\t2\n");
+  WriteFile("json", mark + R"({"key":"a","value":"1"})" + "\n");
+  EXPECT_EQ(Out("$B load db json --json >/dev/null && $B get db a"), "1\n");
+  for (const std::string& utf16 : {std::string("\xff\xfe"
+                                               "a\0\t\0"
+                                               "1\0\n\0",
+                                               10),
+                                   std::string("\xfe\xff\0a\0\t\0"
+                                               "1\0\n",
+                                               10)}) {
+    WriteFile("utf16", utf16);
+    ExpectRefused("$B load db utf16", 2, "utf16:1: UTF-16");
+    ExpectRefused("$B load db utf16 --json", 2, "utf16:1: UTF-16");
+    ExpectRefused("$B phash build f utf16", 2, "utf16:1: UTF-16");
+    ExpectRefused("$B graph load db utf16", 2, "UTF-16");
+    ExpectRefused("$B ingest db utf16", 2, "UTF-16");
+  }
+  WriteFile("keys", mark + "a\nb\n");
+  WriteFile("plain", "a\nb\n");
+  EXPECT_NE(Out("$B phash build marked keys && $B phash build f plain"), "");
+  EXPECT_EQ(Out("$B phash query marked a b"), Out("$B phash query f a b"));
+}
+
+TEST_F(CliTransfer, ACsvOfAScanIsBuiltIntoAMapUnchanged) {
+  {
+    const auto db = Open("db");
+    ASSERT_TRUE(db->Put("", "").ok());
+    for (int i = 0; i < 256; ++i) {
+      const std::string byte(1, static_cast<char>(i));
+      ASSERT_TRUE(db->Put(byte, byte + "\\n" + byte).ok());
+    }
+    ASSERT_TRUE(db->Put("\r\n\"", "\"\r\n").ok());
+  }
+  EXPECT_NE(Out("$B scan db --output csv | $B map build m --csv --header -"), "");
+  EXPECT_EQ(Out("$B map export m | LC_ALL=C sort >m.json; $B dump db --json | LC_ALL=C sort "
+                "| cmp - m.json; wc -l <m.json"),
+            "258\n");
+  EXPECT_EQ(Out("$B scan db --output csv --keys-only | head -n 2"), "key\n\"\"\n");
+}
+
 TEST_F(CliTransfer, ACopyExpiresAtTheSameMoments) {
   {
     const auto db = Open("db");

@@ -1,5 +1,6 @@
 #include "tools/basalt/check_repair.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -34,10 +35,25 @@ std::string FindingLine(const FileFinding& finding) {
   return "FINDING " + (names_file ? "" : place) + finding.status.ToString() + "\n";
 }
 
+/// The others are of files that could not be read, which says nothing about what they hold.
+bool IsDamage(const FileFinding& finding) {
+  return finding.status.code() == StatusCode::kCorruption;
+}
+
+ExitCode ExitCodeOf(const CheckReport& report) {
+  if (report.ok()) return ExitCode::kOk;
+  if (std::ranges::any_of(report.findings, IsDamage)) return ExitCode::kCorruption;
+  return ExitCodeFor(report.findings.front().status.code());
+}
+
 std::string CheckTable(const CheckReport& report, double seconds) {
   std::string text = CheckSummary(report, seconds);
   for (const FileFinding& finding : report.findings) text += FindingLine(finding);
   if (report.ok()) return text + "No faults found.\n";
+  if (std::ranges::none_of(report.findings, IsDamage)) {
+    return text + FormatCount(report.findings.size()) +
+           " found. The files that could not be read may be whole: remove the cause, then check again.\n";
+  }
   return text + FormatCount(report.findings.size()) +
          " found. `basalt repair` mends a gap in the log and says what that costs; any other file "
          "must come back from a copy.\n";
@@ -108,7 +124,7 @@ ExitCode Check(const CheckOptions& options, Output& out) {
   out.Write(options.output == OutputFormat::kTable
                 ? CheckTable(*report, seconds)
                 : Rendered(options.output, CheckDocument(*report)));
-  return report->ok() ? ExitCode::kOk : ExitCode::kCorruption;
+  return ExitCodeOf(*report);
 }
 
 ExitCode Repair(const RepairOptions& options, Output& out) {

@@ -3,6 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <chrono>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -29,12 +32,37 @@ one that is not there; no other verb does. After -- everything is an argument, s
 that a key may begin with a dash: `basalt get ./db -- -key`.
 
 Exit codes: 0 ok, 1 absent, 2 usage, 3 cannot open or I/O, 4 corruption,
-5 locked or full.
+5 locked, or out of space, memory or descriptors.
 
-`basalt VERB --help` shows examples. `basalt demo` is a good start.)";
+`basalt help VERB` shows examples. `basalt demo` is a good start.)";
 
 constexpr const char* kKeyspaceToRead = "Default: the database's own";
 constexpr const char* kKeyspaceToMake = "Made when it is not there; default: the database's own";
+
+/// A number with a unit, or of seconds. Fills Options::ttl.
+void AddTtl(const Verb<PutOptions>& verb) {
+  const std::map<std::string, uint64_t> units = {
+      {"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
+  const auto in_ms = [units](std::string& text) -> std::string {
+    uint64_t number = 0;
+    const auto [unit, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const std::string name = text.substr(static_cast<size_t>(unit - text.data()));
+    const auto found = units.find(name.empty() ? "s" : name);
+    if (error != std::errc() || found == units.end() || number == 0 ||
+        number > static_cast<uint64_t>(INT64_MAX) / found->second) {
+      return "'" + text + "' is no time such as 500ms, 90s, 15m, 12h or 30d";
+    }
+    text = std::to_string(number * found->second);
+    return {};
+  };
+  verb.app
+      ->add_option_function<int64_t>(
+          "--ttl",
+          [options = verb.options](int64_t ms) { options->ttl = std::chrono::milliseconds(ms); },
+          "How long the record lives, such as 500ms, 90s, 15m, 12h or 30d")
+      ->transform(CLI::Validator(in_ms, ""))
+      ->type_name("TIME");
+}
 
 /// Describes the verbs to CLI11. The chosen one's action is in `action` once the line is parsed.
 class CommandLine {
@@ -48,6 +76,7 @@ class CommandLine {
     app_.footer(std::string(kFooter));
     AddKeyVerbs();
     AddTransferVerbs();
+    AddKeyspaceVerb(verbs_);
     AddCareVerbs();
     AddCompactVerb(verbs_);
     AddInspectVerb(verbs_);
@@ -99,6 +128,7 @@ The exit code is 1 when the key is absent.
   basalt put ./db photo/7 - < photo.jpg       the value is all of standard input
   basalt put --durability power ./db account/1 100
   basalt put --keyspace users ./db 42 Ada
+  basalt put --ttl 30m ./db session/7 open    expires in half an hour
 )");
   AddPath(put);
   put.app->add_option("KEY", put.options->key, "The bytes of the key")->required()->type_name("");
@@ -107,6 +137,7 @@ The exit code is 1 when the key is absent.
       ->type_name("");
   AddBase64(put, "KEY and VALUE are");
   AddKeyspace(put, kKeyspaceToMake);
+  AddTtl(put);
   AddDurability(put);
   AddMemoryBudget(put);
 
@@ -115,6 +146,8 @@ The exit code is 1 when the key is absent.
   basalt del ./db user/1 user/2 user/3
   basalt del --keyspace users ./db 42
   basalt del ./db -- -a -b                    keys that begin with a dash
+  basalt del --prefix ./db user/              all keys that begin with user/
+  basalt del --range ./db 2024-01 2024-07     from 2024-01 up to 2024-07, which stays
 A key that is absent is no error.
 )");
   AddPath(del);
@@ -124,6 +157,14 @@ A key that is absent is no error.
   del.app->prefix_command();
   del.app->parse_complete_callback(
       [app = del.app, options = del.options] { options->more_keys = KeysAmong(app->remaining()); });
+  CLI::Option* prefix_of_keys = del.app->add_flag_callback(
+      "--prefix", [options = del.options] { options->form = DeleteForm::kPrefix; },
+      "KEY is a prefix: remove all keys that begin with it");
+  del.app
+      ->add_flag_callback(
+          "--range", [options = del.options] { options->form = DeleteForm::kRange; },
+          "Two KEYs: remove all keys from the first one up to the second, which stays")
+      ->excludes(prefix_of_keys);
   AddBase64(del, "The keys are");
   AddKeyspace(del, kKeyspaceToRead);
   AddDurability(del);
@@ -167,7 +208,8 @@ backslash, and \xNN for any other byte. With --json a line is
 {"key":"...","value":"..."}, where {"base64":"..."} may stand in place of a
 string. A record that expires has a third part, expiry_ms=N, or a third member,
 "expiry_ms":N: milliseconds since 1970 UTC. Records that have expired are left out
-and counted. Empty lines are skipped. A malformed line ends the load with its number.
+and counted. A part keyspace=NAME, or a member "keyspace":NAME, names the record's
+keyspace. Empty lines are skipped. A malformed line ends the load with its number.
 The lines before it are loaded and counted, the lines after it are not.
 )");
   AddPath(load);
@@ -181,21 +223,27 @@ The lines before it are loaded and counted, the lines after it are not.
       ->check(WholeNumber(1))
       ->capture_default_str()
       ->type_name("N");
-  AddKeyspace(load, kKeyspaceToMake);
+  AddKeyspace(load, "Made when it is not there; default: that of each line, or the database's own");
   AddProgress(load);
   AddDurability(load);
   AddMemoryBudget(load);
 
-  const auto dump = verbs_.Add<DumpOptions>("dump", "Print a keyspace as load reads it", Dump,
+  const auto dump = verbs_.Add<DumpOptions>("dump", "Print records as load reads them", Dump,
                                             R"(  basalt dump ./db > records.tsv
   basalt dump ./db --json | gzip > records.json.gz
   basalt dump ./db --keyspace users > users.tsv
+  basalt dump ./db --all-keyspaces --json > everything.json
   basalt dump ./db --skip-bad > what-can-be-read.tsv
-A dump is of one keyspace; without --keyspace, stderr says which others there are.
+Without --keyspace and --all-keyspaces a dump is of the database's own keyspace, and
+stderr says which others there are.
 It says when records expire: loaded from it, they do so at the same moment.
 )");
   AddPath(dump);
   AddKeyspace(dump, kKeyspaceToRead);
+  dump.app
+      ->add_flag("--all-keyspaces", dump.options->all_keyspaces,
+                 "All keyspaces; each record of another than the database's own names it")
+      ->excludes("--keyspace");
   AddReadAccess(dump);
   dump.app->add_flag("--json", dump.options->json, "Lines of JSON");
   dump.app->add_flag("--skip-bad", dump.options->skip_bad,
@@ -297,7 +345,7 @@ std::string NearestVerb(std::string_view word, CLI::App& app) {
     if (word == foreign && IsVerb(ours, app)) return std::string(ours);
   }
   std::string nearest;
-  size_t least = 3;
+  size_t least = word.size() <= 4 ? 2 : 3;
   for (const CLI::App* verb : app.get_subcommands([](CLI::App*) { return true; })) {
     const size_t distance = EditDistance(word, verb->get_name());
     if (!verb->get_group().empty() && distance < least) {
@@ -325,6 +373,12 @@ Action Refuse(std::string complaint) {
 }  // namespace
 
 Action ParseCommandLine(int argc, const char* const* argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "help") {  // As of the verb's own --help.
+    std::vector<const char*> words(argv, argv + argc);
+    words.erase(words.begin() + 1);
+    words.push_back("--help");
+    return ParseCommandLine(static_cast<int>(words.size()), words.data());
+  }
   CommandLine line;
   line.set_program(argc > 0 ? argv[0] : "basalt");
   // The words that name the verb, as far as they are known.

@@ -12,6 +12,7 @@
 #include "basalt/db.h"
 #include "tools/basalt/base64.h"
 #include "tools/basalt/figures.h"
+#include "tools/basalt/open_database.h"
 #include "tools/basalt/progress.h"
 
 namespace basalt::tools {
@@ -128,8 +129,8 @@ ExitCode Compact(const CompactOptions& options, Output& out) {
   Status failed = options.base64 ? DecodeBounds(from, to) : Status();
   if (failed.ok()) failed = CheckBounds(from, to);
   if (!failed.ok()) return Report(failed);
-  const Result<std::unique_ptr<DB>> db =
-      DB::Open(options.path, {.create_if_missing = false, .memory_budget = options.memory_budget});
+  const Result<std::unique_ptr<DB>> db = OpenToWrite(
+      options.path, {.create_if_missing = false, .memory_budget = options.memory_budget});
   if (!db) return Report(db.error());
   // Replayed records are in memory; only records in tables are counted.
   if (failed = (*db)->Flush(); !failed.ok()) return Report(failed);

@@ -70,7 +70,6 @@ class GraphFile {
     do {
       const Result<bool> has_line = lines_->Next(line_);
       if (!has_line || !*has_line) return has_line;
-      if (lines_->line_number() == 1) line_ = WithoutByteOrderMark(line_);
     } while (line_.empty() || line_ == "\r");
     return true;
   }

@@ -35,7 +35,7 @@ std::string FirstHeading(std::string_view text) {
 
 /// The whole file as a document. Its text is the file's bytes, so that spans are offsets into it.
 Result<basalt::Document> ReadDocument(const std::string& file, Progress& progress, uint64_t done) {
-  Result<LineReader> input = LineReader::Open(file);
+  Result<LineReader> input = LineReader::Open(file, ByteOrderMark::kKeep);
   if (!input) return input.error();
   basalt::Document document{.source = file};
   std::string_view line;
@@ -96,7 +96,6 @@ Status AddLines(Corpus& corpus, const std::string& file, Progress& progress, Ing
     const Result<bool> more = input->Next(line);
     if (!more) return more.error();
     if (!*more) return {};
-    if (input->line_number() == 1) line = WithoutByteOrderMark(line);
     if (line.empty() || line == "\r") continue;
     const Result<basalt::Document> document = ParseDocument(line);
     if (!document) {

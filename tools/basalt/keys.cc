@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "basalt/db.h"
+#include "basalt/key.h"
 #include "tools/basalt/argument_bytes.h"
 #include "tools/basalt/keyspace.h"
 #include "tools/basalt/record_printer.h"
@@ -65,16 +66,51 @@ ExitCode Put(const PutOptions& options, Output& /*out*/) {
   const auto choose = [&](DB& db) { return FindOrMakeKeyspace(db, options.keyspace); };
   const auto records = [&](KeyspaceId keyspace) {
     WriteBatch batch;
-    batch.Put(*key, *value, {.keyspace = keyspace});
+    batch.Put(*key, *value, {.keyspace = keyspace, .ttl = options.ttl});
     return batch;
   };
   return Report(WriteTo(options.path, {.memory_budget = options.memory_budget}, choose, records,
                         options.write));
 }
 
+namespace {
+
+Status CheckDeletion(const DeleteOptions& options, size_t arguments) {
+  if (options.form == DeleteForm::kPrefix && arguments != 1) {
+    return {StatusCode::kInvalidArgument, "--prefix takes one argument, which keys begin with"};
+  }
+  if (options.form == DeleteForm::kRange && arguments != 2) {
+    return {StatusCode::kInvalidArgument,
+            "--range takes two arguments: the first key of the range, and its end"};
+  }
+  return {};
+}
+
+void AddDeletion(DeleteForm form, const std::vector<std::string>& arguments, KeyspaceId keyspace,
+                 WriteBatch& batch) {
+  if (form == DeleteForm::kRange) {
+    batch.DeleteRange(arguments[0], arguments[1], keyspace);
+  } else if (form == DeleteForm::kPrefix) {
+    const std::string& prefix = arguments[0];
+    if (prefix.find_first_not_of('\xFF') != std::string::npos) {
+      batch.DeleteRange(prefix, PrefixSuccessor(prefix), keyspace);
+      return;
+    }
+    // Nothing follows these keys. The greatest key that there can be is not in the range.
+    const std::string greatest(kMaxKeyBytes, '\xFF');
+    batch.DeleteRange(prefix, greatest, keyspace);
+    batch.Delete(greatest, keyspace);
+  } else {
+    for (const std::string& key : arguments) batch.Delete(key, keyspace);
+  }
+}
+
+}  // namespace
+
 ExitCode Delete(const DeleteOptions& options, Output& /*out*/) {
   std::vector<std::string> arguments = {options.first_key};
   arguments.insert(arguments.end(), options.more_keys.begin(), options.more_keys.end());
+  if (Status meant = CheckDeletion(options, arguments.size()); !meant.ok()) return Report(meant);
   for (std::string& argument : arguments) {
     Result<std::string> key = MeantBytes(argument, options.base64);
     if (!key) return Report(key.error());
@@ -83,7 +119,7 @@ ExitCode Delete(const DeleteOptions& options, Output& /*out*/) {
   const auto choose = [&](DB& db) { return FindKeyspace(db, options.keyspace); };
   const auto records = [&](KeyspaceId keyspace) {
     WriteBatch batch;
-    for (const std::string& key : arguments) batch.Delete(key, keyspace);
+    AddDeletion(options.form, arguments, keyspace, batch);
     return batch;
   };
   return Report(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,20 +36,28 @@ struct PutOptions {
   std::string key;
   std::string value;  ///< "-": the bytes of standard input.
   bool base64 = false;
+  std::optional<std::chrono::milliseconds> ttl;
   WriteOptions write;
 };
 /// Sets one key; makes the database and the keyspace when they are not there.
 ExitCode Put(const PutOptions& options, Output& out);
 
+enum class DeleteForm : uint8_t {
+  kKeys,    ///< Each argument is a key.
+  kPrefix,  ///< The only argument is what the keys begin with.
+  kRange,   ///< The two arguments are the first key of a range and its end, which is not in it.
+};
+
 struct DeleteOptions {
   std::string path;
   std::optional<std::string> keyspace;
+  DeleteForm form = DeleteForm::kKeys;
   std::string first_key;
   std::vector<std::string> more_keys;
   bool base64 = false;
   WriteOptions write;
 };
-/// Removes keys, present or not, as one atomic batch.
+/// Removes keys, present or not, as one atomic batch; a prefix or a range as one range delete.
 ExitCode Delete(const DeleteOptions& options, Output& out);
 
 struct ScanVerbOptions {

@@ -27,7 +27,8 @@ Status TellOfOtherKeyspaces(const DB& db) {
     names += (names.empty() ? "" : ", ") + ToText(keyspace.name);
   }
   if (!names.empty()) {
-    Complain("left out the keyspaces " + names + ": each is another call, with --keyspace NAME");
+    Complain("left out the keyspaces " + names +
+             ": --keyspace NAME dumps one, --all-keyspaces all");
   }
   return {};
 }

@@ -10,8 +10,20 @@
 
 namespace basalt::tools {
 
-Result<LineReader> LineReader::Open(const std::string& path) {
-  if (path == "-") return LineReader("standard input", STDIN_FILENO, 0);
+namespace {
+
+Status RefuseUtf16(std::string_view first_line, const std::string& position) {
+  if (!first_line.starts_with("\xFF\xFE") && !first_line.starts_with("\xFE\xFF")) return {};
+  return {StatusCode::kInvalidArgument,
+          position +
+              ": UTF-16, by its byte order mark; make it UTF-8 first, say by "
+              "`iconv -f UTF-16 -t UTF-8`"};
+}
+
+}  // namespace
+
+Result<LineReader> LineReader::Open(const std::string& path, ByteOrderMark mark) {
+  if (path == "-") return LineReader("standard input", STDIN_FILENO, 0, mark);
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     return Status(StatusCode::kIoError, "cannot read " + path + ": " + std::strerror(errno));
@@ -21,16 +33,18 @@ Result<LineReader> LineReader::Open(const std::string& path) {
     ::close(fd);
     return Status(StatusCode::kIoError, "cannot read " + path + ": it is a directory");
   }
-  return LineReader(path, fd, S_ISREG(about.st_mode) ? static_cast<uint64_t>(about.st_size) : 0);
+  return LineReader(path, fd, S_ISREG(about.st_mode) ? static_cast<uint64_t>(about.st_size) : 0,
+                    mark);
 }
 
-LineReader::LineReader(std::string name, int fd, uint64_t total_bytes)
-    : name_(std::move(name)), fd_(fd), total_bytes_(total_bytes) {}
+LineReader::LineReader(std::string name, int fd, uint64_t total_bytes, ByteOrderMark mark)
+    : name_(std::move(name)), fd_(fd), total_bytes_(total_bytes), mark_(mark) {}
 
 LineReader::LineReader(LineReader&& other) noexcept
     : name_(std::move(other.name_)),
       fd_(std::exchange(other.fd_, -1)),
       total_bytes_(other.total_bytes_),
+      mark_(other.mark_),
       consumed_bytes_(other.consumed_bytes_),
       line_number_(other.line_number_),
       buffer_(std::move(other.buffer_)),
@@ -59,6 +73,14 @@ Result<bool> LineReader::Fill() {
 }
 
 Result<bool> LineReader::Next(std::string_view& line) {
+  Result<bool> more = NextAsItIs(line);
+  if (!more || !*more || line_number_ != 1) return more;
+  if (Status refused = RefuseUtf16(line, position()); !refused.ok()) return refused;
+  if (mark_ == ByteOrderMark::kSkip) line = WithoutByteOrderMark(line);
+  return more;
+}
+
+Result<bool> LineReader::NextAsItIs(std::string_view& line) {
   ++line_number_;
   size_t searched = 0;  // Bytes after begin_ that hold no newline.
   while (true) {
@@ -84,18 +106,10 @@ Result<bool> LineReader::Next(std::string_view& line) {
   }
 }
 
-std::string_view WithoutByteOrderMark(std::string_view first_line) {
+std::string_view WithoutByteOrderMark(std::string_view text) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
-  if (first_line.starts_with(kMark)) first_line.remove_prefix(kMark.size());
-  return first_line;
-}
-
-Status RefuseUtf16(std::string_view first_line, const std::string& position) {
-  if (!first_line.starts_with("\xFF\xFE") && !first_line.starts_with("\xFE\xFF")) return {};
-  return {StatusCode::kInvalidArgument,
-          position +
-              ": UTF-16, by its byte order mark; make it UTF-8 first, say by "
-              "`iconv -f UTF-16 -t UTF-8`"};
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  return text;
 }
 
 }  // namespace basalt::tools

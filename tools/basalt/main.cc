@@ -3,6 +3,7 @@
 //
 //   keys.cc            get, put, del, scan
 //   transfer.cc        load, dump
+//   keyspaces.cc       keyspace list, keyspace drop
 //   check_repair.cc    check, repair
 //   stat.cc, compact.cc, inspect.cc, bench.cc, serve.cc, demo.cc
 //   phash.cc           phash build, query, stat

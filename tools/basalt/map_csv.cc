@@ -21,10 +21,7 @@ Result<bool> CsvReader::NextLine(std::string_view& line) {
     Result<bool> more = lines_.Next(line);
     if (!more || !*more) return more;
   }
-  if (++line_number_ == 1) {
-    if (Status status = RefuseUtf16(line, lines_.position()); !status.ok()) return status;
-    line = WithoutByteOrderMark(line);
-  }
+  ++line_number_;
   return true;
 }
 

@@ -35,14 +35,14 @@ class JsonLines : public RecordSource {
         const Result<bool> more = lines_.Next(line);
         if (!more) return more.error();
         if (!*more) return Step::kEnd;
-        if (lines_.line_number() == 1) {
-          if (Status status = RefuseUtf16(line, lines_.position()); !status.ok()) return status;
-          line = WithoutByteOrderMark(line);
-        }
       } while (line.empty() || line == "\r");
       Result<Record> record = ParseRecord(RecordFormat::kJson, line);
       if (!record) {
         return Bad(std::string(record.error().message()) + Remark(line));
+      }
+      if (!record->keyspace.empty()) {
+        return Bad("the record names the keyspace " + ToText(record->keyspace) +
+                   ", and a map has none: dump one keyspace alone");
       }
       record_ = std::move(*record);
     } while (HasExpired(record_));

@@ -14,9 +14,16 @@ bool IsOpenElsewhere(const std::string& path) {
   return lock && (*lock)->IsInUse().value_or(false);
 }
 
+Status RefuseMemory(const std::string& path) {
+  if (path != ":memory:") return {};
+  return {StatusCode::kInvalidArgument,
+          "a database in memory ends with this command: name a directory"};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<DB>> OpenAsItIs(const std::string& path, uint64_t memory_budget) {
+  if (Status refused = RefuseMemory(path); !refused.ok()) return refused;
   const bool is_live = IsOpenElsewhere(path);
   Result<std::unique_ptr<DB>> db = DB::OpenReadOnly(path, {.memory_budget = memory_budget});
   if (db && is_live) {
@@ -26,6 +33,7 @@ Result<std::unique_ptr<DB>> OpenAsItIs(const std::string& path, uint64_t memory_
 }
 
 Result<std::unique_ptr<DB>> OpenToRead(const std::string& path, const ReadAccess& access) {
+  if (Status refused = RefuseMemory(path); !refused.ok()) return refused;
   if (access.read_only || IsOpenElsewhere(path)) return OpenAsItIs(path, access.memory_budget);
   Result<std::unique_ptr<DB>> db =
       DB::Open(path, {.create_if_missing = false, .memory_budget = access.memory_budget});
@@ -37,10 +45,7 @@ Result<std::unique_ptr<DB>> OpenToRead(const std::string& path, const ReadAccess
 }
 
 Result<std::unique_ptr<DB>> OpenToWrite(const std::string& path, const DBOptions& options) {
-  if (path == ":memory:") {
-    return Status(StatusCode::kInvalidArgument,
-                  "a database in memory ends with this command: name a directory");
-  }
+  if (Status refused = RefuseMemory(path); !refused.ok()) return refused;
   Result<std::unique_ptr<DB>> db = DB::Open(path, options);
   if (!options.create_if_missing || db.status().code() != StatusCode::kNotFound) return db;
   // Not that of a database that is not there, which is made.

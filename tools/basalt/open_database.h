@@ -8,6 +8,8 @@
 
 namespace basalt::tools {
 
+// All of these: InvalidArgument for ":memory:", which would end with the command.
+
 /// How a verb that only reads opens a database.
 struct ReadAccess {
   bool read_only = false;      ///< Take no lock and write nothing.
@@ -22,8 +24,7 @@ Result<std::unique_ptr<DB>> OpenAsItIs(const std::string& path, uint64_t memory_
 /// and so is one that cannot be written, on a read-only medium or a full disk say.
 Result<std::unique_ptr<DB>> OpenToRead(const std::string& path, const ReadAccess& access);
 
-/// Opens a database for a verb that writes records. InvalidArgument: ":memory:", which would end
-/// with the command.
+/// Opens a database for a verb that writes records.
 Result<std::unique_ptr<DB>> OpenToWrite(const std::string& path, const DBOptions& options);
 
 }  // namespace basalt::tools

@@ -25,11 +25,6 @@ size_t StderrColumns() {
   return 80;
 }
 
-std::string Bar(double share) {
-  const auto filled = static_cast<size_t>(share * static_cast<double>(kBarCells));
-  return "[" + std::string(filled, '#') + std::string(kBarCells - filled, '.') + "] ";
-}
-
 }  // namespace
 
 bool IsTerminal(int fd) {
@@ -70,9 +65,9 @@ void Progress::Update(uint64_t done, uint64_t records) {
     return;
   }
   shown_ = now;
-  std::string line = Line(done, records);
+  std::string line = FittedLine(label_, Bar(done), Parts(done, records), StderrColumns() - 1);
   if (is_bar) {
-    line = std::string(kWipeLine) + line.substr(0, StderrColumns() - 1);
+    line.insert(0, kWipeLine);
     bar_on_screen_ = true;
   } else {
     line += '\n';
@@ -85,31 +80,51 @@ std::string Progress::Amount(uint64_t amount) const {
   return FormatCount(amount) + (unit_ == ProgressUnit::kKeys ? " keys" : " calls");
 }
 
-std::string Progress::Line(uint64_t done, uint64_t records) const {
+std::string Progress::Bar(uint64_t done) const {
+  if (style_ != ProgressStyle::kBar || total_ == 0) return {};
+  const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
+  const auto filled = static_cast<size_t>(share * static_cast<double>(kBarCells));
+  return "[" + std::string(filled, '#') + std::string(kBarCells - filled, '.') + "]";
+}
+
+std::vector<std::string> Progress::Parts(uint64_t done, uint64_t records) const {
   const double elapsed = std::chrono::duration<double>(Clock::now() - stage_start_).count();
   const uint64_t stage_done = done - std::min(done, stage_done_);
-  std::string line = label_ + " ";
+  std::vector<std::string> parts;
   if (total_ > 0) {
     const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
-    if (style_ == ProgressStyle::kBar) line += Bar(share);
-    line.append(FormatDecimal(share * 100, 0)).append("% of ").append(Amount(total_));
+    parts.push_back(FormatDecimal(share * 100, 0) + "% of " + Amount(total_));
   } else {
-    line += Amount(done);
-  }
-  if (stage_done > 0) {
-    const uint64_t rate = PerSecond(stage_done, elapsed);
-    line.append(", ");
-    line.append(unit_ == ProgressUnit::kBytes ? FormatBytes(rate) : FormatCount(rate)).append("/s");
-  }
-  if (records > 0) {
-    line.append(", ").append(FormatCount(PerSecond(records, elapsed))).append(" records/s");
+    parts.push_back(Amount(done));
   }
   if (total_ > done && stage_done > 0) {
     const double left =
         elapsed * static_cast<double>(total_ - done) / static_cast<double>(stage_done);
-    line.append(", ").append(FormatDecimal(left, 0)).append(" s left");
+    parts.push_back(FormatDecimal(left, 0) + " s left");
   }
-  return line;
+  if (stage_done > 0) {
+    const uint64_t rate = PerSecond(stage_done, elapsed);
+    parts.push_back((unit_ == ProgressUnit::kBytes ? FormatBytes(rate) : FormatCount(rate)) + "/s");
+  }
+  if (records > 0) parts.push_back(FormatCount(PerSecond(records, elapsed)) + " records/s");
+  return parts;
+}
+
+std::string FittedLine(const std::string& label, const std::string& bar,
+                       std::vector<std::string> parts, size_t columns) {
+  for (bool with_bar = !bar.empty();;) {
+    std::string line = label;
+    if (with_bar) line.append(" ").append(bar);
+    for (size_t i = 0; i < parts.size(); ++i) line.append(i == 0 ? " " : ", ").append(parts[i]);
+    if (line.size() <= columns) return line;
+    if (parts.size() > 1) {
+      parts.pop_back();
+    } else if (with_bar) {
+      with_bar = false;
+    } else {
+      return line.substr(0, columns);
+    }
+  }
 }
 
 }  // namespace basalt::tools

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace basalt::tools {
 
@@ -16,6 +17,12 @@ enum class ProgressStyle : uint8_t { kSilent, kLines, kBar };
 ProgressStyle ProgressStyleForStderr(bool asked_for);
 
 enum class ProgressUnit : uint8_t { kBytes, kKeys, kCalls };
+
+/// A line of at most `columns` characters: the label, the bar, and the parts with commas between
+/// them. Parts that do not fit are left out, the last ones first, and the bar before the first part
+/// is. All are ASCII.
+std::string FittedLine(const std::string& label, const std::string& bar,
+                       std::vector<std::string> parts, size_t columns);
 
 /// How far a long operation has come, on stderr: share, amount, records, rate, time left.
 /// One thread at a time. `Update` costs a clock read when nothing is due.
@@ -40,7 +47,9 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::string Line(uint64_t done, uint64_t records) const;
+  /// What there is to say, the most important part first.
+  std::vector<std::string> Parts(uint64_t done, uint64_t records) const;
+  std::string Bar(uint64_t done) const;
   std::string Amount(uint64_t amount) const;
 
   ProgressStyle style_;

@@ -22,8 +22,9 @@ bool RecordPrinter::Print(std::string_view key, std::string_view value) {
       AppendRecord(RecordFormat::kJson, key, shown, line_);
       break;
     case OutputFormat::kCsv:
-      AppendCsvCell(ToText(key), line_);
-      if (shown) AppendCsvCell(ToText(*shown), line_ += ',');
+      AppendCsvCell(key, line_);
+      if (shown) AppendCsvCell(*shown, line_ += ',');
+      if (line_.empty()) line_ = "\"\"";  // An empty line is no row.
       line_ += '\n';
       break;
     case OutputFormat::kRaw:

@@ -44,6 +44,9 @@ size_t Utf8PrefixLength(std::string_view bytes) {
   return length;
 }
 
+/// Of UTF-8. Escaped, because a reader drops it where it begins a text.
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 bool IsPlain(uint8_t byte) { return byte >= 0x20 && byte < 0x7F && byte != '\\'; }
 
 void AppendEscape(uint8_t byte, std::string& out) {
@@ -80,6 +83,7 @@ Status MalformedRecord(std::string_view what) { return {StatusCode::kInvalidArgu
 std::string Column(size_t position) { return "column " + std::to_string(position + 1); }
 
 constexpr std::string_view kTextExpiry = "expiry_ms=";
+constexpr std::string_view kTextKeyspace = "keyspace=";
 
 /// Nothing: it is no moment at which a record may expire.
 std::optional<WallTime> ExpiryAt(int64_t ms) {
@@ -97,28 +101,43 @@ std::optional<WallTime> ParseTextExpiry(std::string_view text) {
   return ExpiryAt(ms);
 }
 
+/// Reads one part of a text line behind the value; each may be there once.
+Status ParseTextDetail(std::string_view part, size_t tab, Record* record) {
+  if (part.starts_with(kTextKeyspace) && record->keyspace.empty()) {
+    part.remove_prefix(kTextKeyspace.size());
+    Result<std::string> name = ParseText(part);
+    if (!name) return MalformedRecord("in the keyspace: " + std::string(name.error().message()));
+    record->keyspace = std::move(*name);
+    if (!record->keyspace.empty()) return {};
+  } else if (!record->expiry) {
+    record->expiry = ParseTextExpiry(part);
+    if (record->expiry) return {};
+  }
+  return MalformedRecord(
+      "a second tab at " + Column(tab) +
+      ": inside keys and values write \\t; after the value only expiry_ms=N (milliseconds since "
+      "1970) and keyspace=NAME may stand, once each");
+}
+
 Result<Record> ParseTextRecord(std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
   const size_t tab = line.find('\t');
   if (tab == std::string_view::npos) {
     return MalformedRecord("no tab: a line is key, tab, value (or is this --json?)");
   }
-  const size_t second = line.find('\t', tab + 1);
-  std::optional<WallTime> expiry;
-  if (second != std::string_view::npos) {
-    expiry = ParseTextExpiry(line.substr(second + 1));
-    if (!expiry) {
-      return MalformedRecord(
-          "a second tab at " + Column(second) +
-          ": inside keys and values write \\t; behind the value only expiry_ms=N may "
-          "stand, N milliseconds since 1970");
-    }
-  }
+  const size_t end = line.find('\t', tab + 1);
   Result<std::string> key = ParseText(line.substr(0, tab));
   if (!key) return MalformedRecord("in the key: " + std::string(key.error().message()));
-  Result<std::string> value = ParseText(line.substr(0, second).substr(tab + 1));
+  Result<std::string> value = ParseText(line.substr(0, end).substr(tab + 1));
   if (!value) return MalformedRecord("in the value: " + std::string(value.error().message()));
-  return Record{std::move(*key), std::move(*value), expiry};
+  Record record{.key = std::move(*key), .value = std::move(*value)};
+  for (size_t at = end; at != std::string_view::npos;) {
+    const size_t next = line.find('\t', at + 1);
+    const std::string_view part = line.substr(0, next).substr(at + 1);
+    if (Status parsed = ParseTextDetail(part, at, &record); !parsed.ok()) return parsed;
+    at = next;
+  }
+  return record;
 }
 
 /// The bytes of one member of a JSON line.
@@ -173,11 +192,13 @@ Result<Record> ParseJsonRecord(std::string_view line) {
   const boost::json::value* value = record == nullptr ? nullptr : record->if_contains("value");
   const boost::json::value* expiry_ms =
       record == nullptr ? nullptr : record->if_contains("expiry_ms");
-  const size_t known = expiry_ms == nullptr ? 2 : 3;
+  const boost::json::value* keyspace =
+      record == nullptr ? nullptr : record->if_contains("keyspace");
+  const size_t known = 2 + (expiry_ms == nullptr ? 0U : 1U) + (keyspace == nullptr ? 0U : 1U);
   if (key == nullptr || value == nullptr || record->size() != known) {
     return MalformedRecord(
         "a line is {\"key\":...,\"value\":...} with these two members, and \"expiry_ms\" "
-        "for a record that expires");
+        "or \"keyspace\" where the record has one");
   }
   Result<std::string> key_bytes = BytesOf(*key, "\"key\"");
   if (!key_bytes) return key_bytes.error();
@@ -191,11 +212,17 @@ Result<Record> ParseJsonRecord(std::string_view line) {
           "\"expiry_ms\" must be a whole number above 0: milliseconds since 1970");
     }
   }
-  const size_t members = known + (key->is_object() ? 1 : 0) + (value->is_object() ? 1 : 0);
+  Result<std::string> keyspace_bytes;
+  if (keyspace != nullptr) keyspace_bytes = BytesOf(*keyspace, "\"keyspace\"");
+  if (!keyspace_bytes) return keyspace_bytes.error();
+  size_t members = known;
+  for (const boost::json::value* member : {key, value, keyspace}) {
+    if (member != nullptr && member->is_object()) ++members;
+  }
   if (CountMembers(line) != members) {
     return MalformedRecord("a member stands twice: leave the one that is meant");
   }
-  return Record{std::move(*key_bytes), std::move(*value_bytes), expiry};
+  return Record{std::move(*key_bytes), std::move(*value_bytes), expiry, std::move(*keyspace_bytes)};
 }
 
 }  // namespace
@@ -220,6 +247,9 @@ void AppendText(std::string_view bytes, std::string& out) {
     if (length < 2 || is_control) {
       AppendEscape(ByteAt(bytes, 0), out);
       bytes.remove_prefix(1);
+    } else if (bytes.starts_with(kByteOrderMark)) {
+      for (size_t i = 0; i < kByteOrderMark.size(); ++i) AppendEscape(ByteAt(bytes, i), out);
+      bytes.remove_prefix(kByteOrderMark.size());
     } else {
       out += bytes.substr(0, length);
       bytes.remove_prefix(length);
@@ -276,7 +306,8 @@ void AppendJson(std::string_view bytes, std::string& out) {
 }
 
 void AppendRecord(RecordFormat format, std::string_view key, std::optional<std::string_view> value,
-                  std::string& out, std::optional<WallTime> expiry) {
+                  std::string& out, const RecordDetails& details) {
+  const std::optional<WallTime>& expiry = details.expiry;
   const std::string moment = expiry ? std::to_string(expiry->time_since_epoch().count()) : "";
   if (format == RecordFormat::kText) {
     AppendText(key, out);
@@ -285,6 +316,10 @@ void AppendRecord(RecordFormat format, std::string_view key, std::optional<std::
       AppendText(*value, out);
     }
     if (expiry) out.append("\t").append(kTextExpiry).append(moment);
+    if (!details.keyspace.empty()) {
+      out.append("\t").append(kTextKeyspace);
+      AppendText(details.keyspace, out);
+    }
   } else {
     out += R"({"key":)";
     AppendJson(key, out);
@@ -293,6 +328,10 @@ void AppendRecord(RecordFormat format, std::string_view key, std::optional<std::
       AppendJson(*value, out);
     }
     if (expiry) out.append(R"(,"expiry_ms":)").append(moment);
+    if (!details.keyspace.empty()) {
+      out += R"(,"keyspace":)";
+      AppendJson(details.keyspace, out);
+    }
     out += '}';
   }
   out += '\n';

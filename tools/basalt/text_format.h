@@ -18,14 +18,16 @@ namespace basalt::tools {
 //   tab        \t        any other control character        \xNN, a byte each (00-1F, 7F, 80-9F
 //   newline    \n                                           of Unicode)
 //                        a byte that is not UTF-8           \xNN
+//                        the byte order mark (U+FEFF)       \xEF\xBB\xBF
 //
 // so that a line never holds a raw control character but the tab between key and value.
 //
 // JSON: `{"key":K,"value":V} NEWLINE`, where K and V are strings, or {"base64":"..."} for what is
 // not UTF-8.
 //
-// Of a record that expires the line ends in `TAB expiry_ms=N`, or in `,"expiry_ms":N}`: N
-// milliseconds after the beginning of 1970, UTC.
+// A record that expires has a further part, `TAB expiry_ms=N`, or a member, `"expiry_ms":N`: N
+// milliseconds after the beginning of 1970, UTC. Where a line names the keyspace of its record, it
+// has the part `TAB keyspace=NAME` or the member `"keyspace":NAME`, in the form of keys.
 
 enum class RecordFormat : uint8_t { kText, kJson };
 
@@ -33,6 +35,13 @@ struct Record {
   std::string key;
   std::string value;
   std::optional<WallTime> expiry{};
+  std::string keyspace{};  ///< Empty: none is named.
+};
+
+/// What a line may tell of a record besides key and value.
+struct RecordDetails {
+  std::optional<WallTime> expiry{};
+  std::string_view keyspace{};  ///< Empty: none is named.
 };
 
 /// By the machine's clock.
@@ -57,7 +66,7 @@ void AppendJson(std::string_view bytes, std::string& out);
 
 /// Appends one line. Without a value, the key alone: the text of the key, or {"key":K}.
 void AppendRecord(RecordFormat format, std::string_view key, std::optional<std::string_view> value,
-                  std::string& out, std::optional<WallTime> expiry = std::nullopt);
+                  std::string& out, const RecordDetails& details = {});
 /// Reads one line, without its newline; a raw carriage return at the end is not part of a text
 /// line. InvalidArgument says what is wrong and where in the line.
 Result<Record> ParseRecord(RecordFormat format, std::string_view line);

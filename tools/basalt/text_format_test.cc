@@ -77,7 +77,7 @@ TEST(TextFormat, ALineSaysWhenItsRecordExpires) {
         std::pair(RecordFormat::kJson,
                   "{\"key\":\"k\",\"value\":\"v\",\"expiry_ms\":1764297600123}\n")}) {
     std::string line;
-    AppendRecord(format, "k", "v", line, expiry);
+    AppendRecord(format, "k", "v", line, {.expiry = expiry});
     EXPECT_EQ(line, expected);
     const Result<Record> record = Parsed(format, line);
     ASSERT_TRUE(record) << record.error().ToString();
@@ -87,7 +87,7 @@ TEST(TextFormat, ALineSaysWhenItsRecordExpires) {
     EXPECT_EQ(Parsed(format, Line(format, "k", "v")).value().expiry, std::nullopt);
 
     line.clear();
-    AppendRecord(format, "", "", line, WallTime::max());
+    AppendRecord(format, "", "", line, {.expiry = WallTime::max()});
     EXPECT_EQ(Parsed(format, line).value().expiry, WallTime::max());
   }
   EXPECT_TRUE(ParseRecord(RecordFormat::kText, "k\tv\texpiry_ms=5\r")) << "of a Windows file";

@@ -1,6 +1,8 @@
 #include "tools/basalt/transfer.h"
 
+#include <map>
 #include <string_view>
+#include <vector>
 
 #include "basalt/db.h"
 #include "tools/basalt/figures.h"
@@ -19,11 +21,8 @@ constexpr size_t kBatchBytes = 1 << 20;
 /// is left out. The first failed write stays: nothing is written after it.
 class BatchWriter {
  public:
-  BatchWriter(DB& db, KeyspaceId keyspace, const LoadOptions& options)
-      : db_(db),
-        keyspace_(keyspace),
-        options_(options),
-        batch_bytes_max_(db.GetStats().memory_budget / 8) {}
+  BatchWriter(DB& db, const LoadOptions& options)
+      : db_(db), options_(options), batch_bytes_max_(db.GetStats().memory_budget / 8) {}
 
   Status Add(const Record& record) {
     if (HasExpired(record)) {
@@ -35,7 +34,9 @@ class BatchWriter {
     if (batch_.byte_size() + record_bytes > batch_bytes_max_) {
       if (Status written = Write(); !written.ok()) return written;
     }
-    batch_.Put(record.key, record.value, {.keyspace = keyspace_, .expiry = record.expiry});
+    const Result<KeyspaceId> keyspace = KeyspaceOf(record);
+    if (!keyspace) return keyspace.error();
+    batch_.Put(record.key, record.value, {.keyspace = *keyspace, .expiry = record.expiry});
     bytes_pending_ += record.key.size() + record.value.size();
     if (batch_.count() < options_.batch_records && batch_.byte_size() < kBatchBytes) return {};
     return Write();
@@ -59,8 +60,18 @@ class BatchWriter {
   uint64_t expired() const noexcept { return expired_; }
 
  private:
+  /// Makes it when it is not there.
+  Result<KeyspaceId> KeyspaceOf(const Record& record) {
+    const std::string& name = options_.keyspace ? *options_.keyspace : record.keyspace;
+    const auto known = keyspaces_.find(name);
+    if (known != keyspaces_.end()) return known->second;
+    const Result<KeyspaceId> found = FindOrMakeKeyspace(db_, name);
+    if (found) keyspaces_.emplace(name, *found);
+    return found;
+  }
+
   DB& db_;
-  const KeyspaceId keyspace_;
+  std::map<std::string, KeyspaceId> keyspaces_;
   const LoadOptions& options_;
   const uint64_t batch_bytes_max_;  // the database takes no larger ones
   WriteBatch batch_;
@@ -71,7 +82,9 @@ class BatchWriter {
   uint64_t expired_ = 0;
 };
 
-Result<Record> ParseLine(RecordFormat format, std::string_view line, const LineReader& input) {
+Result<Record> ParseLine(const LoadOptions& options, std::string_view line,
+                         const LineReader& input) {
+  const RecordFormat format = options.json ? RecordFormat::kJson : RecordFormat::kText;
   Result<Record> record = ParseRecord(format, line);
   std::string fault;
   if (!record) {
@@ -79,6 +92,9 @@ Result<Record> ParseLine(RecordFormat format, std::string_view line, const LineR
   } else if (record->key.size() > kMaxKeyBytes) {
     fault = "the key has " + FormatCount(record->key.size()) + " bytes; the largest has " +
             FormatCount(kMaxKeyBytes);
+  } else if (options.keyspace && !record->keyspace.empty()) {
+    fault = "the line names the keyspace " + ToText(record->keyspace) +
+            " of its record: leave out --keyspace";
   } else {
     return record;
   }
@@ -86,17 +102,15 @@ Result<Record> ParseLine(RecordFormat format, std::string_view line, const LineR
 }
 
 /// Adds line after line until the end or the first fault, which it returns.
-Status AddLines(RecordFormat format, LineReader& input, BatchWriter& writer, Progress& progress) {
+Status AddLines(const LoadOptions& options, LineReader& input, BatchWriter& writer,
+                Progress& progress) {
   std::string_view line;
   while (true) {
     const Result<bool> more = input.Next(line);
     if (!more) return more.error();
     if (!*more) return {};
-    // Of text it may be part of a key.
-    const bool may_have_mark = format == RecordFormat::kJson && input.line_number() == 1;
-    if (may_have_mark) line = WithoutByteOrderMark(line);
     if (line.empty() || line == "\r") continue;
-    const Result<Record> record = ParseLine(format, line, input);
+    const Result<Record> record = ParseLine(options, line, input);
     if (!record) return record.error();
     if (Status added = writer.Add(*record); !added.ok()) return added;
     progress.Update(input.consumed_bytes(), writer.records());
@@ -119,9 +133,11 @@ std::string Summary(const BatchWriter& writer, double seconds) {
 /// All records of a keyspace, also behind those whose merges do not fit.
 class RecordWalk {
  public:
-  RecordWalk(const DB& db, KeyspaceId keyspace)
-      : keys_(db.NewIterator({.keyspace = keyspace, .fill_cache = false, .keys_only = true})),
-        records_(db.NewIterator({.keyspace = keyspace, .fill_cache = false})) {}
+  RecordWalk(const DB& db, KeyspaceId keyspace, const Snapshot& snapshot)
+      : keys_(db.NewIterator(
+            {.snapshot = &snapshot, .keyspace = keyspace, .fill_cache = false, .keys_only = true})),
+        records_(
+            db.NewIterator({.snapshot = &snapshot, .keyspace = keyspace, .fill_cache = false})) {}
 
   /// Gives each record to `print` until that gives false; Ok then, and at the end. The first that
   /// does not fit ends it too, unless they are to be skipped.
@@ -146,7 +162,7 @@ class RecordWalk {
   uint64_t skipped() const noexcept { return skipped_; }
 
  private:
-  const std::unique_ptr<Iterator> keys_;  // made first: it knows all keys that records_ finds
+  const std::unique_ptr<Iterator> keys_;
   const std::unique_ptr<Iterator> records_;
   uint64_t skipped_ = 0;
 };
@@ -159,16 +175,17 @@ ExitCode Load(const LoadOptions& options, Output& out) {
   const Result<std::unique_ptr<DB>> db =
       OpenToWrite(options.path, {.memory_budget = options.memory_budget});
   if (!db) return Report(db.error());
-  const Result<KeyspaceId> keyspace = FindOrMakeKeyspace(**db, options.keyspace);
-  if (!keyspace) return Report(keyspace.error());
+  // Also where no record comes.
+  if (Status made = FindOrMakeKeyspace(**db, options.keyspace).status(); !made.ok()) {
+    return Report(made);
+  }
 
-  BatchWriter writer(**db, *keyspace, options);
+  BatchWriter writer(**db, options);
   Status stopped;
   double seconds = 0;
   {
     Progress progress(ProgressStyleForStderr(options.progress), "loading", input->total_bytes());
-    const RecordFormat format = options.json ? RecordFormat::kJson : RecordFormat::kText;
-    stopped = AddLines(format, *input, writer, progress);
+    stopped = AddLines(options, *input, writer, progress);
     const Status written = writer.Write();
     if (stopped.ok()) stopped = written;
     const Status closed = (*db)->Close();
@@ -186,28 +203,51 @@ ExitCode Load(const LoadOptions& options, Output& out) {
   return code;
 }
 
+namespace {
+
+/// The keyspaces that a dump is of.
+Result<std::vector<KeyspaceInfo>> KeyspacesOf(const DumpOptions& options, const DB& db) {
+  if (!options.all_keyspaces) {
+    const Result<KeyspaceId> keyspace = FindKeyspace(db, options.keyspace);
+    if (!keyspace) return keyspace.error();
+    return std::vector{KeyspaceInfo{.id = *keyspace, .name = {}}};
+  }
+  return db.ListKeyspaces();
+}
+
+}  // namespace
+
 ExitCode Dump(const DumpOptions& options, Output& out) {
   const Result<std::unique_ptr<DB>> db = OpenToRead(options.path, options.access);
   if (!db) return Report(db.error());
-  const Result<KeyspaceId> keyspace = FindKeyspace(**db, options.keyspace);
-  if (!keyspace) return Report(keyspace.error());
-  if (!options.keyspace) {
+  const Result<std::vector<KeyspaceInfo>> keyspaces = KeyspacesOf(options, **db);
+  if (!keyspaces) return Report(keyspaces.error());
+  if (!options.keyspace && !options.all_keyspaces) {
     if (Status told = TellOfOtherKeyspaces(**db); !told.ok()) return Report(told);
   }
+  const Result<Snapshot> snapshot = (*db)->GetSnapshot();
+  if (!snapshot) return Report(snapshot.error());
   const RecordFormat format = options.json ? RecordFormat::kJson : RecordFormat::kText;
   std::string line;
-  RecordWalk walk(**db, *keyspace);
-  const Status walked = walk.Run(options.skip_bad, [&](const Iterator& record) {
-    line.clear();
-    AppendRecord(format, record.key(), record.value(), line, record.expiry());
-    return out.Write(line);
-  });
-  if (walk.skipped() > 0) Complain(FormatCount(walk.skipped()) + " records are left out");
+  uint64_t skipped = 0;
+  Status walked;
+  for (const KeyspaceInfo& keyspace : *keyspaces) {
+    RecordWalk walk(**db, keyspace.id, *snapshot);
+    walked = walk.Run(options.skip_bad, [&](const Iterator& record) {
+      line.clear();
+      AppendRecord(format, record.key(), record.value(), line,
+                   {.expiry = record.expiry(), .keyspace = keyspace.name});
+      return out.Write(line);
+    });
+    skipped += walk.skipped();
+    if (!walked.ok()) break;
+  }
+  if (skipped > 0) Complain(FormatCount(skipped) + " records are left out");
   const ExitCode code = Report(walked);
   if (walked.code() == StatusCode::kFailedPrecondition) {
     Complain("what follows is not printed; --skip-bad goes on behind such records");
   }
-  return walked.ok() && walk.skipped() > 0 ? ExitCode::kCorruption : code;
+  return walked.ok() && skipped > 0 ? ExitCode::kCorruption : code;
 }
 
 }  // namespace basalt::tools

@@ -259,7 +259,6 @@ Result<bool> VectorFile::NextLine(VectorItem* item) {
   do {
     const Result<bool> has_line = lines_->Next(line);
     if (!has_line || !*has_line) return has_line;
-    if (lines_->line_number() == 1) line = WithoutByteOrderMark(line);
   } while (line.empty() || line == "\r");
   consumed_bytes_ = lines_->consumed_bytes();
   Result<VectorItem> parsed = ParseVectorLine(line);

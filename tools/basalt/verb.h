@@ -153,6 +153,7 @@ void AddPhashVerb(const VerbList& verbs);
 void AddMapVerb(const VerbList& verbs);
 void AddVectorVerb(const VerbList& verbs);
 void AddGraphVerb(const VerbList& verbs);
+void AddKeyspaceVerb(const VerbList& verbs);
 void AddCompactVerb(const VerbList& verbs);
 void AddInspectVerb(const VerbList& verbs);
 void AddBenchVerb(const VerbList& verbs);
