@@ -4,6 +4,9 @@
 #include <set>
 #include <utility>
 
+#include "base/branchless_search.h"
+#include "base/coding.h"
+
 namespace basalt::base {
 
 // A sweep over all begins and ends, with the sequences of the ranges that are open at each.
@@ -33,6 +36,7 @@ RangeCover::RangeCover(const std::vector<Range>& ranges) {
     }
     Add(key, open.empty() ? 0 : *open.rbegin());
   }
+  IndexPieces();
 }
 
 RangeCover RangeCover::Of(std::span<const RangeCover* const> covers) {
@@ -45,7 +49,7 @@ RangeCover RangeCover::Of(std::span<const RangeCover* const> covers) {
       const std::string_view its_begin = covers[i]->pieces_[next[i]].begin;
       if (!begin || its_begin < *begin) begin = its_begin;
     }
-    if (!begin) return all;
+    if (!begin) break;
     SequenceNumber sequence = 0;
     for (size_t i = 0; i < covers.size(); ++i) {
       const std::vector<Piece>& pieces = covers[i]->pieces_;
@@ -54,6 +58,8 @@ RangeCover RangeCover::Of(std::span<const RangeCover* const> covers) {
     }
     all.Add(*begin, sequence);
   }
+  all.IndexPieces();
+  return all;
 }
 
 void RangeCover::Add(std::string_view begin, SequenceNumber sequence) {
@@ -62,10 +68,29 @@ void RangeCover::Add(std::string_view begin, SequenceNumber sequence) {
   if (is_new) pieces_.push_back({begin, sequence});
 }
 
+void RangeCover::IndexPieces() {
+  if (pieces_.empty()) return;
+  const std::string_view first = pieces_.front().begin;
+  shared_ = first.substr(0, SharedBytes(first, pieces_.back().begin));
+  prefixes_.reserve(pieces_.size());
+  for (const Piece& piece : pieces_) prefixes_.push_back(KeyPrefix(piece.begin, shared_.size()));
+}
+
 std::vector<RangeCover::Piece>::const_iterator RangeCover::After(
     std::string_view key) const noexcept {
+  const int beside = key.substr(0, shared_.size()).compare(shared_);
+  if (beside != 0) return beside < 0 ? pieces_.begin() : pieces_.end();
+  const uint64_t prefix = KeyPrefix(key, shared_.size());
+  const size_t first = FirstNotBelow(prefixes_.data(), prefixes_.size(), prefix);
+  size_t last = first;
+  if (first < prefixes_.size() && prefixes_[first] == prefix) {
+    const size_t more = prefixes_.size() - first;
+    last = prefix == UINT64_MAX ? prefixes_.size()
+                                : first + FirstNotBelow(&prefixes_[first], more, prefix + 1);
+  }
   return std::upper_bound(
-      pieces_.begin(), pieces_.end(), key,
+      pieces_.begin() + static_cast<ptrdiff_t>(first),
+      pieces_.begin() + static_cast<ptrdiff_t>(last), key,
       [](std::string_view wanted, const Piece& piece) { return wanted < piece.begin; });
 }
 

@@ -23,7 +23,9 @@ struct CoverStretch {
   }
 };
 
-/// Immutable; built in O(n log n), asked in O(log n).
+/// Immutable; built in O(n log n), asked in O(log n). A search goes over 8 bytes of each piece's
+/// begin, which lie side by side, and looks at whole keys only where these are equal: of 100,000
+/// ranges, two or three cache misses.
 class RangeCover {
  public:
   struct Range {
@@ -46,7 +48,9 @@ class RangeCover {
   CoverStretch StretchOf(std::string_view key) const noexcept;
   /// The greatest sequence number of all.
   SequenceNumber newest() const noexcept { return newest_; }
-  uint64_t ByteSize() const noexcept { return pieces_.capacity() * sizeof(Piece); }
+  uint64_t ByteSize() const noexcept {
+    return pieces_.capacity() * sizeof(Piece) + prefixes_.capacity() * sizeof(uint64_t);
+  }
 
  private:
   /// From `begin` to the next piece's begin.
@@ -58,8 +62,12 @@ class RangeCover {
   std::vector<Piece>::const_iterator After(std::string_view key) const noexcept;
   /// From `begin`, which is behind all that was added, the sequence is this.
   void Add(std::string_view begin, SequenceNumber sequence);
+  /// When all are added.
+  void IndexPieces();
 
   std::vector<Piece> pieces_;
+  std::string_view shared_;         // What all begins have in common.
+  std::vector<uint64_t> prefixes_;  // Of each begin, behind that (KeyPrefix).
   SequenceNumber newest_ = 0;
 };
 

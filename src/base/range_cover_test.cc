@@ -29,6 +29,30 @@ TEST(RangeCover, EmptyAndInvertedRangesCoverNothing) {
   EXPECT_TRUE(RangeCover({{"b", "b", 10}, {"d", "c", 11}}).empty());
 }
 
+// Begins that share much, end within the prefix, or differ only behind it.
+TEST(RangeCover, FindsKeysThatAgreeInTheirFirstBytes) {
+  std::vector<std::string> keys;
+  for (const std::string& stem : {std::string("user/"), std::string("user/12345678"),
+                                  std::string("user/\xff\xff\xff\xff\xff\xff\xff\xff")}) {
+    for (const std::string& tail : {std::string(), std::string(1, '\0'), std::string(9, '\0'),
+                                    std::string("1"), std::string("\xff\xff")}) {
+      keys.push_back(stem + tail);
+    }
+  }
+  std::ranges::sort(keys);
+  std::vector<RangeCover::Range> ranges;
+  for (size_t i = 0; i + 1 < keys.size(); i += 2) ranges.push_back({keys[i], keys[i + 1], i + 1});
+  const RangeCover cover(ranges);
+  keys.insert(keys.end(), {"", "use", "user", "user.", "user0", "v"});
+  for (const std::string& key : keys) {
+    SequenceNumber expected = 0;
+    for (const RangeCover::Range& range : ranges) {
+      if (range.begin <= key && key < range.end) expected = range.sequence;
+    }
+    EXPECT_EQ(cover.SequenceAt(key), expected) << key;
+  }
+}
+
 struct SomeRanges {
   std::vector<std::string> keys;  ///< Of the ranges, and others.
   std::vector<RangeCover::Range> ranges;

@@ -41,8 +41,12 @@ void DropCovered(Tree* tree, base::SequenceNumber oldest_needed, TableFiles* rem
       const auto covers = [&](const RangeDelete& range) {
         return range.sequence <= oldest_needed && IsNewer(range, *file) && Lies(*file, range);
       };
+      const table::TableProperties& properties = file->properties();
       const bool is_covered =
-          !file->busy && std::ranges::any_of(Near(tree->range_deletes, *file), covers);
+          !file->busy &&
+          tree->range_deletes.MayCoverBoth(properties.smallest_key, properties.largest_key,
+                                           properties.largest_sequence) &&
+          std::ranges::any_of(Near(tree->range_deletes, *file), covers);
       if (is_covered) removed->push_back(file);
       return is_covered;
     });
@@ -50,25 +54,30 @@ void DropCovered(Tree* tree, base::SequenceNumber oldest_needed, TableFiles* rem
 }
 
 /// Takes away the range deletes that have been applied to every table that they touch.
-std::vector<RangeDelete> Needed(const Tree& tree) {
-  const std::vector<RangeDelete>& all = tree.range_deletes.ranges();
+void DropApplied(Tree* tree) {
+  const std::vector<RangeDelete>& all = tree->range_deletes.ranges();
   std::vector<bool> is_needed(all.size());
-  for (const TableFiles& level : tree.levels) {
+  size_t needed_count = 0;
+  for (const TableFiles& level : tree->levels) {
     for (const std::shared_ptr<TableFile>& file : level) {
       const base::SequenceNumber applied =
           std::max(file->ranges_applied(), file->properties().smallest_sequence);
-      for (const RangeDelete& range : Near(tree.range_deletes, *file)) {
-        if (range.sequence > applied && Touches(*file, range)) {
-          is_needed[static_cast<size_t>(&range - all.data())] = true;
+      if (applied >= tree->range_deletes.newest() || needed_count == all.size()) continue;
+      for (const RangeDelete& range : Near(tree->range_deletes, *file)) {
+        const auto i = static_cast<size_t>(&range - all.data());
+        if (range.sequence > applied && !is_needed[i] && Touches(*file, range)) {
+          is_needed[i] = true;
+          ++needed_count;
         }
       }
     }
   }
+  if (needed_count == all.size()) return;
   std::vector<RangeDelete> needed;
   for (size_t i = 0; i < all.size(); ++i) {
     if (is_needed[i]) needed.push_back(all[i]);
   }
-  return needed;
+  tree->range_deletes = RangeDeletes(std::move(needed), tree->keyspace == kSharedTree);
 }
 
 /// The dropped keyspaces that some table may hold.
@@ -94,12 +103,13 @@ void DropDead(Tree* tree, const Keyspaces& keyspaces, TableFiles* removed) {
       return is_dead;
     });
   }
-  std::vector<RangeDelete> ranges = tree->range_deletes.ranges();
-  const size_t had = ranges.size();
-  std::erase_if(ranges, [&](const RangeDelete& range) {
+  const auto is_dead = [&](const RangeDelete& range) {
     return !keyspaces.Contains(KeyspaceOf(range.begin));
-  });
-  if (ranges.size() != had) tree->range_deletes = RangeDeletes(std::move(ranges), true);
+  };
+  if (std::ranges::none_of(tree->range_deletes.ranges(), is_dead)) return;
+  std::vector<RangeDelete> ranges = tree->range_deletes.ranges();
+  std::erase_if(ranges, is_dead);
+  tree->range_deletes = RangeDeletes(std::move(ranges), true);
 }
 
 /// Whether a version still has all that a job reads.
@@ -203,10 +213,7 @@ std::shared_ptr<const Version> Core::Edited(const Version& present, const Keyspa
     if (!tree->range_deletes.empty()) {
       const base::SequenceNumber oldest_needed = std::min(oldest_boundary, flushed_sequence);
       DropCovered(tree.get(), oldest_needed, removed);
-      std::vector<RangeDelete> needed = Needed(*tree);
-      if (needed.size() != tree->range_deletes.ranges().size()) {
-        tree->range_deletes = RangeDeletes(std::move(needed), id == kSharedTree);
-      }
+      DropApplied(tree.get());
     }
     tree->dropped = StillHeld(*tree);
     tree->IndexLevels();
@@ -309,10 +316,8 @@ Manifest Core::ManifestOf(const ReadState& state, const Edit& edit) const {
         next.last_sequence = std::max(next.last_sequence, file->properties().largest_sequence);
       }
     }
-    for (const RangeDelete& range : tree->range_deletes.ranges()) {
-      next.range_deletes.push_back(OfKeyspace(range, tree->keyspace));
-      next.last_sequence = std::max(next.last_sequence, range.sequence);
-    }
+    if (!tree->range_deletes.empty()) next.tree_range_deletes.push_back(tree->range_deletes);
+    next.last_sequence = std::max(next.last_sequence, tree->range_deletes.newest());
     if (!tree->dropped.empty()) next.dropped_keyspaces = tree->dropped;
   }
   if (edit.flushed != nullptr) {
@@ -331,7 +336,7 @@ void Core::Publish(const Edit& edit, Installation next) noexcept {
   obstacles_.fetch_and(~kManifestIsUnsure, std::memory_order_release);
   manifest_bytes_.store(next.manifest_bytes.size(), std::memory_order_relaxed);
   next.manifest.tables.clear();
-  next.manifest.range_deletes.clear();
+  next.manifest.tree_range_deletes.clear();
   next.manifest.dropped_keyspaces.clear();
   manifest_ = std::move(next.manifest);
   flushed_lsn_.store(manifest_.flushed_lsn, std::memory_order_release);

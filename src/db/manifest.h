@@ -113,6 +113,8 @@ struct Manifest {
   std::vector<Keyspace> keyspaces;  ///< Ascending by id.
   std::vector<ManifestTable> tables;
   std::vector<ManifestRangeDelete> range_deletes;
+  /// Further ones, by tree, ascending, behind range_deletes; only to be written.
+  std::vector<RangeDeletes> tree_range_deletes{};
   std::vector<DroppedKeyspace> dropped_keyspaces;
 
   wal::ManifestClaims ClaimsOfLog() const noexcept {
@@ -125,9 +127,8 @@ std::string EncodeManifest(const Manifest& manifest);
 /// names the version that wrote it.
 Result<Manifest> DecodeManifest(std::string_view bytes, std::string_view path);
 
-/// A range delete by the keys of its tree, and back. `tree`: its id.
+/// A range delete by the keys of its tree.
 RangeDelete InTree(const ManifestRangeDelete& deleted);
-ManifestRangeDelete OfKeyspace(const RangeDelete& range, uint32_t tree);
 
 /// The tables and range deletes that it names, as a version.
 std::shared_ptr<const Version> VersionOf(const Manifest& manifest, io::FileSystem* fs,

@@ -140,6 +140,25 @@ TEST(Manifest, TablesOfOneKeyspaceBelongToTheTreeThatAllShare) {
   EXPECT_EQ(tree.levels[1][0]->OwnProperties().smallest_key, "m");
 }
 
+TEST(Manifest, RangeDeletesOfTreesAreWrittenAsThoseOfKeyspaces) {
+  Manifest manifest = SampleManifest();
+  manifest.range_deletes = {{0, {5, "a", "b"}},
+                            {0, {9, "a", "d"}},
+                            {2, {7, "k", "m"}},
+                            {3, {8, std::string(1, '\0'), "\xff"}}};
+  const std::string expected = EncodeManifest(manifest);
+  ASSERT_TRUE(DecodeManifest(expected, "MANIFEST"));
+  std::vector<RangeDelete> own;
+  std::vector<RangeDelete> shared;
+  for (const ManifestRangeDelete& deleted : manifest.range_deletes) {
+    (TreeOf(deleted.keyspace) == kSharedTree ? shared : own).push_back(InTree(deleted));
+  }
+  manifest.range_deletes.clear();
+  manifest.tree_range_deletes = {RangeDeletes(own), RangeDeletes(shared, /*is_shared=*/true)};
+  EXPECT_EQ(EncodeManifest(manifest), expected);
+  EXPECT_EQ(EncodeReadable(manifest, "/db").value(), expected);
+}
+
 TEST(Manifest, WhatCouldNotBeReadAgainIsNotWritten) {
   io::SimFileSystem fs;
   ASSERT_TRUE(fs.CreateDirectory("/db").ok());

@@ -146,6 +146,12 @@ RangeDeletes::Flattened::Flattened(std::vector<RangeDelete> its_ranges, bool is_
     : ranges(Sorted(std::move(its_ranges))),
       reach(ReachOf(ranges)),
       cover(RangesUpTo(ranges, base::kMaxSequence)) {
+  for (const RangeDelete& range : ranges) {
+    const size_t skipped = is_shared ? kKeyspaceBytes : 0;
+    AppendRangeDelete(is_shared ? KeyspaceOf(range.begin) : 0, range.sequence,
+                      std::string_view(range.begin).substr(skipped),
+                      std::string_view(range.end).substr(skipped), &manifest_entries);
+  }
   if (!is_shared) return;
   for (const RangeDelete& range : ranges) {
     of_keyspaces[KeyspaceOf(range.begin)].ranges.push_back(
@@ -160,10 +166,35 @@ const std::vector<RangeDelete>& RangeDeletes::ranges() const noexcept {
   return empty() ? kNone : flattened_->ranges;
 }
 
+base::SequenceNumber RangeDeletes::newest() const noexcept {
+  return empty() ? 0 : flattened_->cover.newest();
+}
+
+bool RangeDeletes::MayCoverBoth(std::string_view smallest, std::string_view largest,
+                                base::SequenceNumber after) const noexcept {
+  return !empty() && flattened_->cover.SequenceAt(smallest) > after &&
+         flattened_->cover.SequenceAt(largest) > after;
+}
+
+std::string_view RangeDeletes::manifest_entries() const noexcept {
+  return empty() ? std::string_view() : flattened_->manifest_entries;
+}
+
+void AppendRangeDelete(uint32_t keyspace, base::SequenceNumber sequence, std::string_view begin,
+                       std::string_view end, std::string* out) {
+  base::Append(out, sequence);
+  base::Append(out, keyspace);
+  base::Append(out, static_cast<uint16_t>(begin.size()));
+  base::Append(out, static_cast<uint16_t>(end.size()));
+  out->append(begin);
+  out->append(end);
+}
+
 std::span<const RangeDelete> RangeDeletes::Near(std::string_view smallest,
                                                 std::string_view largest) const noexcept {
   if (empty()) return {};
-  const auto& [ranges, reach, cover, of_keyspaces] = *flattened_;
+  const std::vector<RangeDelete>& ranges = flattened_->ranges;
+  const std::vector<std::string_view>& reach = flattened_->reach;
   const auto first = std::ranges::upper_bound(reach, smallest) - reach.begin();
   const auto behind = std::ranges::upper_bound(ranges.begin() + first, ranges.end(), largest, {},
                                                &RangeDelete::begin);

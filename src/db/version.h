@@ -138,6 +138,10 @@ struct RangeDelete {
   std::string end;  ///< Exclusive.
 };
 
+/// Appends an entry of a manifest (manifest.h).
+void AppendRangeDelete(uint32_t keyspace, base::SequenceNumber sequence, std::string_view begin,
+                       std::string_view end, std::string* out);
+
 /// The range deletes of one keyspace that some table may still need; immutable, and shared by its
 /// copies. They stand in the manifest instead of in tables, so that no filter or index can hide one
 /// from a lookup.
@@ -154,6 +158,14 @@ class RangeDeletes {
   std::span<const RangeDelete> Near(std::string_view smallest,
                                     std::string_view largest) const noexcept;
   bool empty() const noexcept { return flattened_ == nullptr; }
+  /// The greatest sequence number of all; 0: there are none.
+  base::SequenceNumber newest() const noexcept;
+  /// Whether one of them that is newer than `after` covers both keys. False is certain; O(log n).
+  bool MayCoverBoth(std::string_view smallest, std::string_view largest,
+                    base::SequenceNumber after) const noexcept;
+  /// All of them as entries of a manifest, which are kept because most manifests have those of the
+  /// one before.
+  std::string_view manifest_entries() const noexcept;
   /// The greatest sequence <= `at` of those that cover `key`; 0: none. O(log n), and for an `at`
   /// below the newest of them a look at all near the key.
   base::SequenceNumber SequenceAt(std::string_view key, base::SequenceNumber at) const noexcept;
@@ -169,6 +181,7 @@ class RangeDeletes {
     const std::vector<RangeDelete> ranges;
     const std::vector<std::string_view> reach;  ///< The greatest end of each and all before it.
     const base::RangeCover cover;
+    std::string manifest_entries;
     /// Of the shared tree: those of each keyspace, and both by keys without it.
     struct OfKeyspace {
       std::vector<base::RangeCover::Range> ranges;
