@@ -52,7 +52,7 @@ struct DBStats {
   uint64_t range_deletes = 0;  ///< Range deletes that a table may still need.
   uint64_t write_waits = 0;    ///< Writes that waited for a flush.
   uint64_t write_wait_us = 0;  ///< The total time of these waits.
-  uint64_t write_delays = 0;   ///< Writes that were slowed down to let compaction keep up.
+  uint64_t write_delays = 0;   ///< Writes slowed down so that compaction or a flush keeps up.
   uint64_t write_delay_us = 0;
   uint64_t background_errors = 0;
   std::string background_error;     ///< The current error. Empty: there is none.

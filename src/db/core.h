@@ -28,6 +28,7 @@
 #include "db/commit_queue.h"
 #include "db/compaction_plan.h"
 #include "db/environment.h"
+#include "db/flush_pace.h"
 #include "db/in_flight.h"
 #include "db/job_count.h"
 #include "db/keyspaces.h"
@@ -355,8 +356,11 @@ class Core : public std::enable_shared_from_this<Core> {
   Status MakeRoom(const std::shared_ptr<Generation>& full);
   /// The same for a writer that may not wait: WouldBlock instead of waiting.
   Status MakeRoomAtOnce(const std::shared_ptr<Generation>& full);
-  /// Holds a writer back while compaction lags behind.
+  /// Holds a writer back while compaction lags behind, or a flush.
   void Pace(const PendingWrite& write);
+  /// In steps, as long as the active memtable is fuller than the flush allows. Gives the
+  /// microseconds.
+  uint64_t WaitForFlushPace(const PendingWrite& write);
 
   // read.cc
   ReadPoint Now() const { return {.at = visible()}; }
@@ -516,6 +520,8 @@ class Core : public std::enable_shared_from_this<Core> {
                                                 : io::DescriptorPool::Closing::kAsOthers,
             .obsolete = obsolete_};
   }
+  /// What has to be done now and then, here when so many records of the source have been read.
+  Status Pause(uint64_t records, const NewTables& outputs);
   /// Writes what of `records` is to be kept into new tables.
   Status WriteTables(base::RecordIterator* source, base::SurvivingRecords::Rules rules,
                      NewTables* outputs);
@@ -633,6 +639,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::atomic<base::SequenceNumber> flushed_sequence_{0};
 
   Pacer pacer_;
+  FlushPace flush_pace_;  // Begun and ended under mutex_.
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;

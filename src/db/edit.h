@@ -68,6 +68,8 @@ struct Core::NewTables {
   RetainedVersions retained{};  ///< Of the open table.
   TableFiles files{};           ///< Finished, and not installed.
   uint64_t bytes = 0;           ///< Of all that were finished.
+  uint64_t flushed_before = 0;  ///< Of a flush: records of trees that are in tables already.
+  uint64_t flushed_in_all = 0;
   std::string path{};
   uint64_t number = 0;
   std::string last_bound{};     ///< Of the table that was finished last: above its keys.

@@ -61,6 +61,7 @@ void Core::Seal() {
       state_->active->last_sequence = std::exchange(commit_.active_sequence, 0);
     }
     old = Replace(std::move(next));
+    flush_pace_.Begin(memtable_bytes_);
     if (log_ != nullptr) log_->Rotate();
   }
   Retire(std::move(old));
@@ -122,7 +123,10 @@ void Core::EndFlush(const Generation* generation, const Status& flushed) {
   flushing_ = false;
   flush_error_ = flushed;
   background_error_ = flushed;
-  if (!flushed.ok()) ++counters_.background_errors;
+  if (!flushed.ok()) {
+    ++counters_.background_errors;
+    flush_pace_.End();
+  }
   if (IsAmong(state_->sealed, generation)) {
     for (const std::shared_ptr<Generation>& waiting : state_->sealed) {
       ++waiting->failed_flushes;
@@ -197,9 +201,12 @@ Status Core::FlushKeyspaces(const Generation& generation, Edit* edit, uint64_t* 
   for (const uint32_t keyspace : all) {
     if (present->Contains(keyspace)) keyspaces[TreeOf(keyspace)].push_back(keyspace);
   }
+  uint64_t flushed = 0;
   for (auto& [tree, of_tree] : keyspaces) {
     NewTables outputs;
     outputs.tree = tree;
+    outputs.flushed_before = flushed;
+    outputs.flushed_in_all = generation.table->record_count();
     BASALT_RETURN_IF_ERROR(FlushTree(generation, std::move(of_tree), *edit, &outputs));
     edit->added.reserve(edit->added.size() + outputs.files.size());
     for (std::shared_ptr<TableFile>& file : outputs.files) {
@@ -207,6 +214,7 @@ Status Core::FlushKeyspaces(const Generation& generation, Edit* edit, uint64_t* 
     }
     outputs.files.clear();
     *bytes_out += outputs.bytes;
+    flushed = outputs.flushed_before;
   }
   return {};
 }

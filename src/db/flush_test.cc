@@ -17,7 +17,9 @@
 
 #include "basalt/db.h"
 #include "db/environment.h"
+#include "db/flush_pace.h"
 #include "io/memory_file_system.h"
+#include "io/sim_clock.h"
 #include "io/sim_file_system.h"
 
 namespace basalt::db {
@@ -155,6 +157,39 @@ void ExpectKept(Durability durability, const std::function<Status(DB*)>& keep) {
   EXPECT_FALSE(is_kept.load());
   executor.Release();
   keeper.join();
+}
+
+// They would wait for the rest of the flush at once when it is full.
+TEST(Flush, AWriterIsSlowedDownBeforeTheMemtableBehindAFlushIsFull) {
+  const std::unique_ptr<io::FileSystem> fs = io::NewMemoryFileSystem();
+  HeldExecutor executor;
+  io::SimClock clock;  // Sleeping takes no time.
+  Environment environment;
+  environment.fs = fs.get();
+  environment.clock = &clock;
+  environment.executor = &executor;
+  constexpr uint64_t kMemtable = kBudget;
+  const auto db = OpenDatabase("/db", {.memory_budget = 8 * kMemtable}, environment).value();
+  executor.Hold();
+  const std::string value(1000, 'v');
+  int records = 0;
+  const auto fill_up_to = [&](uint64_t bytes) {
+    while (db->GetStats().memtable_bytes < bytes) {
+      ASSERT_TRUE(db->Put(FlushedKey(records++), value).ok());
+    }
+  };
+  ASSERT_NO_FATAL_FAILURE(fill_up_to(kMemtable * 12 / 10));
+  executor.AwaitJob();
+  EXPECT_EQ(db->GetStats().write_delays, 0U) << "the first half is free";
+  ASSERT_NO_FATAL_FAILURE(fill_up_to(kMemtable * 17 / 10));
+  const uint64_t delays = db->GetStats().write_delays;
+  EXPECT_GT(delays, 0U);
+  EXPECT_EQ(db->GetStats().write_delay_us, delays * FlushPace::kStepUs) << "in the least steps";
+  executor.Release();
+  ASSERT_TRUE(db->Flush().ok());
+  ASSERT_TRUE(db->Put("later", value).ok());
+  EXPECT_EQ(db->GetStats().write_delays, delays);
+  EXPECT_EQ(db->GetStats().write_waits, 0U);
 }
 
 TEST(Flush, ReturnsWhenWhatWasWrittenIsInATableAlsoBehindAnotherFlush) {

@@ -132,6 +132,7 @@ bool HasInputs(const Version& version, const CompactionJob& job) {
 std::shared_ptr<const ReadState> Core::Replace(std::shared_ptr<const ReadState> state) noexcept {
   std::shared_ptr<const ReadState> old = std::exchange(state_, std::move(state));
   current_.store(state_.get(), std::memory_order_seq_cst);
+  if (state_->sealed.empty()) flush_pace_.End();
   changed_.notify_all();
   return old;
 }

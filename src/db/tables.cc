@@ -65,6 +65,16 @@ TableFile::Place Core::NewTables::PlaceAt(uint64_t created_ms) const {
           .retained_bytes = retained.bytes()};
 }
 
+Status Core::Pause(uint64_t records, const NewTables& outputs) {
+  if (outputs.merge == nullptr) {
+    flush_pace_.Advance(outputs.flushed_before + records, outputs.flushed_in_all);
+    return {};
+  }
+  if (Ending()) return Status(StatusCode::kCancelled, "the database is being closed");
+  FlushSealed();
+  return {};
+}
+
 Status Core::WriteTables(base::RecordIterator* source, base::SurvivingRecords::Rules rules,
                          NewTables* outputs) {
   const auto write = [&]() -> Status {
@@ -73,10 +83,9 @@ Status Core::WriteTables(base::RecordIterator* source, base::SurvivingRecords::R
     std::string last_key;
     uint64_t next_pause = kRecordsBetweenPauses;
     while (records.Next()) {
-      if (outputs->merge != nullptr && records.seen() >= next_pause) {
+      if (records.seen() >= next_pause) {
         next_pause = records.seen() + kRecordsBetweenPauses;
-        if (Ending()) return Status(StatusCode::kCancelled, "the database is being closed");
-        FlushSealed();
+        BASALT_RETURN_IF_ERROR(Pause(records.seen(), *outputs));
       }
       const bool is_shared = outputs->tree == kSharedTree;
       if (is_shared) {
@@ -96,6 +105,7 @@ Status Core::WriteTables(base::RecordIterator* source, base::SurvivingRecords::R
       if (outputs->merge != nullptr) last_key.assign(records.key());
     }
     BASALT_RETURN_IF_ERROR(source->status());
+    outputs->flushed_before += records.seen();
     return outputs->builder == nullptr ? Status() : FinishTable(std::nullopt, outputs);
   };
   Status written = base::OrOutOfMemory(write, "out of memory while writing a table");

@@ -561,15 +561,33 @@ Status Core::MakeRoom(const std::shared_ptr<Generation>& full) {
 
 // A writer that may not wait is charged, so that its next write waits elsewhere.
 void Core::Pace(const PendingWrite& write) {
-  if (pacer_.is_free()) return;
+  if (pacer_.is_free() && flush_pace_.is_free()) return;
   io::Clock* const clock = environment_.clock;
-  const uint64_t wait_us =
-      pacer_.Charge(write.form.bytes.size(), 1000 * clock->MonotonicMicros()) / 1000;
-  if (wait_us == 0 || !write.may_wait) return;
-  clock->SleepFor(wait_us);
+  uint64_t wait_us = 0;
+  if (!pacer_.is_free()) {
+    wait_us = pacer_.Charge(write.form.bytes.size(), 1000 * clock->MonotonicMicros()) / 1000;
+  }
+  if (!write.may_wait) return;
+  if (wait_us != 0) clock->SleepFor(wait_us);
+  wait_us += WaitForFlushPace(write);
+  if (wait_us == 0) return;
   const std::scoped_lock lock(mutex_);
   ++counters_.write_delays;
   counters_.write_delay_us += wait_us;
+}
+
+uint64_t Core::WaitForFlushPace(const PendingWrite& write) {
+  const auto active_bytes = [this] {
+    const base::EpochGuard inside;
+    return current_.load(std::memory_order_acquire)->active->table->memory_bytes();
+  };
+  uint64_t steps = 0;
+  while (steps < FlushPace::StepsMax(write.form.bytes.size()) && !flush_pace_.is_free() &&
+         flush_pace_.MustWait(active_bytes())) {
+    environment_.clock->SleepFor(FlushPace::kStepUs);
+    ++steps;
+  }
+  return steps * FlushPace::kStepUs;
 }
 
 Status Core::MakeRoomAtOnce(const std::shared_ptr<Generation>& full) {
