@@ -13,16 +13,16 @@
 #include "base/extent_pool.h"
 #include "base/thread_pool.h"
 
-// What is done at a fork(). A child has one thread, a copy of the one that forked. Whatever another
-// thread was about to do to memory it has half done there, for good: a mutex that one held is never
-// unlocked, an epoch that one was in never left.
+// The fork handlers. A child has one thread, a copy of the forking one. Changes that other threads
+// were making to memory stay half done there: a mutex that they held is never unlocked, an epoch
+// that they were in never left.
 //
-// What belongs to the process as a whole has to work in a child all the same, for databases, caches
-// and memtables of its own. So the thread that forks first takes the mutexes below, which cover all
-// of that which is not lock-free; the child gets it in order, and lets them go as the parent does.
-// Of the epochs' slots it keeps its own thread's.
+// The state of the whole process must still work in a child, for databases, caches and memtables
+// that the child creates. So the forking thread first takes the mutexes below, which cover all of
+// this state that is not lock-free. The child gets it in a consistent state, and unlocks the
+// mutexes as the parent does. It keeps only its own thread's epoch slot.
 //
-// What belongs to one object is left alone: a child does not use an object that its parent made
+// The state of a single object is left alone: a child does not use an object that its parent made
 // (see ForkGeneration). Locks on files have a handler of their own (io/posix_file_lock.cc).
 
 namespace basalt::base {

@@ -1,4 +1,4 @@
-// Databases that nobody has open: check, repair, destroy.
+// Maintenance of databases that no process has open: check, repair, destroy.
 
 #include "basalt/db.h"
 #include "basalt/json.h"

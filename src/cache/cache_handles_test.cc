@@ -19,7 +19,7 @@
 #include "base/test_update.h"
 #include "cache/test_cache.h"
 
-// What a cache hands out and what is charged to it: values, allocations, reservations.
+// The handles of a cache and their charges: values, allocations, reservations.
 
 namespace basalt::cache {
 namespace {

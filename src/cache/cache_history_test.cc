@@ -20,16 +20,16 @@
 #include "base/test_update.h"
 #include "cache/test_cache.h"
 
-// Threads note what they do to a few keys, and when by tickets of one counter, drawn before and
-// after; then every read is checked against the notes.
+// Threads record their operations on a few keys, and the times by tickets of one counter, drawn
+// before and after. Then every read is checked against the records.
 //
-// Every value has a version of its own. A read of version v is wrong when
-//   - nobody put v by the time the read ended, or its put was refused;
-//   - v was not there at a moment after its put had ended and before the read began, as some other
-//     operation proves: another version was put, the key was erased, or found absent (what is gone
-//     does not come back);
-//   - it was taken, or updated to something else, before the read began; or that happens twice;
-//   - its time was over when the read began.
+// Every value has a version of its own. A read of version v is wrong in these cases.
+// - No thread had put v when the read ended, or its put was refused.
+// - v was absent at a moment after its put had ended and before the read began, as another
+//   operation proves: another version was put, or the key was deleted or found absent. A value that
+//   is gone does not come back.
+// - v was taken, or updated to another value, before the read began; or that happens twice.
+// - The time of v was over when the read began.
 
 namespace basalt::cache {
 namespace {

@@ -20,7 +20,7 @@
 #include "base/test_update.h"
 #include "cache/test_cache.h"
 
-// What a cache tells about itself: figures, Prometheus text, on_remove.
+// The reports of a cache: statistics, Prometheus text, on_remove.
 
 namespace basalt::cache {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "cache/test_world.h"
 
-// What readers of the index find while a writer changes it, and that nothing is freed under them.
+// The results of readers while a writer changes the index, and that nothing is freed under them.
 
 namespace basalt::cache {
 namespace {

@@ -11,7 +11,7 @@
 #include "db/version.h"
 #include "wal/recovery.h"
 
-// Check and Repair: what is done to a database that nobody has open.
+// Check and Repair, for a database that no process has open.
 
 namespace basalt::db {
 namespace {

@@ -40,8 +40,8 @@
 //
 // Other jobs leave alone what a running one reads or has installed (TableFile::busy). A flush,
 // however, may drop a table that lies under a range delete, and forget the range delete, just
-// before a job takes the table: an edit is refused when an input of its job has gone (Aborted), for
-// what was written of it may be deleted.
+// before a job takes the table. So an edit is refused (Aborted) if an input of its job has gone:
+// the records that the job copied from it may be deleted.
 
 namespace basalt::db {
 namespace {

@@ -1,4 +1,4 @@
-// What a job says of itself; which jobs there are is decided in compaction_plan.cc.
+// The properties of a compaction job. compaction_plan.cc decides which jobs there are.
 
 #include "base/check.h"
 #include "db/compaction_plan.h"

@@ -1,5 +1,5 @@
-// A compaction installs its outputs piece by piece: at every moment between two pieces the database
-// is what it was, for readers, for a power cut and for whoever cancels it; and its space stays low.
+// A compaction installs its outputs in pieces. At every moment between two pieces the database is
+// unchanged for readers, after a power cut, and after a cancellation, and its space stays low.
 
 #include <gtest/gtest.h>
 

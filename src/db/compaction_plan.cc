@@ -18,10 +18,10 @@
 // alone and as it is, so that keys which arrive in order are written once.
 //
 // Sizes are derived from the bottom, as RocksDB's dynamic level sizes are: the last level holds
-// most of the data, each level above aims at a tenth of the one below it, and a level that would
+// most of the data, and each level above aims at a tenth of the one below it. A level that would
 // aim at less than `base_bytes` is not used. The first that is used is the base level; it aims at
-// [base_bytes, 10 base_bytes), so that the tree's depth follows from its data, and data of up to
-// ten times `base_bytes` lies in one level alone. A level in use goes out of use only below half of
+// [base_bytes, 10 base_bytes). So the tree's depth follows from its data, and data of up to ten
+// times `base_bytes` lies in one level. A level in use goes out of use only below half of
 // `base_bytes`: a tree whose size swings around the limit does not rebuild its base each time. What
 // lies above the base level then moves down.
 //
@@ -55,17 +55,16 @@
 // if no more has to be read with it than the usual tenfold of what is dead.
 //
 // Costs: a key that arrives at random is written once by the flush, up to 1 + base level / level 0
-// times into the base level, and some 4 to 10 times per level below it. A sequential one: once,
+// times into the base level, and about 4 to 10 times per level below it. A sequential one: once,
 // plus once where tables are rewritten to drop something.
 //
 // Why it ends: every job moves data down, or rewrites tables in their own level for something that
-// is gone afterwards. For the last level this needs care, for nothing else limits it: a table is
-// due only if `oldest_needed` has reached its largest sequence, because then none of its deletes
-// can survive; for range deletes, only those at or below `oldest_needed` count, which
-// `ranges_applied` of the output then covers. One thing may survive: what merges build on that
-// cannot be carried out. So a table with merges is not rewritten for its deletes within a day of
-// its writing, nor one for what had expired when it was written. CompactRange rewrites all that may
-// drop something.
+// is gone afterwards. In the last level nothing else limits rewriting. A table there is due only if
+// `oldest_needed` has reached its largest sequence, because then none of its deletes can survive.
+// Only range deletes at or below `oldest_needed` count, which `ranges_applied` of the output then
+// covers. One thing may survive: the values below merges that cannot be carried out. So a table
+// with merges is not rewritten for its deletes within a day of its writing, nor one for what had
+// expired when it was written. CompactRange rewrites all that may drop something.
 
 namespace basalt::db {
 namespace {

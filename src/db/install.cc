@@ -11,9 +11,9 @@
 #include "db/file_names.h"
 #include "db/tree_key.h"
 
-// From one version to the next: the edit is written to the manifest, and then published to readers.
-// What the publication needs is there before the manifest is written, for afterwards nothing may
-// fail: readers would go on with a version whose tables the next one does not name.
+// Installs a new version: the edit is written to the manifest, and then shown to readers. All
+// memory for the second step is allocated before the manifest is written, because nothing may fail
+// afterwards. Otherwise readers would keep a version whose tables the next manifest does not name.
 
 namespace basalt::db {
 namespace {

@@ -7,8 +7,8 @@
 #include "db/edit.h"
 #include "db/tree_key.h"
 
-// Making, finding and dropping keyspaces. Each change is one edit of the manifest. What was written
-// before is made durable first: after a power cut the manifest must not be ahead of the log.
+// Creates, finds and drops keyspaces. Each change is one edit of the manifest. Earlier writes are
+// made durable first: after a power cut the manifest must not be ahead of the log.
 
 namespace basalt::db {
 namespace {

@@ -13,9 +13,10 @@
 #include "db/log_record.h"
 #include "db/memory_limit.h"
 
-// Opening: take the lock; read the manifest or write the first one; miss what it names; judge the
-// log and replay it above the flushed LSN into memtables, flushing each that fills up where the
-// disk has room; remove what the manifest does not name; start a new log.
+// Opens a database. The steps: take the lock; read the manifest or write the first one; check that
+// all files that it names exist; judge the log. Then replay the log above the flushed LSN into
+// memtables, and flush each full one if the disk has room. At last remove the files that the
+// manifest does not name, and start a new log.
 
 namespace basalt::db {
 namespace {

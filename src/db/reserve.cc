@@ -9,21 +9,19 @@
 #include "db/edit.h"
 #include "db/tree_key.h"
 
-// What is kept of the disk, so that a database on a full one can be opened, deleted from, and
-// written to again, whatever it has accepted, as long as nobody else takes the room.
+// The space that is reserved on the disk. It allows to open a database on a full disk, to delete
+// from it, and to write to it again, if no other program fills the disk.
 //
-// The log may grow only while there is room for what follows: as much as the log that no table
-// holds yet, since that is what a flush may need, and some more for the manifest and for deletes
-// with their log file. Of that, up to kReserveMax is kept back in a file, the reserve, where nobody
-// can take it; for the rest the file system is asked how much is free. A file system that cannot
-// tell that gives no promise beyond the reserve.
+// The log may grow only while there is room for what follows: for flushing the log that is not in
+// tables, which may take as much, and for the manifest and deletes with their log file. Up to
+// kReserveMax of this room is kept in a file, the reserve. For the rest the file system is asked
+// how much is free. If a file system cannot report that, only the reserve is guaranteed.
 //
-// A flush that finds no room takes the reserve, and gives the same back when it removes the log. So
-// does a delete that was refused: it has the log flushed, and is then written into what there is;
-// puts are refused as long as the reserve cannot be made whole again. A closed
-// database keeps kReserveOfClosedMax.
+// A flush that finds no room uses the reserve, and restores it when it removes the log. A refused
+// delete also uses it to have the log flushed, and is then written into the room that this made.
+// Puts are refused until the reserve is whole again. A closed database keeps kReserveOfClosedMax.
 //
-// A database of no table and little log keeps nothing back: it is too small.
+// A database without tables and with little log has no reserve: it is too small.
 
 namespace basalt::db {
 namespace {

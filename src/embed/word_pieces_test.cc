@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 
-// What the reference implementation gives for real texts is compared in reference_test.cc.
+// reference_test.cc compares with the reference implementation on real texts.
 
 namespace basalt::embed {
 namespace {

@@ -16,7 +16,7 @@
 #include "io/memory_file_system.h"
 #include "io/sim_file_system.h"
 
-// What every file system promises: the same tests run on the machine's own, on the simulated one,
+// The promises of every file system: the same tests run on the machine's own, on the simulated one,
 // and on the one in memory.
 
 namespace basalt::io {

@@ -17,37 +17,9 @@
 
 #include "io/posix_descriptor.h"
 
-// A lock file is locked in two ways at once:
-//
-//  - against other processes by an OFD write lock (F_OFD_SETLK) on the whole file. It belongs to
-//  the
-//    open file description and not to the process, so that opening and closing the file elsewhere
-//    in the process does not drop it, as a plain POSIX lock would be; the kernel drops it when the
-//    last descriptor of that description is closed, however the process ends;
-//  - against other handles of this process by a registry of the locked inodes, for the clearer
-//  message.
-//
-// A forked child inherits the description, and would keep the lock for as long as it lives. A fork
-// handler closes the descriptors in the child, which does not unlock the parent's. The mutex is
-// held across the fork, and everything from the opening of the file to its entry in the registry
-// happens under it, so that no descriptor is missed. exec() is covered by O_CLOEXEC.
-//
-// A holder may remove the file, and does when it destroys a database or a map. Whoever had opened
-// it before that then has a lock on a file without a name, which keeps nobody out: so a lock counts
-// only if the name still leads to the file that is locked.
-//
-// Once it is locked, the file says who has it:
-//
-//   pid 4711
-//   started 2026-03-01T09:30:00Z     when the lock was taken, UTC
-//   host db1
-//   program basalt
-//
-// That text only serves the message of a refused opener. When it cannot be written (a full disk),
-// the lock holds all the same, and the message names "another process".
-//
-// A mark is an OFD read lock on a directory, which many may hold, and whose descriptor the registry
-// knows like that of a lock.
+// A holder may remove the file, and does when it destroys a database or a map. A process that had
+// opened the file before then has a lock on a file without a name, which excludes no other process.
+// So a lock counts only if the name still leads to the locked file.
 
 namespace basalt::io {
 namespace {

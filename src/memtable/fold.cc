@@ -6,28 +6,29 @@
 #include "base/merge_operator.h"
 #include "memtable/generation.h"
 
-// Folds: records that stand for many merges of one key, so that reads of it do not walk over all.
+// Folds: records that stand for many merges of one key, so that reads of the key do not visit all
+// of them.
 //
-//   newest                                    oldest
-//   m9 -> m8 -> [F] -> m7 -> m6 -> ... -> m2 -> put
-//                '----------- behind ----------^
+//     newest                                    oldest
+//     m9 -> m8 -> [F] -> m7 -> m6 -> ... -> m2 -> put
+//                  '----------- behind ----------^
 //
-// A fold has the tag of the newest merge that it stands for, and lies in front of that. Readers who
-// take it go on behind the oldest; those who read at a lower sequence pass it, and find all
+// A fold has the tag of the newest merge that it stands for, and lies in front of that. Readers
+// that use it continue behind the oldest. Readers at a lower sequence number pass it, and find all
 // versions as they were. It has no order entry: runs, iterators and flushes do not see it.
 //
-// It says nothing new, and so it may be made by whoever reads, at any time, more than once, or not
-// at all. What it stands for never changes, because no version comes between two that are as old as
-// what is visible. For the same reason the range deletes below its sequence are all known: it ends
-// where one covers the key.
+// A fold adds nothing new, so any reader may make it, at any time, more than once, or not at all.
+// The merges that it stands for never change, because no version can come between two visible ones.
+// For the same reason all range deletes below its sequence number are known: it ends where one
+// covers the key.
 //
-// A value that expires takes the merges with it that were written before. Readers who find that the
-// value below has expired between the merges of a fold do not take that one, but look behind it,
-// where older folds may lie.
+// An expiring value takes the merges with it that were written before. If a reader finds that the
+// value below has expired between the merges of a fold, it does not use that fold and looks behind
+// it, where older folds may lie.
 //
-// Numbers are folded with all that lie behind them: a fold of any number of merges has one operand.
-// Appended bytes are copied into each fold, so folds grow in steps of 16: as many of one size make
-// one of the next. Of n appends a reader so meets 16 log16(n) at most, and each byte is copied
+// Numbers are folded with everything behind them: a fold of any number of merges has one operand.
+// Appended bytes are copied into each fold, so folds grow in steps of 16: sixteen of one size make
+// one of the next. A reader meets at most 16 log16(n) of n appends, and each byte is copied
 // log16(n) times.
 
 namespace basalt::memtable {

@@ -12,43 +12,40 @@
 #include "base/update_function.h"
 #include "memtable/store.h"
 
-// Writes that depend on what was read: Update, batches with conditions, and the commits of
-// transactions.
+// Writes that depend on reads: Update, batches with conditions, and the commits of transactions.
 //
 // A transaction has read at its snapshot S, and its batch is to take the numbers f to l. It is
-// correct if nothing that it has read was written with a number between S and f: sequence numbers
-// are then a serial order. Its last step holds order_mutex_ alone, so that no other batch, Update
-// or drop runs beside it. Single puts do, and take no lock for it. The step
+// correct if nothing that it has read was written with a number between S and f. Sequence numbers
+// are then a serial order. Its last step holds order_mutex_ exclusively, so that no other batch,
+// Update or drop runs at the same time. Single puts do run, and take no lock. The step
 //
-//   1. takes f to l. They are above all that were given out before, so what begins later has a
-//   greater
-//      number, except for single puts from the rest of a thread's block;
-//   2. finds its generation still active: so nothing below f can be in a later one;
-//   3. settles f - 1 (Sequencer): the cut lets no single put begin below f any more, and those that
-//      have begun there are waited for. They wait for nobody, least of all for a number;
-//   4. looks for versions between S and f. All that there will ever be can be found now;
-//   5. inserts the batch, or gives the numbers up. Whoever reads at l or above waits for this
-//   thread,
-//      whose slot has f in it since the first step.
+// 1. takes f to l. They are above all numbers that were given out before, so later writes have
+//    greater numbers, except single puts from the rest of a thread's block;
+// 2. finds its generation still active, so nothing below f can be in a later one;
+// 3. settles f - 1 (Sequencer). The cut lets no single put begin below f any more, and the step
+//    waits for those that have begun there. They do not wait for any other thread;
+// 4. searches for versions between S and f. All that will ever exist can be found now;
+// 5. inserts the batch, or gives the numbers up. A reader at l or above waits for this thread,
+//    whose slot has f in it since the first step.
 //
-// A put that the fourth step does not see has a number above l: it comes after the transaction.
-// What the transaction has read at S, and with it the evidence of newer writes, is kept by its
-// snapshot.
+// A put that the fourth step does not see has a number above l: it comes after the transaction. The
+// transaction's snapshot keeps the versions that it has read at S, and so the evidence of newer
+// writes.
 //
-// Expiry. What was read as present must not have expired for anybody who comes before the
-// transaction. A snapshot takes its time first and then its number, under a mutex; the step reads
-// the clock behind the first step, under the same mutex. So a snapshot with a number below f has no
-// later time.
+// Expiry. A record that was read as present must not have expired for any reader that comes before
+// the transaction. A snapshot takes its time first and then its number, under a mutex. The step
+// reads the clock after its first step, under the same mutex. So a snapshot with a number below f
+// has no later time.
 //
-// What it costs under the lock. A few keys: a lookup in each generation. Ranges, and many keys, are
-// looked for before, up to a number T that is settled; under the lock remain the records that no
-// sorted run covered then, and the range deletes that came since (Generation::Tail). If another
-// generation has become active, the first look is repeated.
+// Cost under the lock. For a few keys: a lookup in each generation. Ranges, and many keys, are
+// searched before, up to a settled number T. Under the lock remain the records that no sorted run
+// covered then, and the range deletes that came since (Generation::Tail). If another generation has
+// become active, the first search is repeated.
 //
-// Update reads one key of the present, and its last step puts the record under a condition
-// (Condition): the newest version of the key in the active generation is still the one that was
-// read. The record takes its place in the index by a compare-exchange against that version. The
-// clock is read once it has its number, for the reason above.
+// Update reads one key now, and its last step puts the record under a condition (Condition): the
+// newest version of the key in the active generation is still the one that was read. The record
+// takes its place in the index by a compare-exchange against that version. The clock is read once
+// it has its number, for the reason above.
 
 namespace basalt::memtable {
 namespace {

@@ -10,7 +10,7 @@
 #include "memtable/sorted_run.h"
 #include "memtable/store.h"
 
-// What becomes of generations: sealing, room, sorting. store_merge.cc has merging.
+// Work on generations: sealing, making room, sorting. store_merge.cc has merging.
 
 namespace basalt::memtable {
 namespace {

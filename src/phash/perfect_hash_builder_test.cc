@@ -16,7 +16,7 @@
 #include "phash/level_shape.h"
 #include "phash/test_functions.h"
 
-// What goes into a build, and how it ends; perfect_hash_test.cc has what comes out.
+// The input of a build, and how it ends; perfect_hash_test.cc tests the results.
 namespace basalt::phash {
 namespace {
 

@@ -8,11 +8,12 @@
 #include "base/short_hash.h"
 #include "shared_map/reader_state.h"
 
-// Get and MultiGet. Each key of a batch takes steps, each of which asks for the memory that the
-// next one reads: its hash; its slot, or its words in the indexes of changes; its record, or the
-// change that may stand for it; the answer. In the fixed layout the slot tells the record's place,
-// so that it is asked for in the same step, also where a change may stand for it. Between two steps
-// of a key stand steps of others, so that the processor computes while memory is on its way.
+// Get and MultiGet. Each key of a batch takes steps. A step prefetches the memory that the next one
+// reads: the key's hash; its slot, or its words in the indexes of changes; its record, or the
+// change that may replace it; the answer. In the fixed layout the slot determines the record's
+// place, so the record is prefetched in the same step, also if a change may replace it. The steps
+// of other keys come between two steps of a key, so that the processor computes while memory is
+// loading.
 
 namespace basalt {
 

@@ -12,7 +12,7 @@
 #include "shared_map/generation_list.h"
 #include "shared_map/test_map.h"
 
-// Keys that somebody chose so that they have equal hashes.
+// Keys that were chosen to have equal hashes.
 
 namespace basalt::shared_map {
 namespace {

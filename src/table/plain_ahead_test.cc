@@ -16,8 +16,8 @@
 #include "table/concatenating_iterator.h"
 #include "table/test_records.h"
 
-// What tables, rows of tables and mergers give at once must be what steps would have shown, from
-// wherever they stand.
+// Tables, rows of tables and mergers must give the same records many at a time as step by step,
+// from every position.
 
 namespace basalt::table {
 namespace {

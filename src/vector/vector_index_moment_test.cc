@@ -12,8 +12,8 @@
 #include "vector/index_core.h"
 #include "vector/test_vectors.h"
 
-// What a search sees that commits overtake: a filter's function, or a listener of the store, makes
-// them in the middle of it.
+// The results of a search that commits overtake: a filter's function, or a listener of the store,
+// makes them in the middle of it.
 
 namespace basalt::vector {
 namespace {
