@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-TIMEOUT_S = 60
+TIMEOUT_S = 120
 
 
 def sessions(lines):
@@ -69,7 +69,8 @@ def pattern(line):
         elif re.fullmatch(r"ns|us|ms|s", piece):
             result += r"(?:ns|us|ms|s)"
         elif piece.isspace():
-            result += r"\s+"
+            # Columns run into each other where a number is wide.
+            result += r"\s*" if result.endswith(r"\d[\d.,]*") else r"\s+"
         else:
             result += re.escape(piece)
     return result + r"[ \t]*\n"
