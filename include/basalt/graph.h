@@ -33,6 +33,7 @@ namespace basalt {
 
 namespace graph {
 class Core;
+struct GraphAccess;
 class Reader;
 }  // namespace graph
 
@@ -271,6 +272,10 @@ struct GraphOptions {
   std::string name =
       "graph";  ///< The keyspace, up to 200 bytes. One store may hold several graphs.
   bool create_if_missing = true;
+  /// Memory that the edges may take besides the store, so that searches need not read them from it:
+  /// 16 to 32 bytes an edge (docs/graph.md). Twice as much while they are rebuilt. If they need
+  /// more, searches read the store. 0: they always do.
+  uint64_t adjacency_bytes_max = uint64_t{1} << 30;
 };
 
 struct GraphStats {
@@ -279,7 +284,8 @@ struct GraphStats {
   uint64_t labels = 0;  ///< Names that were used at any time.
   uint64_t edge_types = 0;
   uint64_t property_names = 0;
-  uint64_t removals = 0;  ///< Removed nodes whose edges still take space.
+  uint64_t removals = 0;         ///< Removed nodes whose edges still take space.
+  uint64_t adjacency_bytes = 0;  ///< Memory of edges. 0: searches read the store.
 };
 
 /// A graph. Thread-safe. The store must outlive it.
@@ -322,6 +328,13 @@ class Graph {
   /// `tx` must outlive the view.
   Result<GraphView> Read(Transaction& tx) const;
 
+  /// Reads all edges into memory, where searches find them. That happens in the background when
+  /// searches have read the edges of several thousand nodes; this call does it at once and returns
+  /// when it is done. Reads and changes continue meanwhile. ResourceExhausted: the edges need more
+  /// than GraphOptions::adjacency_bytes_max. Corruption: a record is malformed. After an error
+  /// searches read the store.
+  Status RebuildAdjacency();
+
   /// Checks all records. Returns one line for each inconsistency, up to `faults_max`; empty if
   /// there is none. The memory that it needs does not grow with the graph.
   Result<std::vector<std::string>> Verify(size_t faults_max = 100) const;
@@ -329,6 +342,7 @@ class Graph {
   Result<GraphStats> GetStats() const;
 
  private:
+  friend struct graph::GraphAccess;
   explicit Graph(std::unique_ptr<graph::Core> core);
   const std::unique_ptr<graph::Core> core_;
 };

@@ -46,7 +46,8 @@ Status CheckLength(std::string_view what, std::string_view name) {
                     std::to_string(kGraphNameBytesMax));
 }
 
-Result<std::unique_ptr<Core>> Core::Open(Store* store, const GraphOptions& options) {
+Result<std::unique_ptr<Core>> Core::Open(Store* store, const GraphOptions& options,
+                                         const Adjacency::Tuning& tuning) {
   const Capabilities can = store->capabilities();
   if (!can.transactions || !can.ordered || !can.keyspaces || !can.snapshots) {
     return Status(StatusCode::kUnsupported,
@@ -55,7 +56,7 @@ Result<std::unique_ptr<Core>> Core::Open(Store* store, const GraphOptions& optio
   BASALT_ASSIGN_OR_RETURN(const KeyspaceId keyspace, options.create_if_missing
                                                          ? store->OpenOrCreateKeyspace(options.name)
                                                          : store->OpenKeyspace(options.name));
-  std::unique_ptr<Core> core(new Core(store, keyspace));
+  std::unique_ptr<Core> core(new Core(store, keyspace, options.adjacency_bytes_max, tuning));
   BASALT_RETURN_IF_ERROR(core->CheckFormat(options.create_if_missing));
   const Status finished = core->FinishRemovals();
   // What cannot be written can be read: readers pass over what is left.

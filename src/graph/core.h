@@ -12,7 +12,9 @@
 #include "basalt/graph.h"
 #include "basalt/store.h"
 #include "basalt/transaction.h"
+#include "graph/adjacency.h"
 #include "graph/names.h"
+#include "graph/node_map.h"
 #include "graph/record.h"
 
 // A graph that is open: keys.h and record.h have its bytes, Reader and EdgeScan read it, and Core
@@ -37,11 +39,14 @@ inline constexpr size_t kStepKeyBytes = 16 << 10;
 
 class Core {
  public:
-  static Result<std::unique_ptr<Core>> Open(Store* store, const GraphOptions& options);
+  static Result<std::unique_ptr<Core>> Open(Store* store, const GraphOptions& options,
+                                            const Adjacency::Tuning& tuning = {});
 
   Store& store() const noexcept { return *store_; }
   KeyspaceId keyspace() const noexcept { return keyspace_; }
   Names& names() const noexcept { return names_; }
+  Adjacency& adjacency() const noexcept { return adjacency_; }
+  NodeArrays& node_arrays() const noexcept { return node_arrays_; }
 
   Result<NodeId> PutNode(Transaction& tx, std::string_view external_id, const NodeContent& content);
   /// `*is_left`: edges are left to FinishRemoval.
@@ -51,8 +56,12 @@ class Core {
   Status FinishRemovals();
 
  private:
-  Core(Store* store, KeyspaceId keyspace)
-      : store_(store), keyspace_(keyspace), names_(store, keyspace) {}
+  Core(Store* store, KeyspaceId keyspace, uint64_t adjacency_bytes_max,
+       const Adjacency::Tuning& tuning)
+      : store_(store),
+        keyspace_(keyspace),
+        names_(store, keyspace),
+        adjacency_(store, keyspace, adjacency_bytes_max, tuning) {}
   Result<bool> IsEmpty() const;
   Status CheckFormat(bool create);
   Result<NodeId> NewNodeId();
@@ -64,9 +73,18 @@ class Core {
   Store* const store_;
   const KeyspaceId keyspace_;
   mutable Names names_;
-  std::mutex mutex_;  // Guards the two below.
+  std::mutex mutex_;  // Guards next_node_ and reserved_nodes_end_.
   uint64_t next_node_ = 0;
   uint64_t reserved_nodes_end_ = 0;
+  mutable NodeArrays node_arrays_;
+  mutable Adjacency adjacency_;  // Last: its thread ends first.
+};
+
+/// Makes a Graph of a core: for tests that choose the core's tuning.
+struct GraphAccess {
+  static std::unique_ptr<Graph> Make(std::unique_ptr<Core> core) {
+    return std::unique_ptr<Graph>(new Graph(std::move(core)));
+  }
 };
 
 /// The node that a kExternalId record names. Corruption.

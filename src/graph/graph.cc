@@ -81,6 +81,10 @@ Status Graph::FinishRemovals() {
   return base::OrOutOfMemory([&] { return core_->FinishRemovals(); });
 }
 
+Status Graph::RebuildAdjacency() {
+  return base::OrOutOfMemory([&] { return core_->adjacency().Rebuild(); });
+}
+
 Result<GraphView> Graph::Read() const {
   return base::OrOutOfMemory([&]() -> Result<GraphView> {
     BASALT_ASSIGN_OR_RETURN(std::unique_ptr<graph::Reader> reader,

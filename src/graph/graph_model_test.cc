@@ -1,7 +1,9 @@
 // A graph against a reference in memory, under random changes in transactions that conflict, edges
 // that expire, and power cuts on a simulated file system. After each cut the graph is as it was
 // after some commit, no commit that was acknowledged as durable is missing, and Verify finds no
-// fault. Some nodes have so many bytes of edges that they are removed in steps.
+// fault. Some nodes have so many bytes of edges that they are removed in steps. The adjacency is
+// built now and then, and merged while transactions commit; whatever it says is compared with the
+// records.
 // BASALT_GRAPH_SEEDS=n runs n seeds instead of three.
 
 #include <gtest/gtest.h>
@@ -21,6 +23,8 @@
 #include "basalt/transaction.h"
 #include "base/random.h"
 #include "db/environment.h"
+#include "graph/adjacency.h"
+#include "graph/core.h"
 #include "graph/test_graph.h"
 #include "io/manual_executor.h"
 #include "io/sim_clock.h"
@@ -160,6 +164,8 @@ struct Events {
   int aborted = 0;
   int removals_left = 0;
   int expired = 0;
+  int merges = 0;
+  int reads_in_memory = 0;
 };
 
 class GraphUnderPowerCuts {
@@ -169,7 +175,7 @@ class GraphUnderPowerCuts {
 
   void Run(int steps) {
     db_ = OpenDb(&disk_, &executor_);
-    graph_ = Graph::Open(db_.get()).value();
+    ASSERT_NO_FATAL_FAILURE(OpenGraph());
     ASSERT_TRUE(db_->Sync().ok());
     states_.push_back({reference_, reference_.Dump()});
     disk_.SetObserver([this](uint64_t, std::string_view, std::string_view) {
@@ -224,6 +230,15 @@ class GraphUnderPowerCuts {
     return opened ? std::move(*opened) : nullptr;
   }
 
+  /// Without a thread that builds the adjacency.
+  void OpenGraph() {
+    auto core = Core::Open(
+        db_.get(), {}, {.scanned_nodes_before_build = UINT64_MAX, .delta_entries_min = SIZE_MAX});
+    ASSERT_TRUE(core.ok()) << core.error().ToString();
+    adjacency_ = &(*core)->adjacency();
+    graph_ = GraphAccess::Make(*std::move(core));
+  }
+
   /// Two transactions of several changes side by side. Both may commit if they do not conflict.
   void Step() {
     Transaction first = db_->Begin().value();
@@ -232,11 +247,22 @@ class GraphUnderPowerCuts {
     const std::vector<Change> changes_of_second = SomeChanges();
     ASSERT_NO_FATAL_FAILURE(ApplyAll(changes_of_first, first));
     ASSERT_NO_FATAL_FAILURE(ApplyAll(changes_of_second, second));
+    if (random_.OneIn(20)) {
+      ASSERT_TRUE(graph_->RebuildAdjacency().ok());
+    }
+    std::unique_ptr<Adjacency::Merge> merge;
+    if (random_.OneIn(5)) merge = adjacency_->BeginMerge();
     ASSERT_NO_FATAL_FAILURE(CommitAs(changes_of_first, first));
+    if (merge != nullptr) {
+      ASSERT_TRUE(adjacency_->FinishMerge(std::move(merge)).ok());
+      ++events_->merges;
+    }
     ASSERT_NO_FATAL_FAILURE(CommitAs(changes_of_second, second));
     // The removals that the transactions have left are visible as done.
     ASSERT_EQ(DumpOf(*graph_), states_.back().dump);
-    if (graph_->GetStats().value().removals > 0) ++events_->removals_left;
+    const GraphStats stats = graph_->GetStats().value();
+    if (stats.removals > 0) ++events_->removals_left;
+    if (stats.adjacency_bytes > 0) ++events_->reads_in_memory;
     const Status tidied = random_.OneIn(2)    ? graph_->FinishRemovals()
                           : random_.OneIn(10) ? db_->Flush()
                                               : Status();
@@ -286,7 +312,7 @@ class GraphUnderPowerCuts {
     db_.reset();
     executor_.RunAll();
     db_ = OpenDb(&disk_, &executor_);
-    graph_ = Graph::Open(db_.get()).value();
+    ASSERT_NO_FATAL_FAILURE(OpenGraph());
     ASSERT_EQ(graph_->GetStats().value().removals, 0u);
     ASSERT_EQ(DumpOf(*graph_), states_.back().dump);
     ASSERT_TRUE(IsSound(*graph_));
@@ -320,6 +346,7 @@ class GraphUnderPowerCuts {
   io::ManualExecutor executor_;
   std::unique_ptr<DB> db_;
   std::unique_ptr<Graph> graph_;
+  Adjacency* adjacency_ = nullptr;  // Of graph_.
   ReferenceGraph reference_;
   std::vector<State> states_;  // After each commit, without what has expired since.
   std::vector<Moment> moments_;
@@ -338,6 +365,8 @@ TEST(GraphModel, IsTheReferenceUnderConflictsAndPowerCuts) {
   EXPECT_GT(events.aborted, 0);
   EXPECT_GT(events.removals_left, 0);
   EXPECT_GT(events.expired, 0);
+  EXPECT_GT(events.merges, 0);
+  EXPECT_GT(events.reads_in_memory, 100);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "basalt/db.h"
 #include "basalt/graph.h"
 #include "base/random.h"
+#include "graph/core.h"
 #include "graph/test_graph.h"
 
 namespace basalt::graph {
@@ -78,6 +79,39 @@ TEST(GraphThreads, ChangesAndReadsSideBySideLeaveASoundGraph) {
   EXPECT_EQ(first->GetStats().value().removals, 0u);
   EXPECT_EQ(DumpOf(*first), DumpOf(*second));
   EXPECT_EQ(DumpOf(*Graph::Open(db.get()).value()), DumpOf(*first));
+}
+
+TEST(GraphThreads, TheAdjacencyAgreesWithTheRecordsBesideWriters) {
+  const auto db = DB::Open(":memory:", {.memory_budget = 64 << 20}).value();
+  // It is built at once, and merged again and again.
+  const auto graph = GraphAccess::Make(
+      Core::Open(db.get(), {}, {.scanned_nodes_before_build = 1, .delta_entries_min = 50}).value());
+  for (const char* const node : {"hub", "node0", "node1", "node2", "node3", "node4", "node5"}) {
+    ASSERT_TRUE(graph->PutNode(node).ok());
+  }
+  std::atomic<int> changing{3};
+  std::atomic<int> reads_in_memory{0};
+  std::vector<std::thread> threads;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    threads.emplace_back([&, seed] {
+      ChangeAtRandom(graph.get(), seed);
+      --changing;
+    });
+  }
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      while (changing > 0) {
+        DumpOf(*graph);  // Compares the records with the adjacency, at one moment.
+        reads_in_memory += graph->GetStats().value().adjacency_bytes > 0 ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(reads_in_memory, 0);
+  const Lines in_memory = DumpOf(*graph);
+  EXPECT_EQ(in_memory, DumpOf(*Graph::Open(db.get(), {.adjacency_bytes_max = 0}).value()));
+  ASSERT_TRUE(graph->RebuildAdjacency().ok());
+  EXPECT_EQ(in_memory, DumpOf(*graph));
 }
 
 }  // namespace

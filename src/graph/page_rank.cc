@@ -10,7 +10,6 @@
 #include <cmath>
 #include <deque>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "base/out_of_memory.h"
 #include "graph/budget.h"
 #include "graph/edge_scan.h"
+#include "graph/node_map.h"
 #include "graph/reader.h"
 
 namespace basalt {
@@ -27,22 +27,81 @@ namespace {
 using graph::Budget;
 using graph::EdgeScan;
 
+/// An edge of a node that is pushed.
+struct Link {
+  NodeId other;
+  double weight;
+};
+
+/// The edges of nodes, from memory or from the records. Records are kept, so that each is read
+/// once.
+class Links {
+ public:
+  Links(EdgeScan scan, Budget* budget) : scan_(std::move(scan)), budget_(*budget) {}
+
+  /// Counts the edges of a node with a weight up to `wanted`. False: it has more.
+  Result<bool> Count(size_t place, NodeId node, uint64_t wanted, uint64_t* count) {
+    if (!scan_.is_in_memory()) return Load(place, node, wanted, count);
+    *count = scan_.CountWeighted(node, wanted + 1);
+    return *count <= wanted;
+  }
+
+  /// The edges of a node that Count has counted to the end. Valid until the next call.
+  const std::vector<Link>& Of(size_t place, NodeId node) {
+    if (!scan_.is_in_memory()) return loaded_[place].links;
+    links_.clear();
+    for (scan_.Start(node); scan_.Valid() && budget_.TakeEdge(links_.size()); scan_.Next()) {
+      if (scan_.weight() > 0) links_.push_back({scan_.edge().other, scan_.weight()});
+    }
+    return links_;
+  }
+
+ private:
+  struct Loaded {
+    std::vector<Link> links;
+    std::string position;  // Where Load goes on.
+  };
+
+  Result<bool> Load(size_t place, NodeId node, uint64_t wanted, uint64_t* count) {
+    if (place >= loaded_.size()) loaded_.resize(place + 1);
+    auto& [links, position] = loaded_[place];
+    bool has_all = true;
+    for (scan_.StartAt(node, position); scan_.Valid(); scan_.Next()) {
+      if (links.size() >= wanted) {
+        position = scan_.position();
+        has_all = false;
+        break;
+      }
+      if (!budget_.TakeEdge(links.size()) || !budget_.TakeBytes(sizeof(Link))) break;
+      if (scan_.weight() > 0) links.push_back({scan_.edge().other, scan_.weight()});
+    }
+    BASALT_RETURN_IF_ERROR(scan_.status());
+    *count = links.size() + (has_all ? 0 : 1);
+    return has_all;
+  }
+
+  EdgeScan scan_;
+  Budget& budget_;
+  std::vector<Link> links_;
+  std::vector<Loaded> loaded_;
+};
+
 class LocalPush {
  public:
-  LocalPush(EdgeScan scan, const PageRankOptions& options)
-      : scan_(std::move(scan)), options_(options), budget_(options.limits) {}
+  LocalPush(EdgeScan scan, const PageRankOptions& options, graph::NodeArrays* arrays)
+      : options_(options),
+        budget_(options.limits),
+        links_(std::move(scan), &budget_),
+        places_(arrays) {}
 
-  void AddSeed(NodeId node, double share) {
-    const size_t place = PlaceOf(node);
-    if (place != kNoRoom) AddResidual(place, share);
-  }
+  void AddSeed(NodeId node, double share) { AddResidual(node, share); }
 
   Result<PageRankResult> Run() {
     while (!queue_.empty() && budget_.TakeStep()) {
-      const size_t place = queue_.front();
+      const uint32_t place = queue_.front();
       queue_.pop_front();
       nodes_[place].is_queued = false;
-      BASALT_RETURN_IF_ERROR(LoadEdges(place));
+      BASALT_RETURN_IF_ERROR(CountEdges(place));
       if (IsDue(nodes_[place])) Push(place);
     }
     PageRankResult result{.truncated = budget_.truncated()};
@@ -56,73 +115,38 @@ class LocalPush {
   }
 
  private:
-  static constexpr size_t kNoRoom = SIZE_MAX;
-  struct Link {
-    size_t place;
-    double share;  // Of what the node spreads.
-  };
   struct PushedNode {
     NodeId id{};
     double score = 0;
     double residual = 0;
-    std::vector<Link> links{};  // Weights in place of shares until it has all.
-    std::string position{};     // Where LoadEdges goes on.
-    bool has_all_links = false;
+    uint64_t edges = 0;  // As far as they are counted.
+    bool has_all_edges = false;
     bool is_queued = false;
   };
 
-  size_t PlaceOf(NodeId node) {
-    const auto known = places_.find(node);
-    if (known != places_.end()) return known->second;
-    if (!budget_.TakeNode(sizeof(PushedNode) + graph::kVisitedNodeBytes)) return kNoRoom;
-    places_.emplace(node, nodes_.size());
-    nodes_.push_back({.id = node});
-    return nodes_.size() - 1;
-  }
-
-  /// Reads so many edges of a node as its residual may need, and keeps them. A node with more edges
-  /// is not due, however many there are; when its residual has grown, the rest is read from where
-  /// this has stopped.
-  Status LoadEdges(size_t place) {
-    if (nodes_[place].has_all_links) return {};
-    const auto wanted = static_cast<size_t>(2 * nodes_[place].residual / options_.epsilon) + 16;
-    std::vector<Link> links = std::move(nodes_[place].links);
-    bool has_all = true;
-    for (scan_.StartAt(nodes_[place].id, nodes_[place].position); scan_.Valid(); scan_.Next()) {
-      if (links.size() >= wanted) {
-        nodes_[place].position = scan_.position();
-        has_all = false;
-        break;
-      }
-      if (!budget_.TakeEdge(links.size()) || !budget_.TakeBytes(sizeof(Link))) break;
-      if (scan_.head().weight == 0) continue;
-      const size_t other = PlaceOf(scan_.edge().other);
-      if (other == kNoRoom) break;
-      links.push_back({other, scan_.head().weight});
-    }
-    BASALT_RETURN_IF_ERROR(scan_.status());
-    if (has_all) MakeShares(&links);
-    nodes_[place].has_all_links = has_all;
-    nodes_[place].links = std::move(links);
+  /// Counts as many edges of a node as its residual may need. A node with more is not due, however
+  /// many there are; when its residual has grown, it is counted further.
+  Status CountEdges(uint32_t place) {
+    PushedNode& node = nodes_[place];
+    if (node.has_all_edges) return {};
+    const auto wanted = static_cast<uint64_t>(2 * node.residual / options_.epsilon) + 16;
+    BASALT_ASSIGN_OR_RETURN(node.has_all_edges, links_.Count(place, node.id, wanted, &node.edges));
     return {};
   }
 
-  /// Turns weights into shares. Weights are divided by the greatest first, so that neither their
-  /// sum nor a quotient overflows.
-  static void MakeShares(std::vector<Link>* links) {
-    double greatest = 0;
-    for (const Link& link : *links) greatest = std::max(greatest, link.share);
-    double sum = 0;
-    for (Link& link : *links) sum += link.share /= greatest;
-    for (Link& link : *links) link.share /= sum;
-  }
-
   bool IsDue(const PushedNode& node) const {
-    const size_t edges = std::max<size_t>(1, node.links.size());
-    return node.residual >= options_.epsilon * static_cast<double>(edges);
+    return node.residual >=
+           options_.epsilon * static_cast<double>(std::max<uint64_t>(1, node.edges));
   }
 
-  void AddResidual(size_t place, double amount) {
+  void AddResidual(NodeId id, double amount) {
+    uint32_t place = places_.Find(id);
+    if (place == graph::NodeMap::kAbsent) {
+      if (!budget_.TakeNode(sizeof(PushedNode) + graph::kVisitedNodeBytes)) return;
+      place = static_cast<uint32_t>(nodes_.size());
+      places_.Insert(id, place);
+      nodes_.push_back({.id = id});
+    }
     PushedNode& node = nodes_[place];
     node.residual += amount;
     if (node.is_queued || !IsDue(node)) return;
@@ -130,22 +154,29 @@ class LocalPush {
     queue_.push_back(place);
   }
 
-  void Push(size_t place) {
-    PushedNode& node = nodes_[place];
-    const double residual = std::exchange(node.residual, 0);
-    const bool is_sink = node.links.empty();
-    node.score += residual * (is_sink ? 1 : options_.restart);
+  void Push(uint32_t place) {
+    const NodeId id = nodes_[place].id;
+    const double residual = std::exchange(nodes_[place].residual, 0);
+    const bool is_sink = nodes_[place].edges == 0;
+    nodes_[place].score += residual * (is_sink ? 1 : options_.restart);
     if (is_sink) return;
-    const double spread = residual * (1 - options_.restart);
-    for (const Link& link : node.links) AddResidual(link.place, spread * link.share);
+    const std::vector<Link>& links = links_.Of(place, id);
+    // Weights are divided by the greatest first, so that neither their sum nor a quotient
+    // overflows.
+    double greatest = 0;
+    for (const Link& link : links) greatest = std::max(greatest, link.weight);
+    double sum = 0;
+    for (const Link& link : links) sum += link.weight / greatest;
+    const double spread = residual * (1 - options_.restart) / sum;
+    for (const Link& link : links) AddResidual(link.other, spread * (link.weight / greatest));
   }
 
-  EdgeScan scan_;
   const PageRankOptions options_;
   Budget budget_;
-  std::unordered_map<NodeId, size_t> places_;
+  Links links_;
+  graph::NodeMap places_;
   std::vector<PushedNode> nodes_;
-  std::deque<size_t> queue_;
+  std::deque<uint32_t> queue_;
 };
 
 Status CheckPageRank(std::span<const NodeScore> seeds, const PageRankOptions& options) {
@@ -181,7 +212,7 @@ Result<PageRankResult> GraphView::PersonalizedPageRank(std::span<const NodeScore
       present.push_back(seed);
       total += seed.score;
     }
-    LocalPush push(std::move(scan), options);
+    LocalPush push(std::move(scan), options, reader_->node_arrays());
     for (const NodeScore& seed : present) push.AddSeed(seed.node, seed.score / total);
     return push.Run();
   });

@@ -77,7 +77,7 @@ class ShortestPathSearch {
     uint64_t edges = 0;
     for (scan_.Start(node); scan_.Valid() && budget_.TakeEdge(edges); scan_.Next(), ++edges) {
       const NodeId other = scan_.edge().other;
-      const double to_other = cost + (weighted_ ? scan_.head().weight : 1);
+      const double to_other = cost + (weighted_ ? scan_.weight() : 1);
       const auto known = reached_.find(other);
       if (known != reached_.end()) {
         if (known->second.is_final || known->second.cost <= to_other) continue;

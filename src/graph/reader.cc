@@ -2,23 +2,47 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "base/check.h"
 #include "graph/keys.h"
 
 namespace basalt::graph {
+namespace {
+
+constexpr int kSnapshotsMax = 4;
+constexpr int kLooksMax = 32;
+
+}  // namespace
 
 Result<std::unique_ptr<Reader>> Reader::Open(const Core* core) {
-  BASALT_ASSIGN_OR_RETURN(Snapshot snapshot, core->store().GetSnapshot());
-  std::unique_ptr<Reader> reader(new Reader(core, std::move(snapshot), nullptr));
+  std::unique_ptr<Reader> reader(new Reader(core, nullptr));
+  BASALT_RETURN_IF_ERROR(reader->TakeSnapshot());
   BASALT_RETURN_IF_ERROR(reader->LoadRemoved());
   return reader;
 }
 
 Result<std::unique_ptr<Reader>> Reader::Open(const Core* core, Transaction* tx) {
-  std::unique_ptr<Reader> reader(new Reader(core, std::nullopt, tx));
+  std::unique_ptr<Reader> reader(new Reader(core, tx));
   BASALT_RETURN_IF_ERROR(reader->LoadRemoved());
   return reader;
+}
+
+/// A commit is visible a moment before the adjacency has it, so that the snapshot waits for it. If
+/// that takes long, or if the adjacency was made after the snapshot, another snapshot is taken; at
+/// last edges are read from the records.
+Status Reader::TakeSnapshot() {
+  for (int taken = 0; taken < kSnapshotsMax; ++taken) {
+    snapshot_.reset();
+    BASALT_ASSIGN_OR_RETURN(snapshot_, core_->store().GetSnapshot());
+    for (int looks = 0; looks < kLooksMax; ++looks) {
+      adjacency_ = core_->adjacency().Current();
+      if (adjacency_ == nullptr || adjacency_->Covers(*snapshot_)) return {};
+      std::this_thread::yield();
+    }
+  }
+  adjacency_ = nullptr;
+  return {};
 }
 
 /// A transaction tracks this read. The removal of a node with many edges leaves the records of its

@@ -10,7 +10,9 @@
 #include "basalt/iterator.h"
 #include "basalt/snapshot.h"
 #include "basalt/transaction.h"
+#include "graph/adjacency.h"
 #include "graph/core.h"
+#include "graph/node_map.h"
 #include "graph/record.h"
 
 namespace basalt::graph {
@@ -31,6 +33,21 @@ class Reader {
   /// Over all keys.
   std::unique_ptr<Iterator> NewIterator() const;
 
+  /// What covers the snapshot. Null: edges are read from the records.
+  const AdjacencyGeneration* adjacency() const noexcept { return adjacency_.get(); }
+  /// Of the snapshot. Only with an adjacency.
+  uint64_t sequence() const noexcept { return snapshot_->sequence(); }
+  int64_t time_ms() const noexcept { return snapshot_->time().time_since_epoch().count(); }
+  /// For searches: null without an adjacency.
+  NodeArrays* node_arrays() const noexcept {
+    return adjacency_ == nullptr ? nullptr : &core_->node_arrays();
+  }
+  /// The edges of a node are scanned. What a transaction reads stays a scan.
+  void CountScannedNode() const noexcept {
+    if (tx_ == nullptr) core_->adjacency().CountScannedNode();
+  }
+
+  bool has_removed() const noexcept { return !removed_.empty(); }
   /// Whether it was removed, though records of its edges are left.
   bool IsRemoved(NodeId node) const { return !removed_.empty() && removed_.contains(node); }
   /// The id of a name. Nothing: it has never been used; a transaction tracks that.
@@ -44,14 +61,15 @@ class Reader {
   Result<EdgeContent> ContentOf(EdgeRecord record) const;
 
  private:
-  Reader(const Core* core, std::optional<Snapshot> snapshot, Transaction* tx)
-      : core_(core), snapshot_(std::move(snapshot)), tx_(tx) {}
+  Reader(const Core* core, Transaction* tx) : core_(core), tx_(tx) {}
+  Status TakeSnapshot();
   Status LoadRemoved();
   ReadOptions options() const;
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) const;
 
   const Core* core_;
   std::optional<Snapshot> snapshot_;
+  Adjacency::Generation adjacency_;
   Transaction* tx_;  // Null: the snapshot.
   std::unordered_set<NodeId> removed_;
 };

@@ -57,11 +57,12 @@ inline std::string EdgeLine(std::string_view from, std::string_view type, std::s
          "-> " + std::string(to) + " " + std::to_string(weight) + ToString(properties);
 }
 
-/// All nodes and edges, by names instead of ids, sorted. Edges are read at both ends, which must
-/// agree.
+/// All nodes and edges, by names instead of ids, sorted. Edges are read at both ends, and at the
+/// first one from their records and as neighbours. All three must agree.
 inline Lines DumpOf(const GraphView& view) {
   Lines lines;
   Lines seen_from_behind;
+  Lines seen_as_neighbours;
   Lines seen_from_front;
   const auto name_of = [&view](NodeId id) {
     const auto node = view.GetNode(id);
@@ -82,17 +83,23 @@ inline Lines DumpOf(const GraphView& view) {
                                    return true;
                                  })
                     .ok());
-    const auto page = view.Neighbors(node.id, {.direction = EdgeDirection::kIn}, SIZE_MAX);
+    const auto page = view.Neighbors(node.id, {.direction = EdgeDirection::kBoth}, SIZE_MAX);
     EXPECT_TRUE(page.ok());
     for (const Neighbor& edge : page->neighbors) {
-      seen_from_front.push_back(EdgeLine(name_of(edge.node), edge.type, node.external_id,
-                                         edge.discriminator, edge.weight, {}));
+      const std::string other = name_of(edge.node);
+      const bool is_out = edge.direction == EdgeDirection::kOut;
+      (is_out ? seen_as_neighbours : seen_from_front)
+          .push_back(EdgeLine(is_out ? node.external_id : other, edge.type,
+                              is_out ? other : node.external_id, edge.discriminator, edge.weight,
+                              {}));
     }
     return true;
   });
   EXPECT_TRUE(read.ok()) << read.ToString();
   std::ranges::sort(seen_from_behind);
+  std::ranges::sort(seen_as_neighbours);
   std::ranges::sort(seen_from_front);
+  EXPECT_EQ(seen_from_behind, seen_as_neighbours);
   EXPECT_EQ(seen_from_behind, seen_from_front);
   std::ranges::sort(lines);
   return lines;

@@ -1,6 +1,5 @@
 // Traversals step by step, and neighbourhoods of several hops.
 
-#include <unordered_set>
 #include <utility>
 
 #include "basalt/graph.h"
@@ -8,6 +7,7 @@
 #include "base/out_of_memory.h"
 #include "graph/budget.h"
 #include "graph/edge_scan.h"
+#include "graph/node_map.h"
 #include "graph/reader.h"
 
 namespace basalt {
@@ -79,16 +79,16 @@ Status Traversal::Take(const Step& step, TraversalResult* found) const {
   EdgeFilter filter = *step.follow;
   filter.as_of = as_of_;
   Budget budget(limits_);
-  std::unordered_set<NodeId> known;
+  graph::NodeMap known(view_->reader_->node_arrays());
   BASALT_ASSIGN_OR_RETURN(EdgeScan scan, EdgeScan::Open(view_->reader_.get(), filter));
   for (const NodeId id : before) {
     if (budget.exhausted() || !budget.TakeStep()) break;
     uint64_t edges = 0;
     for (scan.Start(id); scan.Valid() && budget.TakeEdge(edges); scan.Next(), ++edges) {
       const NodeId other = scan.edge().other;
-      if (known.contains(other)) continue;
+      if (known.Find(other) != graph::NodeMap::kAbsent) continue;
       if (!budget.TakeNode(graph::kVisitedNodeBytes)) break;
-      known.insert(other);
+      known.Insert(other, 0);
       found->nodes.push_back(other);
     }
     BASALT_RETURN_IF_ERROR(scan.status());
@@ -109,7 +109,8 @@ Result<KHopResult> GraphView::KHop(NodeId node, uint32_t hops, const EdgeFilter&
       return result;
     }
     BASALT_ASSIGN_OR_RETURN(EdgeScan scan, EdgeScan::Open(reader_.get(), filter));
-    std::unordered_set<NodeId> known = {node};
+    graph::NodeMap known(reader_->node_arrays());
+    known.Insert(node, 0);
     result.nodes.push_back({node, 0});
     for (size_t at = 0; at < result.nodes.size(); ++at) {
       const NodeDistance from = result.nodes[at];
@@ -117,9 +118,9 @@ Result<KHopResult> GraphView::KHop(NodeId node, uint32_t hops, const EdgeFilter&
       uint64_t edges = 0;
       for (scan.Start(from.node); scan.Valid() && budget.TakeEdge(edges); scan.Next(), ++edges) {
         const NodeId other = scan.edge().other;
-        if (known.contains(other)) continue;
+        if (known.Find(other) != graph::NodeMap::kAbsent) continue;
         if (!budget.TakeNode(graph::kVisitedNodeBytes)) break;
-        known.insert(other);
+        known.Insert(other, 0);
         result.nodes.push_back({other, from.hops + 1});
       }
       BASALT_RETURN_IF_ERROR(scan.status());

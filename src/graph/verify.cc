@@ -231,6 +231,7 @@ Result<GraphStats> Graph::GetStats() const {
     const auto it = reader->NewIterator({}, /*keys_only=*/true);
     for (it->SeekToFirst(); it->Valid(); it->Next()) Count(it->key(), *reader, &stats);
     BASALT_RETURN_IF_ERROR(it->status());
+    if (reader->adjacency() != nullptr) stats.adjacency_bytes = reader->adjacency()->bytes();
     return stats;
   });
 }

@@ -81,7 +81,7 @@ Status GraphView::ForEachEdge(
     NodeId node,
     const std::function<bool(const Neighbor& edge, const EdgeContent& content)>& visit) const {
   return base::OrOutOfMemory([&]() -> Status {
-    BASALT_ASSIGN_OR_RETURN(EdgeScan scan, EdgeScan::OpenAt(reader_.get(), {}, node));
+    BASALT_ASSIGN_OR_RETURN(EdgeScan scan, EdgeScan::OpenRecords(reader_.get(), {}, node));
     for (scan.Start(node); scan.Valid(); scan.Next()) {
       BASALT_ASSIGN_OR_RETURN(const Neighbor neighbor, scan.ToNeighbor());
       BASALT_ASSIGN_OR_RETURN(graph::EdgeRecord record, graph::DecodeEdge(scan.value()));
