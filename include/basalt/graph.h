@@ -34,6 +34,7 @@ namespace basalt {
 namespace graph {
 class Core;
 struct GraphAccess;
+class LoadBatch;
 class Reader;
 }  // namespace graph
 
@@ -343,8 +344,41 @@ class Graph {
 
  private:
   friend struct graph::GraphAccess;
+  friend class GraphLoader;
   explicit Graph(std::unique_ptr<graph::Core> core);
   const std::unique_ptr<graph::Core> core_;
+};
+
+/// Puts many nodes and edges several times faster than Graph's own calls. Puts are collected, and
+/// Commit makes them one write:
+///
+///     basalt::GraphLoader loader(graph.get());
+///     for (const auto& edge : edges) loader.PutEdge({edge.from, "knows", edge.to});
+///     loader.Commit();
+///
+/// It remembers the numbers of the nodes that it has met, in up to 256 MiB. One thread at a time;
+/// the graph may be changed meanwhile, and must outlive it.
+class GraphLoader {
+ public:
+  /// `make_nodes`: a node that an edge needs is made if it is absent.
+  explicit GraphLoader(Graph* graph, bool make_nodes = false);
+  GraphLoader(GraphLoader&&) noexcept;
+  GraphLoader& operator=(GraphLoader&&) noexcept;
+  ~GraphLoader();
+
+  /// As Graph::PutNode and Graph::PutEdge. After an error the put adds no edge and replaces no
+  /// node.
+  Status PutNode(std::string_view external_id, const NodeContent& content = {});
+  /// NotFound: a node is neither in the graph nor among the puts before.
+  Status PutEdge(const EdgeName& name, const EdgeContent& content = {});
+  /// Writes what was put since the last Commit, all of it or, after an error, nothing. Aborted: a
+  /// node was removed meanwhile, or another writer has added a node of the same external id; put it
+  /// again. The keyspace and the expiry of `options` are ignored.
+  Result<basalt::Commit> Commit(const WriteOptions& options = {});
+
+ private:
+  std::unique_ptr<graph::LoadBatch> batch_;
+  bool make_nodes_;
 };
 
 }  // namespace basalt

@@ -183,10 +183,10 @@ TEST_F(AdjacencyTest, AnswersAreThoseOfTheRecordsAtEachSnapshot) {
   };
   std::vector<Held> held;
   std::unique_ptr<Adjacency::Merge> merge;
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < 200; ++i) {
     SCOPED_TRACE(i);
     ASSERT_NO_FATAL_FAILURE(ChangeAtRandom());
-    if (i % 100 == 20) {
+    if (i % 60 == 20) {
       ASSERT_TRUE(graph_->RebuildAdjacency().ok());
     }
     if (i % 20 == 0) merge = adjacency_->BeginMerge();
@@ -214,17 +214,17 @@ TEST_F(AdjacencyTest, AnswersAreThoseOfTheRecordsAtEachSnapshot) {
 TEST_F(AdjacencyTest, NodesAfterTheBaseAreFound) {
   ASSERT_TRUE(graph_->RebuildAdjacency().ok());
   // More than one chunk of the delta.
-  for (uint64_t i = 0; i < 3'000; ++i) ASSERT_TRUE(graph_->PutNode(NodeAt(i)).ok());
-  for (uint64_t i = 1; i < 3'000; ++i) {
+  for (uint64_t i = 0; i < 1'200; ++i) ASSERT_TRUE(graph_->PutNode(NodeAt(i)).ok());
+  for (uint64_t i = 1; i < 1'200; ++i) {
     ASSERT_TRUE(graph_->PutEdge({NodeAt(i - 1), "next", NodeAt(i)}).ok());
   }
   const GraphView view = graph_->Read().value();
   const NodeId first = view.FindNode("n0").value().value();
-  EXPECT_EQ(view.KHop(first, 5'000).value().nodes.size(), 3'000u);
+  EXPECT_EQ(view.KHop(first, 2'000).value().nodes.size(), 1'200u);
   auto merge = adjacency_->BeginMerge();
   ASSERT_NE(merge, nullptr);
   ASSERT_TRUE(adjacency_->FinishMerge(std::move(merge)).ok());
-  EXPECT_EQ(graph_->Read().value().KHop(first, 5'000).value().nodes.size(), 3'000u);
+  EXPECT_EQ(graph_->Read().value().KHop(first, 2'000).value().nodes.size(), 1'200u);
 }
 
 TEST_F(AdjacencyTest, MoreMemoryThanAllowedIsNotTaken) {

@@ -15,6 +15,12 @@ namespace {
 constexpr char kFormatVersion = 1;
 constexpr uint64_t kNodesPerReservation = 1024;
 
+bool IsReadOnly(const Status& status) {
+  return status.sub_code() == SubCode::kReadOnly || status.code() == StatusCode::kUnsupported;
+}
+
+}  // namespace
+
 std::string NodeIdBytes(NodeId node) {
   std::string bytes;
   base::Append(&bytes, static_cast<uint64_t>(node));
@@ -25,12 +31,6 @@ std::optional<int64_t> MillisOf(std::optional<WallTime> time) {
   if (!time) return std::nullopt;
   return time->time_since_epoch().count();
 }
-
-bool IsReadOnly(const Status& status) {
-  return status.sub_code() == SubCode::kReadOnly || status.code() == StatusCode::kUnsupported;
-}
-
-}  // namespace
 
 Result<NodeId> ParseNodeId(std::string_view bytes) {
   const uint64_t id = bytes.size() == 8 ? base::Load<uint64_t>(bytes.data()) : kCatalogue;
@@ -130,8 +130,7 @@ Result<PropertyList> Core::InternAll(const Properties& properties) {
   return list;
 }
 
-Result<NodeId> Core::PutNode(Transaction& tx, std::string_view external_id,
-                             const NodeContent& content) {
+Result<NodeRecord> Core::ToRecord(std::string_view external_id, const NodeContent& content) {
   BASALT_RETURN_IF_ERROR(CheckLength("the external id of a node", external_id));
   NodeRecord record{.external_id = std::string(external_id)};
   for (const std::string& label : content.labels) {
@@ -142,7 +141,12 @@ Result<NodeId> Core::PutNode(Transaction& tx, std::string_view external_id,
   const auto repeated = std::ranges::unique(record.labels);
   record.labels.erase(repeated.begin(), repeated.end());
   BASALT_ASSIGN_OR_RETURN(record.properties, InternAll(content.properties));
+  return record;
+}
 
+Result<NodeId> Core::PutNode(Transaction& tx, std::string_view external_id,
+                             const NodeContent& content) {
+  BASALT_ASSIGN_OR_RETURN(const NodeRecord record, ToRecord(external_id, content));
   const std::string key = ExternalIdKey(external_id);
   BASALT_ASSIGN_OR_RETURN(const MaybeValue known, tx.Get(key, {.keyspace = keyspace_}));
   NodeId node{};
@@ -178,24 +182,30 @@ Result<Ends> FindEnds(Transaction& tx, KeyspaceId keyspace, const EdgeName& name
 
 }  // namespace
 
-Status Core::PutEdge(Transaction& tx, const EdgeName& name, const EdgeContent& content) {
-  BASALT_RETURN_IF_ERROR(CheckLength("the discriminator of an edge", name.discriminator));
+Result<EdgeRecord> Core::ToRecord(const EdgeContent& content) {
   if (!std::isfinite(content.weight) || content.weight < 0) {
     return Status(StatusCode::kInvalidArgument, "the weight of an edge is " +
                                                     std::to_string(content.weight) +
                                                     "; it must be finite and not negative");
   }
-  BASALT_ASSIGN_OR_RETURN(const uint32_t type, names_.Intern(Dictionary::kEdgeType, name.type));
   EdgeRecord record{.head = {.weight = content.weight,
                              .valid_from_ms = MillisOf(content.valid_from),
                              .valid_to_ms = MillisOf(content.valid_to)}};
   BASALT_ASSIGN_OR_RETURN(record.properties, InternAll(content.properties));
+  return record;
+}
+
+Status NoNodeForEdge(std::string_view external_id) {
+  return Status(StatusCode::kNotFound, "there is no node " + base::PrintableKey(external_id) +
+                                           " for an edge: put the node first");
+}
+
+Status Core::PutEdge(Transaction& tx, const EdgeName& name, const EdgeContent& content) {
+  BASALT_RETURN_IF_ERROR(CheckLength("the discriminator of an edge", name.discriminator));
+  BASALT_ASSIGN_OR_RETURN(const EdgeRecord record, ToRecord(content));
+  BASALT_ASSIGN_OR_RETURN(const uint32_t type, names_.Intern(Dictionary::kEdgeType, name.type));
   BASALT_ASSIGN_OR_RETURN(const Ends ends, FindEnds(tx, keyspace_, name));
-  if (!ends.from || !ends.to) {
-    return Status(StatusCode::kNotFound, "there is no node " +
-                                             base::PrintableKey(ends.from ? name.to : name.from) +
-                                             " for an edge: put the node first");
-  }
+  if (!ends.from || !ends.to) return NoNodeForEdge(ends.from ? name.to : name.from);
   WriteOptions write{.keyspace = keyspace_, .expiry = content.expiry};
   if (!content.expiry) write.ttl = std::chrono::milliseconds(0);
   BASALT_RETURN_IF_ERROR(

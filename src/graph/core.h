@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -55,6 +56,12 @@ class Core {
   Result<bool> RemoveEdge(Transaction& tx, const EdgeName& name);
   Status FinishRemovals();
 
+  /// Of a node that has none yet.
+  Result<NodeId> NewNodeId();
+  /// With numbers for names, which get them if they have none. InvalidArgument.
+  Result<NodeRecord> ToRecord(std::string_view external_id, const NodeContent& content);
+  Result<EdgeRecord> ToRecord(const EdgeContent& content);
+
  private:
   Core(Store* store, KeyspaceId keyspace, uint64_t adjacency_bytes_max,
        const Adjacency::Tuning& tuning)
@@ -64,7 +71,6 @@ class Core {
         adjacency_(store, keyspace, adjacency_bytes_max, tuning) {}
   Result<bool> IsEmpty() const;
   Status CheckFormat(bool create);
-  Result<NodeId> NewNodeId();
   Result<PropertyList> InternAll(const Properties& properties);
   Result<bool> HasManyEdges(NodeId node);
   Status RemoveEdges(Transaction& tx, NodeId node);
@@ -87,8 +93,13 @@ struct GraphAccess {
   }
 };
 
+/// The value of a kExternalId record.
+std::string NodeIdBytes(NodeId node);
 /// The node that a kExternalId record names. Corruption.
 Result<NodeId> ParseNodeId(std::string_view bytes);
+std::optional<int64_t> MillisOf(std::optional<WallTime> time);
+/// The error of an edge one of whose nodes is absent.
+Status NoNodeForEdge(std::string_view external_id);
 /// InvalidArgument: it is too long.
 Status CheckLength(std::string_view what, std::string_view name);
 

@@ -20,6 +20,7 @@
 //   0, kName        u8 dictionary, u32 id                  the name
 //   0, kCounter     u8, a Counter                          u64, the next id that was never used
 //   0, kRemoval     u64 node                               nothing: its edges are being removed
+//   0, kLastRemoval                                        u64, the node that was removed last
 //   n, kNode                                               a node (record.h)
 //   n, kOut         u32 type, u64 to, discriminator        an edge (record.h)
 //   n, kIn          u32 type, u64 from, discriminator      the head of that edge
@@ -35,6 +36,7 @@ enum class CatalogueTag : char {
   kName = 3,
   kCounter = 4,
   kRemoval = 5,
+  kLastRemoval = 6,
 };
 enum class NodeTag : char { kNode = 1, kOut = 2, kIn = 3 };
 

@@ -46,13 +46,15 @@ Path PathTo(NodeId to, NodeId from, const ReachedNodes& reached) {
   return path;
 }
 
-/// Dijkstra's algorithm; unweighted, each edge costs 1.
+/// Dijkstra's algorithm; unweighted, each edge costs 1. Then the first way to a node is a shortest
+/// one, and the search ends when it has reached the target.
 class ShortestPathSearch {
  public:
   ShortestPathSearch(EdgeScan scan, bool weighted, const ReadLimits& limits)
       : scan_(std::move(scan)), weighted_(weighted), budget_(limits) {}
 
   Result<PathResult> Find(NodeId from, NodeId to) {
+    to_ = to;
     if (!budget_.TakeNode(kReachedNodeBytes)) return PathResult{.truncated = true};
     reached_[from] = {};
     open_.push({0, from});
@@ -61,7 +63,7 @@ class ShortestPathSearch {
       open_.pop();
       Reached& here = reached_[node];
       if (std::exchange(here.is_final, true)) continue;
-      if (node == to) {
+      if (node == to || (!weighted_ && reached_.contains(to))) {
         return PathResult{.paths = {PathTo(to, from, reached_)}, .truncated = budget_.truncated()};
       }
       BASALT_RETURN_IF_ERROR(Expand(node, cost));
@@ -88,12 +90,14 @@ class ShortestPathSearch {
       if (!budget_.TakeBytes(sizeof(Open) + edge.discriminator.size())) break;
       reached_[other] = {.cost = to_other, .before = node, .edge = std::move(edge)};
       open_.push({to_other, other});
+      if (!weighted_ && other == to_) break;
     }
     return scan_.status();
   }
 
   EdgeScan scan_;
   const bool weighted_;
+  NodeId to_{};
   Budget budget_;
   ReachedNodes reached_;
   std::priority_queue<Open, std::vector<Open>, std::greater<>> open_;

@@ -21,6 +21,9 @@ Result<bool> Core::RemoveNode(Transaction& tx, std::string_view external_id, boo
   BASALT_ASSIGN_OR_RETURN(*is_left, HasManyEdges(node));
   BASALT_RETURN_IF_ERROR(tx.Delete(key, {.keyspace = keyspace_}));
   BASALT_RETURN_IF_ERROR(tx.Delete(NodeKey(node, NodeTag::kNode), {.keyspace = keyspace_}));
+  // Loaders, which know the node by number, conflict in this record.
+  BASALT_RETURN_IF_ERROR(
+      tx.Put(CatalogueKey(CatalogueTag::kLastRemoval), NodeIdBytes(node), {.keyspace = keyspace_}));
   if (*is_left) {
     BASALT_RETURN_IF_ERROR(tx.Put(RemovalKey(node), "", {.keyspace = keyspace_}));
   } else {

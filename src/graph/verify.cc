@@ -66,6 +66,10 @@ class Verifier {
         return LookAtCounter(key, value);
       case CatalogueTag::kRemoval:
         return LookAtRemoval(key);
+      case CatalogueTag::kLastRemoval: {
+        const bool is_good = rest.empty() && graph::ParseNodeId(value).ok();
+        return is_good ? Status() : Fault(key, "the last removal names no node");
+      }
     }
     return Fault(key, "the tag is unknown");
   }

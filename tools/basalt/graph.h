@@ -28,7 +28,7 @@ struct GraphLoadOptions {
   uint64_t memory_budget = 0;
   bool progress = false;
 };
-/// Puts the nodes and edges of files, in transactions of many; makes the database where it is not
+/// Puts the nodes and edges of files, in writes of many; makes the database where it is not
 /// there. Stops at the first item that cannot be meant, and says what was loaded before it.
 ExitCode GraphLoad(const GraphLoadOptions& options, Output& out);
 

@@ -4,7 +4,6 @@
 #include <string_view>
 #include <utility>
 
-#include "basalt/transaction.h"
 #include "tools/basalt/figures.h"
 #include "tools/basalt/graph.h"
 #include "tools/basalt/graph_csv.h"
@@ -89,11 +88,14 @@ class GraphFile {
   std::optional<GraphCsvColumns> columns_{};
 };
 
-/// Puts items in transactions of many.
-class GraphLoader {
+/// How often a batch is put anew after others have changed its nodes.
+constexpr int kTriesMax = 32;
+
+/// Puts items in batches of many.
+class FileLoader {
  public:
-  GraphLoader(DB* db, Graph* graph, const GraphLoadOptions& options)
-      : db_(db), graph_(graph), options_(options) {}
+  FileLoader(Graph* graph, const GraphLoadOptions& options)
+      : loader_(graph, options.make_nodes), options_(options) {}
 
   Status LoadFile(const std::string& path, GraphFileFormat format) {
     Result<GraphFile> file = GraphFile::Open(path, format);
@@ -130,52 +132,28 @@ class GraphLoader {
  private:
   /// The items up to the first that cannot be put are put, too.
   Status PutBatch() {
+    Status done(StatusCode::kAborted, {});
     Status fault;
-    size_t count = items_.size();
-    const auto put_items = [&](Transaction& tx) -> Status {
+    size_t count = 0;
+    for (int i = 0; i < kTriesMax && done.code() == StatusCode::kAborted; ++i) {
       fault = Status();
-      for (size_t i = 0; i < count; ++i) {
-        Status put = PutItem(tx, items_[i]);
-        if (put.code() == StatusCode::kAborted) return put;
-        if (put.ok()) continue;
-        fault = Status(put.code(), positions_[i] + ": " + std::string(put.message()));
-        count = i;
-        return fault;
-      }
-      return Status();
-    };
-    Result<Commit> done = Transact(*db_, put_items);
-    if (!done && !fault.ok() && count > 0) {
-      const Status first_fault = fault;
-      done = Transact(*db_, put_items);
-      if (done) fault = first_fault;
+      for (count = 0; count < items_.size() && fault.ok(); ++count) fault = PutItem(count);
+      if (!fault.ok()) --count;
+      done = loader_.Commit().status();
     }
-    if (done) CountPut(count);
+    if (done.ok()) CountPut(count);
     items_.clear();
     positions_.clear();
-    return !fault.ok() ? fault : done.status();
+    return done.ok() ? fault : done;
   }
 
-  Status PutItem(Transaction& tx, const GraphItem& item) {
-    if (const auto* node = std::get_if<GraphNodeItem>(&item)) {
-      return graph_->PutNode(tx, node->id, node->content).status();
-    }
-    const auto& edge = std::get<GraphEdgeItem>(item);
-    Status put = graph_->PutEdge(tx, edge.name(), edge.content);
-    if (put.code() != StatusCode::kNotFound || !options_.make_nodes) return put;
-    for (const std::string& end : {edge.from, edge.to}) {
-      const Status made = MakeNode(tx, end);
-      if (!made.ok()) return made;
-    }
-    return graph_->PutEdge(tx, edge.name(), edge.content);
-  }
-
-  Status MakeNode(Transaction& tx, const std::string& id) {
-    const Result<GraphView> view = graph_->Read(tx);
-    if (!view) return view.error();
-    const Result<std::optional<NodeId>> node = view->FindNode(id);
-    if (!node) return node.error();
-    return *node ? Status() : graph_->PutNode(tx, id).status();
+  Status PutItem(size_t i) {
+    const auto* const node = std::get_if<GraphNodeItem>(&items_[i]);
+    const auto* const edge = std::get_if<GraphEdgeItem>(&items_[i]);
+    const Status put = node != nullptr ? loader_.PutNode(node->id, node->content)
+                                       : loader_.PutEdge(edge->name(), edge->content);
+    if (put.ok()) return put;
+    return Status(put.code(), positions_[i] + ": " + std::string(put.message()));
   }
 
   void CountPut(size_t count) {
@@ -184,8 +162,7 @@ class GraphLoader {
     }
   }
 
-  DB* const db_;
-  Graph* const graph_;
+  GraphLoader loader_;
   const GraphLoadOptions& options_;
   std::vector<GraphItem> items_;
   std::vector<std::string> positions_;
@@ -193,7 +170,7 @@ class GraphLoader {
   uint64_t edges_ = 0;
 };
 
-std::string LoadedText(const GraphLoader& loader) {
+std::string LoadedText(const FileLoader& loader) {
   return FormatCount(loader.nodes()) + " nodes and " + FormatCount(loader.edges()) + " edges";
 }
 
@@ -203,7 +180,7 @@ ExitCode GraphLoad(const GraphLoadOptions& options, Output& out) {
   const Result<OpenGraph> open =
       OpenGraphToWrite(options.path, options.graph, options.memory_budget);
   if (!open) return Report(open.error());
-  GraphLoader loader(open->db.get(), open->graph.get(), options);
+  FileLoader loader(open->graph.get(), options);
   const Progress clock(ProgressStyle::kSilent, "", 0);
   std::vector<std::string> inputs = options.inputs;
   if (inputs.empty()) inputs.emplace_back("-");
@@ -219,6 +196,7 @@ ExitCode GraphLoad(const GraphLoadOptions& options, Output& out) {
     // An edge whose ends are absent is a fault of the input.
     return loaded.code() == StatusCode::kNotFound ? ExitCode::kUsage : ExitCodeFor(loaded.code());
   }
+  if (const Status synced = open->db->Sync(); !synced.ok()) return Report(synced);
   const double seconds = clock.seconds();
   out.Write("loaded " + LoadedText(loader) + " in " + FormatSeconds(seconds) + " (" +
             FormatCount(PerSecond(loader.nodes() + loader.edges(), seconds)) + " a second)\n");

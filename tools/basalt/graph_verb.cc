@@ -57,7 +57,7 @@ Nodes stand before their edges. What stands before a fault has been loaded.
       ->check(CLI::IsMember({"csv", "ndjson"}).description(""))
       ->type_name("FORMAT");
   load.app->add_flag("--make-nodes", load.options->make_nodes, "Make absent ends of edges");
-  load.app->add_option("--batch", load.options->batch_items, "Nodes and edges in one transaction")
+  load.app->add_option("--batch", load.options->batch_items, "Nodes and edges in one write")
       ->check(WholeNumber(1, 1'000'000))
       ->capture_default_str()
       ->type_name("N");
