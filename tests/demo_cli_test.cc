@@ -33,6 +33,20 @@ TEST_F(DemoCli, TheDemoReadsPackageParagraphs) {
             "depends/alpha/beta\t>= 2, << 3\ndepends/alpha/delta:any\t\ndepends/alpha/gamma\t\n");
   EXPECT_EQ(Out("$B scan basalt-demo --prefix section/"),
             "section/games/alpha\tthe first\nsection/none/beta\tthe second\n");
+  EXPECT_NE(shown.find("2 packages and 4 dependencies"), std::string::npos) << shown;
+  const std::string needing =
+      Out("$B graph neighbors basalt-demo beta --graph packages --direction in");
+  EXPECT_NE(needing.find("alpha"), std::string::npos) << needing;
+}
+
+TEST_F(DemoCli, TheDemoSaysWhatNeedsALibraryAndWhy) {
+  WriteFile("packages",
+            "Package: git\nDepends: libcurl\n\nPackage: libcurl\nPre-Depends: libssl3 (>= 3)\n\n"
+            "Package: libssl3\nSuggests: git\n");
+  const std::string shown = Out("$B demo --input packages");
+  EXPECT_NE(shown.find("2 packages need libssl3 within two hops"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("git -[Depends]-> libcurl -[Pre-Depends]-> libssl3"), std::string::npos)
+      << shown;
 }
 
 TEST_F(DemoCli, TheDemoReplacesADemoAndNothingElse) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "basalt/db.h"
+#include "tools/basalt/demo_graph.h"
 #include "tools/basalt/demo_input.h"
 #include "tools/basalt/demo_writer.h"
 #include "tools/basalt/figures.h"
@@ -112,6 +113,7 @@ class Tour {
     Status status = CheckRoom(options_.path);
     if (status.ok()) status = LoadInput();
     if (status.ok()) status = ShowReads();
+    if (status.ok()) status = ShowGraph();
     if (status.ok()) status = ShowSnapshot();
     if (status.ok()) status = ShowBatch();
     if (status.ok()) status = ShowCrash();
@@ -156,6 +158,7 @@ class Tour {
   Status ShowGet(const std::string& key);
   Status ShowScan(const std::string& arguments, const ReadOptions& range, uint64_t limit,
                   bool reverse);
+  Status ShowGraph();
   Status ShowSnapshot();
   Status ShowBatch();
   Status ShowCrash();
@@ -174,6 +177,7 @@ class Tour {
   const std::string path_;
   std::unique_ptr<DB> db_;
   int step_ = 0;
+  DemoInput input_;  // Until ShowGraph has loaded it a second time.
   uint64_t input_bytes_ = 0;
   bool holds_packages_ = false;
   LoadFigures load_;
@@ -187,11 +191,12 @@ class Tour {
 Status Tour::LoadInput() {
   Step("Load real input");
   const Clock::time_point start = Clock::now();
-  const Result<DemoInput> input = ReadDemoInput(options_.input);
+  Result<DemoInput> input = ReadDemoInput(options_.input);
   if (!input) return input.error();
-  input_bytes_ = input->bytes.size();
-  holds_packages_ = input->holds_packages;
-  Say("   " + FormatBytes(input_bytes_) + " from " + input->source + ", read in " +
+  input_ = *std::move(input);
+  input_bytes_ = input_.bytes.size();
+  holds_packages_ = input_.holds_packages;
+  Say("   " + FormatBytes(input_bytes_) + " from " + input_.source + ", read in " +
       FormatSeconds(SecondsSince(start)));
   (void)out_.Flush();
 
@@ -200,7 +205,7 @@ Status Tour::LoadInput() {
   if (!db) return db.error();
   db_ = std::move(*db);
   if (Status marked = db_->Put(kMarkerKey, "made by basalt demo"); !marked.ok()) return marked;
-  const Result<LoadFigures> load = LoadItems(*input);
+  const Result<LoadFigures> load = LoadItems(input_);
   if (!load) return load.error();
   load_ = *load;
   Say("   " + FormatCount(load_.items) + (holds_packages_ ? " packages" : " lines") + " became " +
@@ -329,6 +334,41 @@ Status Tour::ShowReads() {
                       {.prefix = count_prefix_}, 3, true);
   }
   return status;
+}
+
+Status Tour::ShowGraph() {
+  if (!holds_packages_) return {};
+  Step("The packages as a graph: what needs what, and why");
+  const Result<DemoGraph> graph = DemoGraph::Load(db_.get(), input_);
+  input_ = DemoInput();
+  if (!graph) return graph.error();
+  const DemoGraph::Figures& figures = graph->figures();
+  Say("   " + FormatCount(figures.packages) + " packages and " + FormatCount(figures.dependencies) +
+      " dependencies, loaded in " + FormatSeconds(figures.seconds));
+  const Result<std::string> library =
+      graph->FirstOf({"libssl3", "libssl3t64", "libssl1.1", "libc6"});
+  if (!library) return library.error();
+  const Result<std::string> program =
+      graph->FirstOf({"git", "openssh-client", "curl", "apt", "bash"});
+  if (!program) return program.error();
+  if (library->empty() || program->empty()) return {};
+
+  const Result<DemoGraph::Needing> needing = graph->WhatNeeds(*library);
+  if (!needing) return needing.error();
+  const std::string name(DemoGraph::kName);
+  const std::string hard = " --type Depends --type Pre-Depends --graph " + name;
+  ShowCommand("graph neighbors", ShellQuote(*library) + " --direction in" + hard + " --limit 5");
+  for (const std::string& each : needing->direct) Say("   " + each);
+  ShowCode("view.KHop(" + *library +
+           ", 2, {.direction = EdgeDirection::kIn, .types = {\"Depends\", \"Pre-Depends\"}})");
+  Say("   " + FormatCount(needing->count) + " packages need " + *library +
+      " within two hops, found in " + FormatDecimal(needing->microseconds, 1) + " us");
+
+  const Result<std::string> why = graph->WhyNeeds(*program, *library);
+  if (!why) return why.error();
+  ShowCommand("graph path", ShellQuote(*program) + " " + ShellQuote(*library) + hard);
+  Say("   " + (why->empty() ? *program + " does not need " + *library : *why));
+  return {};
 }
 
 Status Tour::ShowSnapshot() {
@@ -472,6 +512,9 @@ void Tour::ShowWhatNext() {
   Say("  " + CommandLine("get", ShellQuote(get_key_)));
   Say("  " + CommandLine("scan", "--prefix " + ShellQuote(count_prefix_) + " --limit 5"));
   Say("  " + CommandLine("scan", "--prefix " + ShellQuote(scan_prefix_) + " --json"));
+  if (holds_packages_) {
+    Say("  " + CommandLine("graph rank", "ffmpeg --graph " + std::string(DemoGraph::kName)));
+  }
   Say("  " + CommandLine("put", "demo/greeting 'good night'"));
   Say("  " + CommandLine("dump", "--json | head -n 3"));
   Say("  " + CommandLine("stat", ""));

@@ -108,6 +108,15 @@ std::string LineKey(size_t number) {
   return "line/" + std::string(digits.size() < 8 ? 8 - digits.size() : 0, '0') + digits;
 }
 
+/// The paragraph or line at `offset`, which moves behind it.
+std::string_view NextItem(const DemoInput& input, size_t& offset) {
+  const std::string_view rest = std::string_view(input.bytes).substr(offset);
+  const std::string_view separator = input.holds_packages ? "\n\n" : "\n";
+  const std::string_view item = rest.substr(0, rest.find(separator));
+  offset += std::min(rest.size(), item.size() + separator.size());
+  return item;
+}
+
 }  // namespace
 
 Result<DemoInput> ReadDemoInput(const std::string& file) {
@@ -138,12 +147,27 @@ Result<DemoInput> ReadDemoInput(const std::string& file) {
   return input;
 }
 
+std::optional<DemoPackage> NextPackage(const DemoInput& input, size_t& offset) {
+  while (input.holds_packages && offset < input.bytes.size()) {
+    const std::string_view paragraph = NextItem(input, offset);
+    DemoPackage package{.name = Field(paragraph, "Package:"),
+                        .section = Field(paragraph, "Section:"),
+                        .description = Field(paragraph, "Description:")};
+    if (package.name.empty()) continue;
+    for (const std::string_view field : {"Pre-Depends:", "Depends:", "Recommends:", "Suggests:"}) {
+      ForEachDependency(
+          Field(paragraph, field), [&](std::string_view on, std::string_view versions) {
+            package.dependencies.push_back({field.substr(0, field.size() - 1), on, versions});
+          });
+    }
+    return package;
+  }
+  return std::nullopt;
+}
+
 bool AddNextItem(const DemoInput& input, size_t& offset, size_t& line_number, WriteBatch& batch) {
-  const std::string_view rest = std::string_view(input.bytes).substr(offset);
-  if (rest.empty()) return false;
-  const std::string_view separator = input.holds_packages ? "\n\n" : "\n";
-  const std::string_view item = rest.substr(0, rest.find(separator));
-  offset += std::min(rest.size(), item.size() + separator.size());
+  if (offset >= input.bytes.size()) return false;
+  const std::string_view item = NextItem(input, offset);
   if (input.holds_packages) {
     AddPackage(item, batch);
   } else {
