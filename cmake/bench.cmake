@@ -22,7 +22,7 @@ file(GLOB retrieval_sources CONFIGURE_DEPENDS ${bench}/retrieval_*.cc)
 file(GLOB shared_map_sources CONFIGURE_DEPENDS ${bench}/shared_map_*.cc)
 file(GLOB vector_sources CONFIGURE_DEPENDS ${bench}/vector_*.cc)
 file(GLOB db_sources CONFIGURE_DEPENDS ${bench}/*.cc)
-list(REMOVE_ITEM db_sources ${bench}/c_api_bench.cc ${bench}/embed_bench.cc ${bench}/server_bench.cc ${cache_sources}
+list(REMOVE_ITEM db_sources ${bench}/c_api_bench.cc ${bench}/embed_bench.cc ${bench}/graph_bench.cc ${bench}/server_bench.cc ${cache_sources}
                             ${memtable_sources} ${phash_sources} ${retrieval_sources} ${shared_map_sources} ${vector_sources})
 add_executable(db_bench ${db_sources})
 target_link_libraries(db_bench PRIVATE leveldb::leveldb PkgConfig::BASALT_LMDB)
@@ -54,6 +54,11 @@ endif()
 # The C API is compared with the C++ API below it.
 add_executable(c_api_bench ${bench}/c_api_bench.cc)
 target_link_libraries(c_api_bench PRIVATE ${BASALT_INTERNALS} basalt_warnings)
+
+# The peers of graphs are programs of Python.
+add_executable(graph_bench ${bench}/graph_bench.cc ${bench}/report.cc ${bench}/text.cc)
+target_include_directories(graph_bench PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(graph_bench PRIVATE ${BASALT_INTERNALS} basalt_warnings)
 
 # Retrieval has no peer.
 add_executable(retrieval_bench ${retrieval_sources} ${bench}/report.cc ${bench}/text.cc)
