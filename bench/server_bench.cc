@@ -1,5 +1,6 @@
 // Measures `basalt serve` against redis-server with redis-benchmark over Unix sockets, in
-// alternating order over several rounds. bench/README.md says what each figure means.
+// alternating order over several rounds; and RemoteStore's MultiGet on the same server.
+// bench/README.md says what each figure means.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,13 +16,17 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "basalt/client.h"
+#include "base/random.h"
 #include "bench/options.h"
 #include "bench/report.h"
 #include "bench/text.h"
@@ -145,6 +150,69 @@ Measured Measure(const Settings& settings, const Server& server, const std::stri
   return {rate, spent * 1e6 / static_cast<double>(requests)};
 }
 
+constexpr uint64_t kKeys = 100'000;
+constexpr size_t kValueBytes = 100;
+constexpr uint64_t kRemoteThreads = 4;
+const char* const kRemoteTest = "multiget";
+
+std::string RemoteKey(uint64_t number) {
+  return Format("key:%012llu", static_cast<unsigned long long>(number));
+}
+
+std::unique_ptr<net::RemoteStore> ConnectTo(const Server& server) {
+  auto store = net::RemoteStore::Connect("unix://" + server.socket());
+  if (!store) Fail("RemoteStore", store.error().ToString());
+  return *std::move(store);
+}
+
+/// As many records as redis-benchmark writes, in the store's default keyspace.
+void FillRemote(const Server& server) {
+  const auto store = ConnectTo(server);
+  WriteBatch batch;
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    batch.Put(RemoteKey(i), std::string(kValueBytes, 'v'));
+    if (batch.count() < 1000) continue;
+    if (const Status written = store->Write(batch); !written.ok()) {
+      Fail("RemoteStore", written.ToString());
+    }
+    batch.Clear();
+  }
+}
+
+/// MultiGets of random keys, `at_once` keys a call.
+void ReadRemote(const net::RemoteStore& store, uint64_t seed, uint64_t calls, size_t at_once) {
+  base::Random random(seed);
+  std::vector<std::string> names(at_once);
+  std::vector<Result<MaybeValue>> results(at_once);
+  for (uint64_t call = 0; call < calls; ++call) {
+    for (std::string& name : names) name = RemoteKey(random.Below(kKeys));
+    const std::vector<std::string_view> keys(names.begin(), names.end());
+    const Status read = store.MultiGet(keys, results);
+    const bool all_there =
+        std::ranges::all_of(results, [](const auto& result) { return result && *result; });
+    if (!read.ok() || !all_there) Fail("RemoteStore", "a MultiGet did not find its keys");
+  }
+}
+
+/// Threads that share a store read as many keys a call as a pipeline has commands.
+Measured MeasureRemote(const Settings& settings, const Server& server, int pipeline) {
+  const auto store = ConnectTo(server);
+  const auto at_once = static_cast<size_t>(pipeline);
+  const uint64_t requests =
+      pipeline == 1 ? settings.requests / kFewerWithoutPipeline : settings.requests;
+  const uint64_t calls = std::max<uint64_t>(1, requests / at_once / kRemoteThreads);
+  const double before = server.CpuSeconds();
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::thread> threads;
+  for (uint64_t seed = 1; seed <= kRemoteThreads; ++seed) {
+    threads.emplace_back([&, seed] { ReadRemote(*store, seed, calls, at_once); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  const auto made = static_cast<double>(calls * at_once * kRemoteThreads);
+  return {made / elapsed.count(), (server.CpuSeconds() - before) * 1e6 / made};
+}
+
 using Name = std::tuple<std::string, int, std::string>;  // Test, pipeline, server.
 struct Figures {
   std::vector<double> rates;
@@ -157,17 +225,24 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+void Add(const Measured& measured, Figures* figures) {
+  figures->rates.push_back(measured.requests_per_second);
+  figures->cpu_us.push_back(measured.cpu_us);
+}
+
 void RunRound(const Settings& settings, size_t round, AllFigures* figures) {
   for (size_t i = 0; i < kServers.size(); ++i) {
     const std::string name = kServers[(round + i) % kServers.size()];
     const Server server(settings, name);
     for (const int pipeline : settings.pipelines) {
       for (const std::string& test : settings.tests) {
-        const Measured measured = Measure(settings, server, test, pipeline);
-        Figures& mine = (*figures)[{test, pipeline, name}];
-        mine.rates.push_back(measured.requests_per_second);
-        mine.cpu_us.push_back(measured.cpu_us);
+        Add(Measure(settings, server, test, pipeline), &(*figures)[{test, pipeline, name}]);
       }
+    }
+    if (name != kServers.front()) continue;
+    FillRemote(server);
+    for (const int pipeline : settings.pipelines) {
+      Add(MeasureRemote(settings, server, pipeline), &(*figures)[{kRemoteTest, pipeline, name}]);
     }
   }
 }
@@ -207,6 +282,11 @@ void Run(const Settings& settings) {
       }
       std::printf("\n");
     }
+  }
+  for (const int pipeline : settings.pipelines) {
+    const Name name{kRemoteTest, pipeline, kServers.front()};
+    std::printf("%-14s %s\n", Format("%s P=%d", kRemoteTest, pipeline).c_str(),
+                Cell(figures[name]).c_str());
   }
   std::string json;
   for (const auto& [name, mine] : figures) {

@@ -2,7 +2,7 @@
 # everyone else: basalt::basalt, libbasalt.a, has the C++ API and the C API; basalt::c, libbasalt.so, exports the C API
 # alone, with versioned symbols. Folders stand in the order of the house: each links the ones before it.
 
-set(BASALT_FOLDERS base io phash wal cache transaction memtable table db shared_map vector text graph retrieve c_api)
+set(BASALT_FOLDERS base io phash wal cache transaction memtable table db net shared_map vector text graph retrieve c_api)
 
 set(BASALT_INTERNALS "")
 set(objects "")
@@ -30,6 +30,8 @@ endforeach()
 if(BASALT_STEMMER)
   target_compile_definitions(basalt_text PRIVATE BASALT_STEMMER=1)
 endif()
+
+add_library(basalt::net ALIAS basalt_net)  # The client alone; it is in basalt::basalt, too.
 
 # The target of the program is called basalt, so the library's target bears its file name.
 add_library(libbasalt STATIC ${objects})

@@ -32,7 +32,7 @@ set(tests_without_threads
     cache/cache_stats cache/cache cache/hash_queue cache/index cache/recency cache/timing_wheel
     db/compaction_plan db/compaction_source db/manifest base/surviving_records
     embed/kernels embed/reference embed/safetensors embed/word_pieces
-    io/clock io/file_system io/sim_inode
+    io/clock io/file_system io/sim_inode net/answer_parser net/wire
     memtable/generation memtable/sorter
     phash/hole_list phash/level_shape phash/perfect_hash_open phash/placer phash/taken_slots
     shared_map/change_index shared_map/change_set shared_map/record_spool
@@ -169,6 +169,15 @@ if(TARGET basalt)
   basalt_gtest(cli_test system "${BASALT_INTERNALS}" ${cli_sources})
   list(APPEND system_tests cli_test)
 endif()
+# Tests of remote stores start a server of their own.
+if(TARGET basalt_server)
+  foreach(name IN ITEMS store_test remote_store_test)
+    if(TARGET ${name})
+      target_link_libraries(${name} PRIVATE basalt_server)
+      target_compile_definitions(${name} PRIVATE BASALT_SERVER)
+    endif()
+  endforeach()
+endif()
 foreach(name IN LISTS system_tests)
   target_compile_definitions(${name} PRIVATE BASALT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(TARGET basalt)
@@ -230,10 +239,17 @@ endif()
 
 # Examples are built as a user builds them, against basalt::basalt alone, and must run.
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cc)
+if(NOT TARGET basalt_server)
+  list(FILTER sources EXCLUDE REGEX "/remote\\.cc$")
+endif()
 foreach(source IN LISTS sources)
   get_filename_component(name ${source} NAME_WE)
   add_executable(example_${name} ${source})
-  target_link_libraries(example_${name} PRIVATE basalt::basalt basalt_warnings)
+  if(name STREQUAL "remote")  # It serves, too.
+    target_link_libraries(example_${name} PRIVATE basalt::server basalt_warnings)
+  else()
+    target_link_libraries(example_${name} PRIVATE basalt::basalt basalt_warnings)
+  endif()
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/examples/${name})
   add_test(NAME example.${name} COMMAND ${test_launcher} $<TARGET_FILE:example_${name}>
            WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/examples/${name})

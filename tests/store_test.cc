@@ -15,11 +15,15 @@
 #include <utility>
 #include <vector>
 
+#include "basalt/client.h"
 #include "basalt/db.h"
 #include "basalt/memtable.h"
 #include "basalt/transaction.h"
 #include "base/coding.h"
 #include "base/random.h"
+#ifdef BASALT_SERVER
+#include "server/server.h"
+#endif
 
 // What every Store does, asked of each of them through the interface alone.
 
@@ -64,7 +68,7 @@ Records Backward(Iterator* it) {
   return Records(all.rbegin(), all.rend());
 }
 
-enum class Kind : uint8_t { kDisk, kMemory, kMemTable };
+enum class Kind : uint8_t { kDisk, kMemory, kMemTable, kRemote };
 
 class StoreTest : public testing::TestWithParam<Kind> {
  protected:
@@ -80,10 +84,15 @@ class StoreTest : public testing::TestWithParam<Kind> {
       std::filesystem::remove_all(directory_);
       path = directory_.string();
     }
-    store_ = DB::Open(path, {.memory_budget = 32 << 20}).value();
+    auto db = DB::Open(path, {.memory_budget = 32 << 20}).value();
+    if (GetParam() == Kind::kRemote) return Serve(std::move(db));
+    store_ = std::move(db);
   }
   void TearDown() override {
     store_.reset();
+#ifdef BASALT_SERVER
+    server_.reset();
+#endif
     if (!directory_.empty()) std::filesystem::remove_all(directory_);
   }
 
@@ -106,7 +115,22 @@ class StoreTest : public testing::TestWithParam<Kind> {
   }
 
  private:
+  /// The store is a database that a server of this process has.
+  void Serve([[maybe_unused]] std::unique_ptr<DB> db) {
+#ifdef BASALT_SERVER
+    served_ = std::move(db);
+    server_ = server::Server::Start(served_.get(), {.port = 0, .threads = 2}).value();
+    const std::string url = "redis://127.0.0.1:" + std::to_string(server_->port());
+    // Under a sanitizer, on a machine with other work, an answer may take long.
+    store_ = net::RemoteStore::Connect(url, {.timeout = std::chrono::minutes(2)}).value();
+#endif
+  }
+
   std::filesystem::path directory_;
+#ifdef BASALT_SERVER
+  std::unique_ptr<DB> served_;
+  std::unique_ptr<server::Server> server_;
+#endif
   std::unique_ptr<Store> store_;
 };
 
@@ -750,13 +774,16 @@ TEST_P(StoreTest, PlainPutsOfAReadKeyAreNeverMissed) {
   writer.join();
 }
 
+std::string NameOf(const testing::TestParamInfo<Kind>& info) {
+  constexpr const char* kNames[] = {"disk", "memory", "memtable", "remote"};
+  return kNames[static_cast<size_t>(info.param)];
+}
+
 INSTANTIATE_TEST_SUITE_P(All, StoreTest,
-                         testing::Values(Kind::kDisk, Kind::kMemory, Kind::kMemTable),
-                         [](const testing::TestParamInfo<Kind>& info) {
-                           return info.param == Kind::kDisk     ? "disk"
-                                  : info.param == Kind::kMemory ? "memory"
-                                                                : "memtable";
-                         });
+                         testing::Values(Kind::kDisk, Kind::kMemory, Kind::kMemTable), NameOf);
+#ifdef BASALT_SERVER
+INSTANTIATE_TEST_SUITE_P(Served, StoreTest, testing::Values(Kind::kRemote), NameOf);
+#endif
 
 }  // namespace
 }  // namespace basalt

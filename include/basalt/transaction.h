@@ -104,6 +104,8 @@ class Transaction {
 
   /// For store implementations.
   explicit Transaction(std::unique_ptr<transaction::State> state) noexcept;
+  /// For servers. Only as long as it is open.
+  transaction::State* state() noexcept { return state_.get(); }
 
  private:
   std::unique_ptr<transaction::State> state_;

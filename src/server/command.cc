@@ -35,6 +35,8 @@ std::string_view GroupName(Group group) noexcept {
       return "transactions";
     case Group::kScripting:
       return "scripting";
+    case Group::kStore:
+      return "store";
   }
   return "";
 }

@@ -36,6 +36,7 @@ enum class Group : uint8_t {
   kPubSub,
   kTransactions,
   kScripting,
+  kStore,
 };
 std::string_view GroupName(Group group) noexcept;
 
@@ -120,6 +121,7 @@ std::span<const Command> SortedSetRangeCommands();
 std::span<const Command> StreamCommands();
 std::span<const Command> PubSubCommands();
 std::span<const Command> TransactionCommands();
+std::span<const Command> StoreCommands();
 
 /// The error for a subcommand that is not there, or that has other arguments.
 void UnknownSubcommand(Call& call);

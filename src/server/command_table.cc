@@ -19,7 +19,8 @@ const CommandsByName& ByName() {
     for (const auto group :
          {ConnectionCommands(), ServerCommands(), KeyCommands(), StringCommands(), BitCommands(),
           HashCommands(), ListCommands(), SetCommands(), SortedSetCommands(),
-          SortedSetRangeCommands(), StreamCommands(), PubSubCommands(), TransactionCommands()}) {
+          SortedSetRangeCommands(), StreamCommands(), PubSubCommands(), TransactionCommands(),
+          StoreCommands()}) {
       for (const Command& command : group) all.emplace(command.name, &command);
     }
     return all;
@@ -124,7 +125,7 @@ std::string CommandsPage() {
   for (const Group group :
        {Group::kConnection, Group::kServer, Group::kGeneric, Group::kString, Group::kBitmap,
         Group::kHash, Group::kList, Group::kSet, Group::kSortedSet, Group::kStream, Group::kPubSub,
-        Group::kTransactions, Group::kScripting}) {
+        Group::kTransactions, Group::kScripting, Group::kStore}) {
     std::string rows;
     for (const Command* command : AllCommands()) {
       if (command->group != group) continue;

@@ -151,6 +151,7 @@ void Disconnect(Hub& hub, Session& session) {
   }
   session.channels.clear();
   session.patterns.clear();
+  hub.snapshots().RemoveOwner(session.id());
   session.EndMulti();
 }
 

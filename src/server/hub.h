@@ -14,6 +14,7 @@
 #include "server/peer.h"
 #include "server/pub_sub.h"
 #include "server/resp_parser.h"
+#include "server/snapshot_table.h"
 #include "server/waiting_clients.h"
 
 namespace basalt::server {
@@ -54,6 +55,7 @@ class Hub {
   const Settings& settings() const noexcept { return settings_; }
   PubSub& pub_sub() noexcept { return pub_sub_; }
   WaitingClients& waiting() noexcept { return waiting_; }
+  SnapshotTable& snapshots() noexcept { return snapshots_; }
   Counters& counters() noexcept { return counters_; }
   uint16_t port() const noexcept { return port_.load(); }
   void set_port(uint16_t port) noexcept { port_ = port; }
@@ -84,6 +86,7 @@ class Hub {
   std::chrono::steady_clock::time_point started_;
   PubSub pub_sub_;
   WaitingClients waiting_;
+  SnapshotTable snapshots_;
   Counters counters_;
   std::atomic<bool> is_stopping_{false};
   std::atomic<uint64_t> next_client_id_{1};

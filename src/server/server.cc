@@ -215,6 +215,7 @@ void Server::Loops::Sweep() {
     sweeper_wakes_.wait_for(lock, kSweepInterval);
     if (hub_.is_stopping()) return;
     lock.unlock();
+    hub_.snapshots().RemoveIdle(std::chrono::steady_clock::now());
     // What fails is tried again: garbage does no harm meanwhile.
     const Result<size_t> swept = dataset_->Sweep(kSweptAtOnce);
     if (swept) hub_.counters().swept.fetch_add(*swept, std::memory_order_relaxed);

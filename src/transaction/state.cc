@@ -49,6 +49,13 @@ Result<ReadOptions> State::AtSnapshot(const ReadOptions& options) {
   return at;
 }
 
+Status State::ReadAt(Snapshot snapshot) {
+  // The store prepares for the commit when it is asked for a snapshot.
+  BASALT_RETURN_IF_ERROR(backend_->GetSnapshot().status());
+  snapshot_.emplace(std::move(snapshot));
+  return {};
+}
+
 uint64_t State::now_ms() const noexcept {
   return static_cast<uint64_t>(snapshot_->time().time_since_epoch().count());
 }

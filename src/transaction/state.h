@@ -3,9 +3,11 @@
 // src/transaction: the reads and writes of an open transaction, for any store. Read State first,
 // then Backend (backend.h), which a store implements.
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "basalt/snapshot.h"
@@ -51,6 +53,14 @@ class State {
   Transaction::Savepoint SetSavepoint();
   Status RollbackTo(Transaction::Savepoint savepoint);
   Result<basalt::Commit> Commit(const WriteOptions& options);
+
+  // For a server whose client has made the reads: they, and the snapshot that they come from.
+  /// Before any other call.
+  Status ReadAt(Snapshot snapshot);
+  ReadSet* reads() noexcept { return &reads_; }
+  std::chrono::milliseconds DefaultTtl(KeyspaceId keyspace) const {
+    return backend_->DefaultTtl(keyspace);
+  }
 
   size_t count() const noexcept { return own_.batch().count(); }
   uint64_t memory_bytes() const noexcept { return own_.memory_bytes() + reads_.memory_bytes(); }

@@ -115,7 +115,7 @@ void CommandLine::AddKeyVerbs() {
   basalt get --keyspace users ./db 42
 The exit code is 1 when the key is absent.
 )");
-  AddPath(get);
+  AddPathOrUrl(get);
   get.app->add_option("KEY", get.options->key, "The bytes of the key")->required()->type_name("");
   AddOutputFlag(get, AddOutput(get, {"table", "csv", "json", "raw"}), "--raw", OutputFormat::kRaw,
                 "Print the value without a newline, as --output raw");
@@ -130,7 +130,7 @@ The exit code is 1 when the key is absent.
   basalt put --keyspace users ./db 42 Ada
   basalt put --ttl 30m ./db session/7 open    expires in half an hour
 )");
-  AddPath(put);
+  AddPathOrUrl(put);
   put.app->add_option("KEY", put.options->key, "The bytes of the key")->required()->type_name("");
   put.app->add_option("VALUE", put.options->value, "The bytes of the value; - reads standard input")
       ->required()
@@ -150,7 +150,7 @@ The exit code is 1 when the key is absent.
   basalt del --range ./db 2024-01 2024-07     from 2024-01 up to 2024-07, which stays
 A key that is absent is no error.
 )");
-  AddPath(del);
+  AddPathOrUrl(del);
   // Not a list for CLI11, which takes "[a,b]" in a list apart: what follows the first key is left
   // over.
   del.app->add_option("KEY", del.options->first_key, "One or more")->required()->type_name("...");
@@ -179,7 +179,7 @@ A key that is absent is no error.
 A line is key, tab, value, or with csv key, comma, value; bytes that are not text
 stand as \xNN (see `basalt load --help`). With raw they stand as they are.
 )");
-  AddPath(scan);
+  AddPathOrUrl(scan);
   CLI::Option* prefix =
       AddBound(scan, "--prefix", &ScanVerbOptions::prefix, "Only keys that begin with it");
   AddBound(scan, "--from", &ScanVerbOptions::from, "The first key of the range")->excludes(prefix);
@@ -212,7 +212,7 @@ and counted. A part keyspace=NAME, or a member "keyspace":NAME, names the record
 keyspace. Empty lines are skipped. A malformed line ends the load with its number.
 The lines before it are loaded and counted, the lines after it are not.
 )");
-  AddPath(load);
+  AddPathOrUrl(load);
   load.app->add_option("FILE", load.options->file, "- is standard input")
       ->required()
       ->type_name("");
@@ -238,7 +238,7 @@ Without --keyspace and --all-keyspaces a dump is of the database's own keyspace,
 stderr says which others there are.
 It says when records expire: loaded from it, they do so at the same moment.
 )");
-  AddPath(dump);
+  AddPathOrUrl(dump);
   AddKeyspace(dump, kKeyspaceToRead);
   dump.app
       ->add_flag("--all-keyspaces", dump.options->all_keyspaces,
@@ -276,7 +276,7 @@ Changes nothing when the database can be opened as it is.
   basalt stat ./db --output raw | grep write_waits
 Debt is what compactions have yet to rewrite. Counters run from this opening on.
 )");
-  AddPath(stat);
+  AddPathOrUrl(stat);
   AddFiguresOutput(stat);
   AddReadAccess(stat);
 }

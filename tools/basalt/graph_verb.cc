@@ -8,7 +8,7 @@ namespace {
 
 template <class Options>
 void AddGraphName(const Verb<Options>& verb) {
-  AddPath(verb);
+  AddPathOrUrl(verb);
   verb.app->add_option("--graph", verb.options->graph, "The graph's name: its keyspace")
       ->capture_default_str()
       ->type_name("NAME");

@@ -6,6 +6,7 @@
 #include "tools/basalt/figures.h"
 #include "tools/basalt/line_reader.h"
 #include "tools/basalt/open_corpus.h"
+#include "tools/basalt/open_store.h"
 #include "tools/basalt/progress.h"
 #include "tools/basalt/retrieval.h"
 
@@ -138,11 +139,11 @@ std::string Counts(const Ingested& ingested) {
 }  // namespace
 
 ExitCode Ingest(const IngestOptions& options, Output& out) {
-  const Result<std::unique_ptr<DB>> db =
-      OpenToWrite(options.path, {.memory_budget = options.memory_budget});
-  if (!db) return Report(db.error());
+  const Result<std::unique_ptr<Store>> store =
+      OpenStoreToWrite(options.path, {.memory_budget = options.memory_budget});
+  if (!store) return Report(store.error());
   Result<OpenedCorpus> opened =
-      OpenCorpus(db->get(), options.corpus, CorpusUse::kIngest, options.stemmer);
+      OpenCorpus(store->get(), options.corpus, CorpusUse::kIngest, options.stemmer);
   if (!opened) return Report(opened.error());
   uint64_t total_bytes = 0;
   for (const std::string& file : options.files) total_bytes += BytesOf(file);
@@ -153,7 +154,7 @@ ExitCode Ingest(const IngestOptions& options, Output& out) {
     Progress progress(ProgressStyleForStderr(options.progress), "ingesting", total_bytes);
     stopped = AddFiles(*opened->corpus, options, progress, &ingested);
     *opened = {};
-    const Status closed = (*db)->Close();
+    const Status closed = CloseStore(store->get());
     if (stopped.ok()) stopped = closed;
     seconds = progress.seconds();
   }
@@ -168,9 +169,10 @@ ExitCode Ingest(const IngestOptions& options, Output& out) {
 }
 
 ExitCode Forget(const ForgetOptions& options, Output& out) {
-  const Result<std::unique_ptr<DB>> db = OpenToWrite(options.path, {.create_if_missing = false});
-  if (!db) return Report(db.error());
-  Result<OpenedCorpus> opened = OpenCorpus(db->get(), options.corpus, CorpusUse::kForget);
+  const Result<std::unique_ptr<Store>> store =
+      OpenStoreToWrite(options.path, {.create_if_missing = false});
+  if (!store) return Report(store.error());
+  Result<OpenedCorpus> opened = OpenCorpus(store->get(), options.corpus, CorpusUse::kForget);
   if (!opened) return Report(opened.error());
   uint64_t forgotten = 0;
   for (const std::string& source : options.sources) {
@@ -179,7 +181,7 @@ ExitCode Forget(const ForgetOptions& options, Output& out) {
     forgotten += *was_there ? 1 : 0;
   }
   *opened = {};
-  if (Status closed = (*db)->Close(); !closed.ok()) return Report(closed);
+  if (Status closed = CloseStore(store->get()); !closed.ok()) return Report(closed);
   out.Write("forgot " + FormatCount(forgotten) + " documents\n");
   return forgotten == options.sources.size() ? ExitCode::kOk : ExitCode::kAbsent;
 }

@@ -4,10 +4,11 @@
 #include <memory>
 #include <utility>
 
-#include "basalt/db.h"
 #include "basalt/key.h"
+#include "basalt/store.h"
 #include "tools/basalt/argument_bytes.h"
 #include "tools/basalt/keyspace.h"
+#include "tools/basalt/open_store.h"
 #include "tools/basalt/record_printer.h"
 #include "tools/basalt/text_format.h"
 
@@ -15,20 +16,20 @@ namespace basalt::tools {
 namespace {
 
 using MakeBatch = std::function<WriteBatch(KeyspaceId)>;
-using ChooseKeyspace = std::function<Result<KeyspaceId>(DB&)>;
+using ChooseKeyspace = std::function<Result<KeyspaceId>(Store&)>;
 
-/// Opens the database, writes to it, and closes it. What cannot be meant makes no database.
+/// Opens the store, writes to it, and closes it. What cannot be meant makes no database.
 Status WriteTo(const std::string& path, const DBOptions& open, const ChooseKeyspace& choose,
                const MakeBatch& records, const WriteOptions& options) {
   if (const WriteBatch meant = records(KeyspaceId::kDefault); !meant.status().ok()) {
     return meant.status();
   }
-  Result<std::unique_ptr<DB>> db = OpenToWrite(path, open);
-  if (!db) return db.error();
-  const Result<KeyspaceId> keyspace = choose(**db);
+  Result<std::unique_ptr<Store>> store = OpenStoreToWrite(path, open);
+  if (!store) return store.error();
+  const Result<KeyspaceId> keyspace = choose(**store);
   if (!keyspace) return keyspace.error();
-  if (Status written = (*db)->Write(records(*keyspace), options); !written.ok()) return written;
-  return (*db)->Close();
+  if (Status written = (*store)->Write(records(*keyspace), options); !written.ok()) return written;
+  return CloseStore(store->get());
 }
 
 }  // namespace
@@ -36,11 +37,11 @@ Status WriteTo(const std::string& path, const DBOptions& open, const ChooseKeysp
 ExitCode Get(const GetOptions& options, Output& out) {
   const Result<std::string> key = MeantBytes(options.key, options.base64);
   if (!key) return Report(key.error());
-  const Result<std::unique_ptr<DB>> db = OpenToRead(options.path, options.access);
-  if (!db) return Report(db.error());
-  const Result<KeyspaceId> keyspace = FindKeyspace(**db, options.keyspace);
+  const Result<std::unique_ptr<Store>> store = OpenStoreToRead(options.path, options.access);
+  if (!store) return Report(store.error());
+  const Result<KeyspaceId> keyspace = FindKeyspace(**store, options.keyspace);
   if (!keyspace) return Report(keyspace.error());
-  const Result<MaybeValue> value = (*db)->Get(*key, {.keyspace = *keyspace});
+  const Result<MaybeValue> value = (*store)->Get(*key, {.keyspace = *keyspace});
   if (!value) return Report(value.error());
   if (!value->has_value()) {
     Complain("no key " + KeyText(*key) + " in " + options.path);
@@ -63,7 +64,7 @@ ExitCode Put(const PutOptions& options, Output& /*out*/) {
                                         ? ReadValueFromStandardInput()
                                         : MeantBytes(options.value, options.base64);
   if (!value) return Report(value.error());
-  const auto choose = [&](DB& db) { return FindOrMakeKeyspace(db, options.keyspace); };
+  const auto choose = [&](Store& store) { return FindOrMakeKeyspace(store, options.keyspace); };
   const auto records = [&](KeyspaceId keyspace) {
     WriteBatch batch;
     batch.Put(*key, *value, {.keyspace = keyspace, .ttl = options.ttl});
@@ -116,7 +117,7 @@ ExitCode Delete(const DeleteOptions& options, Output& /*out*/) {
     if (!key) return Report(key.error());
     argument = std::move(*key);
   }
-  const auto choose = [&](DB& db) { return FindKeyspace(db, options.keyspace); };
+  const auto choose = [&](Store& store) { return FindKeyspace(store, options.keyspace); };
   const auto records = [&](KeyspaceId keyspace) {
     WriteBatch batch;
     AddDeletion(options.form, arguments, keyspace, batch);
@@ -136,16 +137,16 @@ ExitCode Scan(const ScanVerbOptions& options, Output& out) {
     if (!bytes) return Report(bytes.error());
     *bound = std::move(*bytes);
   }
-  const Result<std::unique_ptr<DB>> db = OpenToRead(options.path, options.access);
-  if (!db) return Report(db.error());
-  const Result<KeyspaceId> keyspace = FindKeyspace(**db, options.keyspace);
+  const Result<std::unique_ptr<Store>> store = OpenStoreToRead(options.path, options.access);
+  if (!store) return Report(store.error());
+  const Result<KeyspaceId> keyspace = FindKeyspace(**store, options.keyspace);
   if (!keyspace) return Report(keyspace.error());
-  const std::unique_ptr<Iterator> it = (*db)->NewIterator({.keyspace = *keyspace,
-                                                           .fill_cache = false,
-                                                           .lower = from,
-                                                           .upper = to,
-                                                           .prefix = prefix,
-                                                           .keys_only = options.keys_only});
+  const std::unique_ptr<Iterator> it = (*store)->NewIterator({.keyspace = *keyspace,
+                                                              .fill_cache = false,
+                                                              .lower = from,
+                                                              .upper = to,
+                                                              .prefix = prefix,
+                                                              .keys_only = options.keys_only});
   RecordPrinter printer(
       options.output,
       options.keys_only ? RecordPrinter::Columns::kKey : RecordPrinter::Columns::kKeyAndValue, out);

@@ -7,19 +7,19 @@
 
 namespace basalt::tools {
 
-Result<KeyspaceId> FindKeyspace(const DB& db, const std::optional<std::string>& name) {
+Result<KeyspaceId> FindKeyspace(const Store& store, const std::optional<std::string>& name) {
   if (!name || name->empty()) return KeyspaceId::kDefault;
-  return db.OpenKeyspace(*name);
+  return store.OpenKeyspace(*name);
 }
 
-Result<KeyspaceId> FindOrMakeKeyspace(DB& db, const std::optional<std::string>& name) {
-  Result<KeyspaceId> found = FindKeyspace(db, name);
+Result<KeyspaceId> FindOrMakeKeyspace(Store& store, const std::optional<std::string>& name) {
+  Result<KeyspaceId> found = FindKeyspace(store, name);
   if (found || found.error().code() != StatusCode::kNotFound) return found;
-  return db.CreateKeyspace(*name);
+  return store.CreateKeyspace(*name);
 }
 
-Status TellOfOtherKeyspaces(const DB& db) {
-  const Result<std::vector<KeyspaceInfo>> keyspaces = db.ListKeyspaces();
+Status TellOfOtherKeyspaces(const Store& store) {
+  const Result<std::vector<KeyspaceInfo>> keyspaces = store.ListKeyspaces();
   if (!keyspaces) return keyspaces.error();
   std::string names;
   for (const KeyspaceInfo& keyspace : *keyspaces) {

@@ -14,32 +14,32 @@ namespace {
 constexpr std::string_view kLocal = "local:";
 
 #ifdef BASALT_EMBED
-Result<std::unique_ptr<DenseIndex>> OpenDense(DB* db, const CorpusChoice& choice) {
+Result<std::unique_ptr<DenseIndex>> OpenDense(Store* store, const CorpusChoice& choice) {
   auto embedder = OpenLocalEmbedder(choice.embed.substr(kLocal.size()));
   if (!embedder) return embedder.error();
   const EmbeddingModel& model = (*embedder)->model();
   return OpenDenseIndex(
-      db, {.name = choice.name + ".vectors",
-           .dimension = model.dimension,
-           .model = model.id,
-           .embed = [embedder = *embedder](auto texts) { return embedder->EmbedAll(texts); }});
+      store, {.name = choice.name + ".vectors",
+              .dimension = model.dimension,
+              .model = model.id,
+              .embed = [embedder = *embedder](auto texts) { return embedder->EmbedAll(texts); }});
 }
 #else
-Result<std::unique_ptr<DenseIndex>> OpenDense(DB* /*db*/, const CorpusChoice& /*choice*/) {
+Result<std::unique_ptr<DenseIndex>> OpenDense(Store* /*store*/, const CorpusChoice& /*choice*/) {
   return Status(StatusCode::kUnsupported,
                 "--embed: this program was built without embeddings (BASALT_EMBED)");
 }
 #endif
 
 /// The vectors that passages already have, to be removed with them. Null: they have none.
-Result<std::unique_ptr<DenseIndex>> OpenDenseToRemove(DB* db, const CorpusChoice& choice) {
+Result<std::unique_ptr<DenseIndex>> OpenDenseToRemove(Store* store, const CorpusChoice& choice) {
   const std::string name = choice.name + ".vectors";
-  const Result<KeyspaceId> keyspace = db->OpenKeyspace(name);
+  const Result<KeyspaceId> keyspace = store->OpenKeyspace(name);
   if (!keyspace && keyspace.error().code() == StatusCode::kNotFound) {
     return std::unique_ptr<DenseIndex>();
   }
   if (!keyspace) return keyspace.error();
-  return OpenDenseIndex(db,
+  return OpenDenseIndex(store,
                         {.name = name, .embed = [](auto /*texts*/) -> Result<std::vector<float>> {
                            return Status(StatusCode::kFailedPrecondition,
                                          "the passages of this corpus have vectors: give --embed");
@@ -48,7 +48,7 @@ Result<std::unique_ptr<DenseIndex>> OpenDenseToRemove(DB* db, const CorpusChoice
 
 }  // namespace
 
-Result<OpenedCorpus> OpenCorpus(DB* db, const CorpusChoice& choice, CorpusUse use,
+Result<OpenedCorpus> OpenCorpus(Store* store, const CorpusChoice& choice, CorpusUse use,
                                 const std::optional<std::string>& stemmer) {
   OpenedCorpus opened;
   if (!choice.embed.empty()) {
@@ -56,19 +56,19 @@ Result<OpenedCorpus> OpenCorpus(DB* db, const CorpusChoice& choice, CorpusUse us
       return Status(StatusCode::kInvalidArgument,
                     "--embed '" + choice.embed + "': give local:FOLDER");
     }
-    Result<std::unique_ptr<DenseIndex>> dense = OpenDense(db, choice);
+    Result<std::unique_ptr<DenseIndex>> dense = OpenDense(store, choice);
     if (!dense) return dense.error();
     opened.dense = std::move(*dense);
   } else if (use != CorpusUse::kRetrieve) {
-    Result<std::unique_ptr<DenseIndex>> dense = OpenDenseToRemove(db, choice);
+    Result<std::unique_ptr<DenseIndex>> dense = OpenDenseToRemove(store, choice);
     if (!dense) return dense.error();
     opened.dense = std::move(*dense);
   }
   Result<std::unique_ptr<Corpus>> corpus =
-      Corpus::Open(db, {.name = choice.name,
-                        .create_if_missing = use == CorpusUse::kIngest,
-                        .stemmer = stemmer,
-                        .dense = opened.dense.get()});
+      Corpus::Open(store, {.name = choice.name,
+                           .create_if_missing = use == CorpusUse::kIngest,
+                           .stemmer = stemmer,
+                           .dense = opened.dense.get()});
   if (!corpus) return corpus.error();
   opened.corpus = std::move(*corpus);
   return opened;

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "basalt/db.h"
 #include "basalt/retrieve.h"
+#include "basalt/store.h"
 #include "tools/basalt/retrieval.h"
 
 namespace basalt::tools {
@@ -23,7 +23,7 @@ enum class CorpusUse : uint8_t { kIngest, kForget, kRetrieve };
 /// Forget also removes these without a model, and IngestText without one is FailedPrecondition.
 /// InvalidArgument: `embed` is not of the form
 /// "local:FOLDER". Unsupported: this program was built without embeddings.
-Result<OpenedCorpus> OpenCorpus(DB* db, const CorpusChoice& choice, CorpusUse use,
+Result<OpenedCorpus> OpenCorpus(Store* store, const CorpusChoice& choice, CorpusUse use,
                                 const std::optional<std::string>& stemmer = std::nullopt);
 
 }  // namespace basalt::tools

@@ -5,13 +5,13 @@
 
 #include "basalt/db.h"
 #include "basalt/graph.h"
-#include "tools/basalt/open_database.h"
+#include "tools/basalt/open_store.h"
 
 namespace basalt::tools {
 
-/// A graph, and the database that it is in.
+/// A graph, and the store that it is in.
 struct OpenGraph {
-  std::unique_ptr<DB> db;
+  std::unique_ptr<Store> store;
   std::unique_ptr<Graph> graph;
 };
 

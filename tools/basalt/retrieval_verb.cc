@@ -29,7 +29,7 @@ with --json, is a document {"source":"...","title":"...","text":"..."}; the titl
 missing, other members are ignored. A document of a known source replaces that one.
 A corpus that was made with --embed needs the same model again.
 )");
-  AddPath(ingest);
+  AddPathOrUrl(ingest);
   ingest.app->add_option("FILE", ingest.options->files, "- is standard input")
       ->required()
       ->type_name("...");
@@ -46,7 +46,7 @@ A corpus that was made with --embed needs the same model again.
 Removes the documents and what only they brought: passages, postings, vectors,
 links, entities. The exit code is 1 when a source is absent.
 )");
-  AddPath(forget);
+  AddPathOrUrl(forget);
   forget.app->add_option("SOURCE", forget.options->sources, "One or more")
       ->required()
       ->type_name("...");
@@ -61,7 +61,7 @@ links, entities. The exit code is 1 when a source is absent.
 Ranks passages by words, by vectors with --embed, and by links between passages.
 The exit code is 1 when nothing is found.
 )");
-  AddPath(retrieve);
+  AddPathOrUrl(retrieve);
   retrieve.app->add_option("QUERY", retrieve.options->query, "Words, \"phrases\" and prefix*")
       ->required()
       ->type_name("");

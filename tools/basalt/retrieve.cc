@@ -4,6 +4,7 @@
 #include "tools/basalt/document.h"
 #include "tools/basalt/figures.h"
 #include "tools/basalt/open_corpus.h"
+#include "tools/basalt/open_store.h"
 #include "tools/basalt/retrieval.h"
 #include "tools/basalt/text_format.h"
 
@@ -96,9 +97,10 @@ std::string ResultText(const RetrieveResult& result, bool explain) {
 }  // namespace
 
 ExitCode Retrieve(const RetrieveVerbOptions& options, Output& out) {
-  const Result<std::unique_ptr<DB>> db = OpenToRead(options.path, options.access);
-  if (!db) return Report(db.error());
-  const Result<OpenedCorpus> opened = OpenCorpus(db->get(), options.corpus, CorpusUse::kRetrieve);
+  const Result<std::unique_ptr<Store>> store = OpenStoreToRead(options.path, options.access);
+  if (!store) return Report(store.error());
+  const Result<OpenedCorpus> opened =
+      OpenCorpus(store->get(), options.corpus, CorpusUse::kRetrieve);
   if (!opened) return Report(opened.error());
   const Result<RetrieveResult> result = opened->corpus->Retrieve(
       options.query,

@@ -1,11 +1,14 @@
 #include "tools/basalt/stat.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "basalt/client.h"
 #include "basalt/db.h"
+#include "net/address.h"
 #include "tools/basalt/document.h"
 #include "tools/basalt/figures.h"
 
@@ -153,9 +156,33 @@ Document StatDocument(const DBStats& stats) {
   return document;
 }
 
+/// The lines "name:value" of a server's INFO.
+Document InfoDocument(std::string_view info) {
+  Document document;
+  while (!info.empty()) {
+    const std::string_view line = info.substr(0, info.find("\r\n"));
+    info.remove_prefix(std::min(line.size() + 2, info.size()));
+    const size_t colon = line.find(':');
+    if (line.starts_with('#') || colon == std::string_view::npos) continue;
+    document[line.substr(0, colon)] = BytesValue(line.substr(colon + 1));
+  }
+  return document;
+}
+
+ExitCode StatOfServer(const StatOptions& options, Output& out) {
+  const auto store = net::RemoteStore::Connect(options.path);
+  if (!store) return Report(store.error());
+  const Result<std::string> info = (*store)->Info();
+  if (!info) return Report(info.error());
+  out.Write(options.output == OutputFormat::kTable ? *info
+                                                   : Rendered(options.output, InfoDocument(*info)));
+  return ExitCode::kOk;
+}
+
 }  // namespace
 
 ExitCode Stat(const StatOptions& options, Output& out) {
+  if (net::IsServerUrl(options.path)) return StatOfServer(options, out);
   const Result<std::unique_ptr<DB>> db = OpenToRead(options.path, options.access);
   if (!db) return Report(db.error());
   const DBStats stats = (*db)->GetStats();

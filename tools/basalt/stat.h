@@ -14,7 +14,7 @@ struct StatOptions {
   ReadAccess access;
   OutputFormat output = OutputFormat::kTable;
 };
-/// Prints a database's figures: its levels, and what DBStats counts.
+/// Prints a database's figures: its levels, and what DBStats counts; of a server its INFO.
 ExitCode Stat(const StatOptions& options, Output& out);
 
 }  // namespace basalt::tools

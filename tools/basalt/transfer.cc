@@ -4,10 +4,11 @@
 #include <string_view>
 #include <vector>
 
-#include "basalt/db.h"
+#include "basalt/store.h"
 #include "tools/basalt/figures.h"
 #include "tools/basalt/keyspace.h"
 #include "tools/basalt/line_reader.h"
+#include "tools/basalt/open_store.h"
 #include "tools/basalt/progress.h"
 #include "tools/basalt/text_format.h"
 
@@ -21,8 +22,8 @@ constexpr size_t kBatchBytes = 1 << 20;
 /// is left out. The first failed write stays: nothing is written after it.
 class BatchWriter {
  public:
-  BatchWriter(DB& db, const LoadOptions& options)
-      : db_(db), options_(options), batch_bytes_max_(db.GetStats().memory_budget / 8) {}
+  BatchWriter(Store& store, const LoadOptions& options)
+      : store_(store), options_(options), batch_bytes_max_(BatchBytesMax(store)) {}
 
   Status Add(const Record& record) {
     if (HasExpired(record)) {
@@ -45,7 +46,7 @@ class BatchWriter {
   /// Writes what was gathered.
   Status Write() {
     if (batch_.empty() || !status_.ok()) return status_;
-    status_ = db_.Write(batch_, options_.write);
+    status_ = store_.Write(batch_, options_.write);
     if (!status_.ok()) return status_;
     records_ += batch_.count();
     bytes_ += bytes_pending_;
@@ -65,15 +66,15 @@ class BatchWriter {
     const std::string& name = options_.keyspace ? *options_.keyspace : record.keyspace;
     const auto known = keyspaces_.find(name);
     if (known != keyspaces_.end()) return known->second;
-    const Result<KeyspaceId> found = FindOrMakeKeyspace(db_, name);
+    const Result<KeyspaceId> found = FindOrMakeKeyspace(store_, name);
     if (found) keyspaces_.emplace(name, *found);
     return found;
   }
 
-  DB& db_;
+  Store& store_;
   std::map<std::string, KeyspaceId> keyspaces_;
   const LoadOptions& options_;
-  const uint64_t batch_bytes_max_;  // the database takes no larger ones
+  const uint64_t batch_bytes_max_;  // the store takes no larger ones
   WriteBatch batch_;
   Status status_;
   uint64_t bytes_pending_ = 0;
@@ -133,11 +134,11 @@ std::string Summary(const BatchWriter& writer, double seconds) {
 /// All records of a keyspace, also behind those whose merges do not fit.
 class RecordWalk {
  public:
-  RecordWalk(const DB& db, KeyspaceId keyspace, const Snapshot& snapshot)
-      : keys_(db.NewIterator(
+  RecordWalk(const Store& store, KeyspaceId keyspace, const Snapshot& snapshot)
+      : keys_(store.NewIterator(
             {.snapshot = &snapshot, .keyspace = keyspace, .fill_cache = false, .keys_only = true})),
         records_(
-            db.NewIterator({.snapshot = &snapshot, .keyspace = keyspace, .fill_cache = false})) {}
+            store.NewIterator({.snapshot = &snapshot, .keyspace = keyspace, .fill_cache = false})) {}
 
   /// Gives each record to `print` until that gives false; Ok then, and at the end. The first that
   /// does not fit ends it too, unless they are to be skipped.
@@ -172,15 +173,15 @@ class RecordWalk {
 ExitCode Load(const LoadOptions& options, Output& out) {
   Result<LineReader> input = LineReader::Open(options.file);
   if (!input) return Report(input.error());
-  const Result<std::unique_ptr<DB>> db =
-      OpenToWrite(options.path, {.memory_budget = options.memory_budget});
-  if (!db) return Report(db.error());
+  const Result<std::unique_ptr<Store>> store =
+      OpenStoreToWrite(options.path, {.memory_budget = options.memory_budget});
+  if (!store) return Report(store.error());
   // Also where no record comes.
-  if (Status made = FindOrMakeKeyspace(**db, options.keyspace).status(); !made.ok()) {
+  if (Status made = FindOrMakeKeyspace(**store, options.keyspace).status(); !made.ok()) {
     return Report(made);
   }
 
-  BatchWriter writer(**db, options);
+  BatchWriter writer(**store, options);
   Status stopped;
   double seconds = 0;
   {
@@ -188,7 +189,7 @@ ExitCode Load(const LoadOptions& options, Output& out) {
     stopped = AddLines(options, *input, writer, progress);
     const Status written = writer.Write();
     if (stopped.ok()) stopped = written;
-    const Status closed = (*db)->Close();
+    const Status closed = CloseStore(store->get());
     if (stopped.ok()) stopped = closed;
     seconds = progress.seconds();
   }
@@ -206,33 +207,33 @@ ExitCode Load(const LoadOptions& options, Output& out) {
 namespace {
 
 /// The keyspaces that a dump is of.
-Result<std::vector<KeyspaceInfo>> KeyspacesOf(const DumpOptions& options, const DB& db) {
+Result<std::vector<KeyspaceInfo>> KeyspacesOf(const DumpOptions& options, const Store& store) {
   if (!options.all_keyspaces) {
-    const Result<KeyspaceId> keyspace = FindKeyspace(db, options.keyspace);
+    const Result<KeyspaceId> keyspace = FindKeyspace(store, options.keyspace);
     if (!keyspace) return keyspace.error();
     return std::vector{KeyspaceInfo{.id = *keyspace, .name = {}}};
   }
-  return db.ListKeyspaces();
+  return store.ListKeyspaces();
 }
 
 }  // namespace
 
 ExitCode Dump(const DumpOptions& options, Output& out) {
-  const Result<std::unique_ptr<DB>> db = OpenToRead(options.path, options.access);
-  if (!db) return Report(db.error());
-  const Result<std::vector<KeyspaceInfo>> keyspaces = KeyspacesOf(options, **db);
+  const Result<std::unique_ptr<Store>> store = OpenStoreToRead(options.path, options.access);
+  if (!store) return Report(store.error());
+  const Result<std::vector<KeyspaceInfo>> keyspaces = KeyspacesOf(options, **store);
   if (!keyspaces) return Report(keyspaces.error());
   if (!options.keyspace && !options.all_keyspaces) {
-    if (Status told = TellOfOtherKeyspaces(**db); !told.ok()) return Report(told);
+    if (Status told = TellOfOtherKeyspaces(**store); !told.ok()) return Report(told);
   }
-  const Result<Snapshot> snapshot = (*db)->GetSnapshot();
+  const Result<Snapshot> snapshot = (*store)->GetSnapshot();
   if (!snapshot) return Report(snapshot.error());
   const RecordFormat format = options.json ? RecordFormat::kJson : RecordFormat::kText;
   std::string line;
   uint64_t skipped = 0;
   Status walked;
   for (const KeyspaceInfo& keyspace : *keyspaces) {
-    RecordWalk walk(**db, keyspace.id, *snapshot);
+    RecordWalk walk(**store, keyspace.id, *snapshot);
     walked = walk.Run(options.skip_bad, [&](const Iterator& record) {
       line.clear();
       AppendRecord(format, record.key(), record.value(), line,

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "tools/basalt/document.h"
 #include "tools/basalt/figures.h"
+#include "tools/basalt/open_store.h"
 #include "tools/basalt/progress.h"
 
 namespace basalt::tools {
@@ -51,19 +52,20 @@ boost::json::object AttributesDocument(const Attributes& attributes) {
 
 /// An index, and the database that it is in.
 struct OpenIndex {
-  std::unique_ptr<DB> db;
+  std::unique_ptr<Store> store;
   std::unique_ptr<VectorIndex> index;
 };
 
-Result<OpenIndex> OpenIn(Result<std::unique_ptr<DB>> db, const std::string& name, bool progress) {
-  if (!db) return db.error();
+Result<OpenIndex> OpenIn(Result<std::unique_ptr<Store>> store, const std::string& name,
+                         bool progress) {
+  if (!store) return store.error();
   VectorIndexOptions options;
   Progress bar(ProgressStyleForStderr(progress), "opening " + name, 0);
   bar.BeginStage("opening " + name, ProgressUnit::kKeys, 0, 0);
   options.on_progress = [&bar](uint64_t read, uint64_t) { bar.Update(read, 0); };
-  Result<std::unique_ptr<VectorIndex>> index = VectorIndex::Open(db->get(), name, options);
+  Result<std::unique_ptr<VectorIndex>> index = VectorIndex::Open(store->get(), name, options);
   if (!index) return index.error();
-  return OpenIndex{*std::move(db), *std::move(index)};
+  return OpenIndex{*std::move(store), *std::move(index)};
 }
 
 Status ImportInto(VectorIndex* index, const VectorImportOptions& options, uint64_t* count) {
@@ -187,10 +189,10 @@ void PrintDocument(const Document& document, OutputFormat format, Output& out) {
 }  // namespace
 
 ExitCode VectorCreate(const VectorCreateOptions& options, Output& out) {
-  const Result<std::unique_ptr<DB>> db = OpenToWrite(options.path, {});
-  if (!db) return Report(db.error());
+  const Result<std::unique_ptr<Store>> store = OpenStoreToWrite(options.path, {});
+  if (!store) return Report(store.error());
   const auto index = VectorIndex::Create(
-      db->get(), options.name,
+      store->get(), options.name,
       {.dimension = options.dimension, .metric = options.metric, .model = options.model});
   if (!index) return Report(index.error());
   out.Write("created " + options.name + ": dimension " + std::to_string(options.dimension) + ", " +
@@ -200,8 +202,8 @@ ExitCode VectorCreate(const VectorCreateOptions& options, Output& out) {
 
 ExitCode VectorImport(const VectorImportOptions& options, Output& out) {
   const auto begin = std::chrono::steady_clock::now();
-  const Result<OpenIndex> open = OpenIn(OpenToWrite(options.path, {.create_if_missing = false}),
-                                        options.name, options.progress);
+  const Result<OpenIndex> open = OpenIn(
+      OpenStoreToWrite(options.path, {.create_if_missing = false}), options.name, options.progress);
   if (!open) return Report(open.error());
   uint64_t count = 0;
   Status status = ImportInto(open->index.get(), options, &count);
@@ -230,7 +232,7 @@ ExitCode VectorSearchVerb(const VectorSearchVerbOptions& options, Output& out) {
     search.filter = *std::move(filter);
   }
   const Result<OpenIndex> open =
-      OpenIn(OpenToRead(options.path, options.access), options.name, false);
+      OpenIn(OpenStoreToRead(options.path, options.access), options.name, false);
   if (!open) return Report(open.error());
   const Result<std::vector<float>> query = QueryOf(*open->index, options);
   if (!query) {
@@ -250,7 +252,7 @@ ExitCode VectorSearchVerb(const VectorSearchVerbOptions& options, Output& out) {
 
 ExitCode VectorRecall(const VectorRecallOptions& options, Output& out) {
   const Result<OpenIndex> open =
-      OpenIn(OpenToRead(options.path, options.access), options.name, options.progress);
+      OpenIn(OpenStoreToRead(options.path, options.access), options.name, options.progress);
   if (!open) return Report(open.error());
   const Result<std::vector<VectorItem>> sample = SampleOf(*open->index, options.queries);
   if (!sample) return Report(sample.error());
@@ -282,7 +284,7 @@ ExitCode VectorRecall(const VectorRecallOptions& options, Output& out) {
 
 ExitCode VectorStat(const VectorStatOptions& options, Output& out) {
   const Result<OpenIndex> open =
-      OpenIn(OpenToRead(options.path, options.access), options.name, false);
+      OpenIn(OpenStoreToRead(options.path, options.access), options.name, false);
   if (!open) return Report(open.error());
   const VectorIndex& index = *open->index;
   const VectorIndexStats stats = index.Stats();

@@ -9,7 +9,7 @@ namespace {
 
 template <class Options>
 void AddIndex(const Verb<Options>& verb) {
-  AddPath(verb);
+  AddPathOrUrl(verb);
   verb.app->add_option("NAME", verb.options->name, "The index's name")->required()->type_name("");
 }
 

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <system_error>
 
+#include "net/address.h"
+
 namespace basalt::tools {
 
 CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
@@ -15,6 +17,16 @@ CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
         return good ? ""
                     : "'" + text + "' is no whole number from " + std::to_string(least) +
                           (most == UINT64_MAX ? "" : " to " + std::to_string(most));
+      },
+      "");
+}
+
+CLI::Validator NoServerUrl() {
+  return CLI::Validator(
+      [](const std::string& path) {
+        return net::IsServerUrl(path)
+                   ? "this verb needs the directory of a database, not the URL of a server"
+                   : std::string();
       },
       "");
 }

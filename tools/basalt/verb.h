@@ -41,12 +41,24 @@ struct VerbList {
 
 /// Accepts whole numbers from `least` to `most`.
 CLI::Validator WholeNumber(uint64_t least, uint64_t most = UINT64_MAX);
+/// Refuses the URL of a server.
+CLI::Validator NoServerUrl();
 
 // Parts that verbs share.
 
 template <class Options>
 void AddPath(const Verb<Options>& verb) {
   verb.app->add_option("PATH", verb.options->path, "The database's directory")
+      ->required()
+      ->check(NoServerUrl())
+      ->type_name("");
+}
+/// The same, or the URL of a server.
+template <class Options>
+void AddPathOrUrl(const Verb<Options>& verb) {
+  verb.app
+      ->add_option("PATH", verb.options->path,
+                   "The database's directory, or a server's URL such as redis://127.0.0.1:6379")
       ->required()
       ->type_name("");
 }

@@ -1,0 +1,45 @@
+#include <utility>
+
+#include "basalt/server.h"
+#include "base/check.h"
+#include "net/address.h"
+#include "server/server.h"
+
+namespace basalt::net {
+namespace {
+
+class ServingServer final : public Server {
+ public:
+  ServingServer(std::unique_ptr<server::Server> server, std::string url)
+      : server_(std::move(server)), url_(std::move(url)) {}
+
+  std::string url() const override { return url_; }
+  void Stop() override { server_->Stop(); }
+
+ private:
+  const std::unique_ptr<server::Server> server_;
+  const std::string url_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Serve(DB* db, const ServeOptions& options) {
+  if (options.address.empty() && options.unix_socket.empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "serve a database: ServeOptions has neither an address nor a Unix socket");
+  }
+  server::ServerOptions wanted{.address = options.address,
+                               .port = options.port,
+                               .listens_on_tcp = !options.address.empty(),
+                               .unix_socket = options.unix_socket,
+                               .threads = options.threads};
+  wanted.settings.password = options.password;
+  BASALT_ASSIGN_OR_RETURN(std::unique_ptr<server::Server> server,
+                          server::Server::Start(db, wanted));
+  Address address{.host = options.address, .port = server->port()};
+  if (options.address.empty()) address.unix_socket = options.unix_socket;
+  return std::unique_ptr<Server>(
+      std::make_unique<ServingServer>(std::move(server), address.ToString()));
+}
+
+}  // namespace basalt::net
