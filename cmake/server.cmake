@@ -4,6 +4,12 @@
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/server/*.cc)
 list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+# Scripts need Lua 5.1 as a C++ library, whose errors are exceptions.
+pkg_check_modules(BASALT_LUA IMPORTED_TARGET lua5.1-c++)
+if(NOT BASALT_LUA_FOUND)
+  message(STATUS "Lua 5.1 (liblua5.1-0-dev) is not here: the server has no EVAL, EVALSHA and SCRIPT")
+  list(FILTER sources EXCLUDE REGEX "/script[^/]*\\.cc$")
+endif()
 if(BASALT_BATCHES)
   basalt_batches(sources basalt_server ${sources})
 endif()
@@ -15,6 +21,10 @@ if(BASALT_BATCHES)
 endif()
 target_link_libraries(basalt_server PUBLIC ${BASALT_INTERNALS} ${BASALT_DEPENDENCIES} Boost::json
                                     PRIVATE basalt_warnings)
+if(BASALT_LUA_FOUND)
+  target_link_libraries(basalt_server PRIVATE PkgConfig::BASALT_LUA)
+  target_compile_definitions(basalt_server PUBLIC BASALT_LUA)
+endif()
 if(BASALT_SANITIZE STREQUAL "thread")  # It does not know fences. Asio's handlers are ordered by its locks.
   target_compile_definitions(basalt_server PUBLIC BOOST_ASIO_DISABLE_FENCED_BLOCK)
 endif()

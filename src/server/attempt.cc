@@ -10,21 +10,33 @@
 #include "base/random.h"
 
 namespace basalt::server {
+namespace {
+
+/// Whether the reply that begins at `mark` is an error that takes the command's changes back.
+bool HasFailed(const Call& call, size_t mark) {
+  return !call.keeps_changes && call.reply.size() > mark && (*call.reply.out())[mark] == '-';
+}
+
+}  // namespace
+
+void RunOrUndo(Call* call) {
+  const size_t begin = call->reply.size();
+  const View::Mark before = call->view.SetMark();
+  call->command.run(*call);
+  if (HasFailed(*call, begin)) call->view.RollbackTo(before);
+}
 
 void Attempt::Run(const Command& command, Args args) {
   Call call{command, args, session_, hub_, view_, reply_};
   command.run(call);
   wait_ = std::move(call.wait);
-  has_failed_ = reply_.size() > mark_ && (*reply_.out())[mark_] == '-';
+  has_failed_ = HasFailed(call, mark_);
   Keep(&call);
 }
 
 std::optional<Wait> Attempt::RunBesideOthers(const Command& command, Args args, bool in_exec) {
-  const size_t begin = reply_.size();
-  const View::Mark before = view_.SetMark();
   Call call{command, args, session_, hub_, view_, reply_, in_exec};
-  command.run(call);
-  if (reply_.size() > begin && (*reply_.out())[begin] == '-') view_.RollbackTo(before);
+  RunOrUndo(&call);
   Keep(&call);
   return std::move(call.wait);
 }

@@ -54,6 +54,9 @@ class Attempt {
   std::vector<std::function<void()>> after_commit_;
 };
 
+/// Runs a command beside others of a transaction. If it fails, it changes nothing.
+void RunOrUndo(Call* call);
+
 /// Sleeps for a random time that grows with the number of conflicts so far. Not on an event loop.
 void PauseAfterConflict(int conflicts);
 

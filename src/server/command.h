@@ -55,6 +55,8 @@ enum CommandFlag : uint32_t {
   kAdmin = 1 << 11,
   kPubSubFlag = 1 << 12,
   kMovableKeys = 1 << 13,
+  kNoScript = 1 << 14,  ///< Refused inside scripts, and over HTTP.
+  kScript = 1 << 15,    ///< Runs scripts.
 };
 
 /// One command: what dispatch, arity errors, COMMAND, COMMAND DOCS and docs/commands.md know of it.
@@ -89,6 +91,7 @@ struct Call {
   Reply& reply;
   bool in_exec = false;
   std::optional<Wait> wait{};  ///< Set by a blocking command.
+  bool keeps_changes = false;  ///< What it has changed stays although the reply is an error.
   /// What is done once the transaction has been committed.
   std::vector<std::function<void()>> after_commit{};
 
@@ -122,6 +125,7 @@ std::span<const Command> StreamCommands();
 std::span<const Command> PubSubCommands();
 std::span<const Command> TransactionCommands();
 std::span<const Command> StoreCommands();
+std::span<const Command> ScriptCommands();
 
 /// The error for a subcommand that is not there, or that has other arguments.
 void UnknownSubcommand(Call& call);

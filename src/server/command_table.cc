@@ -16,11 +16,14 @@ using CommandsByName = std::unordered_map<std::string_view, const Command*>;
 const CommandsByName& ByName() {
   static const CommandsByName commands = [] {
     CommandsByName all;
-    for (const auto group :
-         {ConnectionCommands(), ServerCommands(), KeyCommands(), StringCommands(), BitCommands(),
-          HashCommands(), ListCommands(), SetCommands(), SortedSetCommands(),
-          SortedSetRangeCommands(), StreamCommands(), PubSubCommands(), TransactionCommands(),
-          StoreCommands()}) {
+    for (const auto group : {
+#ifdef BASALT_LUA
+             ScriptCommands(),
+#endif
+             ConnectionCommands(), ServerCommands(), KeyCommands(), StringCommands(), BitCommands(),
+             HashCommands(), ListCommands(), SetCommands(), SortedSetCommands(),
+             SortedSetRangeCommands(), StreamCommands(), PubSubCommands(), TransactionCommands(),
+             StoreCommands()}) {
       for (const Command& command : group) all.emplace(command.name, &command);
     }
     return all;
@@ -41,6 +44,7 @@ std::vector<std::string> FlagsOf(const Command& command) {
   add(kFast, "fast");
   add(kNoAuth, "no_auth");
   add(kNoMulti, "no_multi");
+  add(kNoScript, "noscript");
   add(kMovableKeys, "movablekeys");
   return flags;
 }

@@ -13,6 +13,8 @@ using Outcome = Execution::Outcome;
 /// Conflicts on an event loop after which a command goes to the pool, where it may pause.
 constexpr int kLoopAttempts = 4;
 constexpr int kPoolAttempts = 64;
+/// Conflicts on the pool after which a transaction waits for its turn.
+constexpr int kFreeAttempts = 4;
 
 std::string UnknownCommand(Args args) {
   constexpr size_t kShownBytesMax = 128;
@@ -23,11 +25,6 @@ std::string UnknownCommand(Args args) {
     shown += "'" + std::string(args[i].substr(0, kShownBytesMax - shown.size())) + "' ";
   }
   return text + shown;
-}
-
-bool HasArity(const Command& command, size_t count) {
-  const auto wanted = static_cast<size_t>(std::abs(command.arity));
-  return command.arity < 0 ? count >= wanted : count == wanted;
 }
 
 void Queue(Hub& hub, Session& session, const Command* command, Args args, Reply& reply) {
@@ -48,6 +45,7 @@ Execution Retry(Hub& hub, Session& session, Reply& reply, Mode mode, bool single
   const uint8_t db = session.db();
   const int attempts = mode == Mode::kLoop ? kLoopAttempts : kPoolAttempts;
   Status status;
+  std::unique_lock<std::mutex> turn;
   for (int i = 0; i < attempts; ++i) {
     session.set_db(db);  // An earlier attempt may have selected another.
     Attempt attempt(hub, session, reply, mode, single_read);
@@ -63,7 +61,9 @@ Execution Retry(Hub& hub, Session& session, Reply& reply, Mode mode, bool single
       return {};
     }
     hub.counters().conflicts.fetch_add(1, std::memory_order_relaxed);
-    if (mode == Mode::kPool) PauseAfterConflict(i);
+    if (mode != Mode::kPool) continue;
+    PauseAfterConflict(i);
+    if (i + 1 >= kFreeAttempts && !turn) turn = std::unique_lock(hub.turn());
   }
   session.set_db(db);
   if (mode == Mode::kLoop) return {Outcome::kToPool, {}};
@@ -94,6 +94,11 @@ Execution ExecuteMulti(Hub& hub, Session& session, Reply& reply, Mode mode) {
 }
 
 }  // namespace
+
+bool HasArity(const Command& command, size_t count) noexcept {
+  const auto wanted = static_cast<size_t>(std::abs(command.arity));
+  return command.arity < 0 ? count >= wanted : count == wanted;
+}
 
 std::string Refusal(const Session& session, const Command* command, Args args) {
   if (command == nullptr) return UnknownCommand(args);

@@ -28,6 +28,9 @@ Execution Execute(Hub& hub, Session& session, Args args, Reply& reply, Mode mode
 /// null.
 std::string Refusal(const Session& session, const Command* command, Args args);
 
+/// Whether a command takes so many arguments, its name included.
+bool HasArity(const Command& command, size_t count) noexcept;
+
 /// Ends everything that the session has in the hub's tables.
 void Disconnect(Hub& hub, Session& session);
 

@@ -14,6 +14,9 @@
 #include "server/peer.h"
 #include "server/pub_sub.h"
 #include "server/resp_parser.h"
+#ifdef BASALT_LUA
+#include "server/scripts.h"
+#endif
 #include "server/snapshot_table.h"
 #include "server/waiting_clients.h"
 
@@ -27,6 +30,10 @@ struct Settings {
   size_t queued_bytes = size_t{64} << 20;   ///< Of the commands between MULTI and EXEC.
   uint32_t clients = 10'000;
   bool is_power_durable = false;
+  bool allows_scripts = true;
+#ifdef BASALT_LUA
+  ScriptLimits script{};
+#endif
 };
 
 /// Counters since the start, for INFO and /metrics.
@@ -49,7 +56,13 @@ class Hub {
       : dataset_(dataset),
         settings_(std::move(settings)),
         clients_max_(settings_.clients),
-        started_(std::chrono::steady_clock::now()) {}
+        started_(std::chrono::steady_clock::now())
+#ifdef BASALT_LUA
+        ,
+        scripts_(settings_.script)
+#endif
+  {
+  }
 
   Dataset& dataset() noexcept { return *dataset_; }
   const Settings& settings() const noexcept { return settings_; }
@@ -57,6 +70,11 @@ class Hub {
   WaitingClients& waiting() noexcept { return waiting_; }
   SnapshotTable& snapshots() noexcept { return snapshots_; }
   Counters& counters() noexcept { return counters_; }
+#ifdef BASALT_LUA
+  Scripts& scripts() noexcept { return scripts_; }
+#endif
+  /// Held by a transaction that has conflicted several times, so that such run one after another.
+  std::mutex& turn() noexcept { return turn_; }
   uint16_t port() const noexcept { return port_.load(); }
   void set_port(uint16_t port) noexcept { port_ = port; }
   uint64_t uptime_seconds() const;
@@ -88,6 +106,10 @@ class Hub {
   WaitingClients waiting_;
   SnapshotTable snapshots_;
   Counters counters_;
+#ifdef BASALT_LUA
+  Scripts scripts_;
+#endif
+  std::mutex turn_;
   std::atomic<bool> is_stopping_{false};
   std::atomic<uint64_t> next_client_id_{1};
   mutable std::mutex clients_mutex_;

@@ -98,14 +98,14 @@ void RunPubsub(Call& call) {
 }
 
 constexpr Command kPubSubCommands[] = {
-    {"subscribe", "channel [channel ...]", -2, kNoData | kPubSubFlag | kSubscribed, 0, 0, 0,
-     Group::kPubSub, "Listens to channels.", RunSubscribe},
-    {"psubscribe", "pattern [pattern ...]", -2, kNoData | kPubSubFlag | kSubscribed, 0, 0, 0,
-     Group::kPubSub, "Listens to channels that match patterns.", RunPsubscribe},
-    {"unsubscribe", "[channel [channel ...]]", -1, kNoData | kPubSubFlag | kSubscribed, 0, 0, 0,
-     Group::kPubSub, "Stops listening to channels.", RunUnsubscribe},
-    {"punsubscribe", "[pattern [pattern ...]]", -1, kNoData | kPubSubFlag | kSubscribed, 0, 0, 0,
-     Group::kPubSub, "Stops listening to channels that match patterns.", RunPunsubscribe},
+    {"subscribe", "channel [channel ...]", -2, kNoScript | kNoData | kPubSubFlag | kSubscribed, 0,
+     0, 0, Group::kPubSub, "Listens to channels.", RunSubscribe},
+    {"psubscribe", "pattern [pattern ...]", -2, kNoScript | kNoData | kPubSubFlag | kSubscribed, 0,
+     0, 0, Group::kPubSub, "Listens to channels that match patterns.", RunPsubscribe},
+    {"unsubscribe", "[channel [channel ...]]", -1, kNoScript | kNoData | kPubSubFlag | kSubscribed,
+     0, 0, 0, Group::kPubSub, "Stops listening to channels.", RunUnsubscribe},
+    {"punsubscribe", "[pattern [pattern ...]]", -1, kNoScript | kNoData | kPubSubFlag | kSubscribed,
+     0, 0, 0, Group::kPubSub, "Stops listening to channels that match patterns.", RunPunsubscribe},
     {"publish", "channel message", 3, kNoData | kPubSubFlag | kFast, 0, 0, 0, Group::kPubSub,
      "Sends a message to a channel.", RunPublish},
     {"pubsub", "CHANNELS [pattern] | NUMSUB [channel [channel ...]] | NUMPAT", -2,

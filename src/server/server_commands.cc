@@ -267,7 +267,8 @@ constexpr Command kServerCommands[] = {
     {"info", "[section [section ...]]", -1, kNoData | kSlow, 0, 0, 0, Group::kServer,
      "Returns figures of the server.", RunInfo},
     {"config", "GET parameter [parameter ...] | SET parameter value [...] | RESETSTAT", -2,
-     kNoData | kAdmin, 0, 0, 0, Group::kServer, "Reads and sets parameters.", RunConfig},
+     kNoScript | kNoData | kAdmin, 0, 0, 0, Group::kServer, "Reads and sets parameters.",
+     RunConfig},
     {"dbsize", "", 1, kReadOnly, 0, 0, 0, Group::kServer,
      "Counts the keys of the database, in a time that grows with their number.", RunDbsize},
     {"flushdb", "[ASYNC | SYNC]", -1, kWrite, 0, 0, 0, Group::kServer,
@@ -276,9 +277,9 @@ constexpr Command kServerCommands[] = {
      "Deletes all keys of all databases.", RunFlushall},
     {"time", "", 1, kNoData | kFast, 0, 0, 0, Group::kServer, "Returns the server's time.",
      RunTime},
-    {"module", "LIST", -2, kNoData | kAdmin, 0, 0, 0, Group::kServer,
+    {"module", "LIST", -2, kNoScript | kNoData | kAdmin, 0, 0, 0, Group::kServer,
      "Lists modules: there are none.", RunModule},
-    {"save", "", 1, kNoData | kAdmin | kSlow | kNoMulti, 0, 0, 0, Group::kServer,
+    {"save", "", 1, kNoScript | kNoData | kAdmin | kSlow | kNoMulti, 0, 0, 0, Group::kServer,
      "Makes all acknowledged writes survive a power cut.", RunSave},
 };
 

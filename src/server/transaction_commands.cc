@@ -41,16 +41,17 @@ void RunUnwatch(Call& call) {
 }
 
 constexpr Command kTransactionCommands[] = {
-    {"multi", "", 1, kNoData | kFast | kInMultiNow, 0, 0, 0, Group::kTransactions,
+    {"multi", "", 1, kNoScript | kNoData | kFast | kInMultiNow, 0, 0, 0, Group::kTransactions,
      "Begins a transaction: the following commands are queued.", RunMulti},
-    {"exec", "", 1, kInMultiNow, 0, 0, 0, Group::kTransactions,
+    {"exec", "", 1, kNoScript | kInMultiNow, 0, 0, 0, Group::kTransactions,
      "Runs the queued commands as one transaction.", RunExec},
-    {"discard", "", 1, kNoData | kFast | kInMultiNow, 0, 0, 0, Group::kTransactions,
+    {"discard", "", 1, kNoScript | kNoData | kFast | kInMultiNow, 0, 0, 0, Group::kTransactions,
      "Drops the queued commands.", RunDiscard},
-    {"watch", "key [key ...]", -2, kFast | kInMultiNow | kReadOnly, 1, -1, 1, Group::kTransactions,
-     "Makes the next EXEC do nothing when one of the keys changes before it.", RunWatch},
-    {"unwatch", "", 1, kNoData | kFast, 0, 0, 0, Group::kTransactions, "Forgets watched keys.",
-     RunUnwatch},
+    {"watch", "key [key ...]", -2, kNoScript | kFast | kInMultiNow | kReadOnly, 1, -1, 1,
+     Group::kTransactions, "Makes the next EXEC do nothing when one of the keys changes before it.",
+     RunWatch},
+    {"unwatch", "", 1, kNoScript | kNoData | kFast, 0, 0, 0, Group::kTransactions,
+     "Forgets watched keys.", RunUnwatch},
 };
 
 }  // namespace

@@ -196,7 +196,7 @@ ExitCode GraphLoad(const GraphLoadOptions& options, Output& out) {
     // An edge whose ends are absent is a fault of the input.
     return loaded.code() == StatusCode::kNotFound ? ExitCode::kUsage : ExitCodeFor(loaded.code());
   }
-  if (const Status synced = open->db->Sync(); !synced.ok()) return Report(synced);
+  if (const Status synced = open->store->Sync(); !synced.ok()) return Report(synced);
   const double seconds = clock.seconds();
   out.Write("loaded " + LoadedText(loader) + " in " + FormatSeconds(seconds) + " (" +
             FormatCount(PerSecond(loader.nodes() + loader.edges(), seconds)) + " a second)\n");

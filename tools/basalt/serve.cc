@@ -49,11 +49,14 @@ Result<server::ServerOptions> ServerOptionsOf(const ServeOptions& options) {
   if (options.no_tcp && options.unix_socket.empty()) {
     return Status(StatusCode::kInvalidArgument, "--no-tcp needs --unix-socket");
   }
+  const bool is_local = options.no_tcp || IsLoopback(options.address);
+  server.settings.allows_scripts =
+      options.scripts == "on" || (options.scripts == "auto" && is_local);
   if (!options.password_file.empty()) {
     Result<std::string> password = ReadPassword(options.password_file);
     if (!password) return password.error();
     server.settings.password = *std::move(password);
-  } else if (!options.no_tcp && !IsLoopback(options.address)) {
+  } else if (!is_local) {
     return Status(StatusCode::kInvalidArgument,
                   "an address that other machines reach needs --password-file");
   }

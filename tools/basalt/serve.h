@@ -17,6 +17,7 @@ struct ServeOptions {
   bool no_tcp = false;
   std::string unix_socket;
   std::string password_file;
+  std::string scripts = "auto";
   uint32_t threads = 0;
   uint32_t clients = 10'000;
   uint64_t request_bytes = uint64_t{64} << 20;

@@ -31,6 +31,12 @@ end it: commands that run are answered first. docs/server.md tells more.
                    "Its first line is the password that clients must give")
       ->type_name("FILE");
   serve.app
+      ->add_option("--scripts", serve.options->scripts,
+                   "Whether clients may run scripts: on, off, or auto (not from other machines)")
+      ->check(CLI::IsMember({"auto", "on", "off"}).description(""))
+      ->capture_default_str()
+      ->type_name("WHEN");
+  serve.app
       ->add_option("--threads", serve.options->threads,
                    "Event loops; default: one for each processor but one")
       ->check(WholeNumber(1, 1024))
