@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "server/notifications.h"
 
 namespace basalt::server {
 namespace {
@@ -17,6 +18,22 @@ bool HasFailed(const Call& call, size_t mark) {
   return !call.keeps_changes && call.reply.size() > mark && (*call.reply.out())[mark] == '-';
 }
 
+/// Lets subscribers know, once it is committed, what a command has changed. Scripts have noted
+/// their commands' changes themselves.
+void NoteEvents(Call* call, size_t changed_before) {
+  Notifications& notifications = call->hub.notifications();
+  if (!notifications.are_on() || (call->command.flags & kScript) != 0) return;
+  const std::span<const ChangedKey> changed =
+      std::span(call->view.changed()).subspan(changed_before);
+  if (changed.empty()) return;
+  call->after_commit.emplace_back([&notifications, &hub = call->hub,
+                                   events = EventsOf(call->command, call->args, changed),
+                                   keys = std::vector<ChangedKey>(changed.begin(), changed.end())] {
+    notifications.Tell(&hub.pub_sub(), events);
+    notifications.NoteExpiries(keys);
+  });
+}
+
 }  // namespace
 
 void RunOrUndo(Call* call) {
@@ -24,6 +41,7 @@ void RunOrUndo(Call* call) {
   const View::Mark before = call->view.SetMark();
   call->command.run(*call);
   if (HasFailed(*call, begin)) call->view.RollbackTo(before);
+  NoteEvents(call, before.changed);
 }
 
 void Attempt::Run(const Command& command, Args args) {
@@ -31,6 +49,7 @@ void Attempt::Run(const Command& command, Args args) {
   command.run(call);
   wait_ = std::move(call.wait);
   has_failed_ = HasFailed(call, mark_);
+  if (!has_failed_) NoteEvents(&call, 0);
   Keep(&call);
 }
 

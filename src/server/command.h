@@ -126,6 +126,7 @@ std::span<const Command> PubSubCommands();
 std::span<const Command> TransactionCommands();
 std::span<const Command> StoreCommands();
 std::span<const Command> ScriptCommands();
+std::span<const Command> AclCommands();
 
 /// The error for a subcommand that is not there, or that has other arguments.
 void UnknownSubcommand(Call& call);

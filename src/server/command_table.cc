@@ -20,8 +20,8 @@ const CommandsByName& ByName() {
 #ifdef BASALT_LUA
              ScriptCommands(),
 #endif
-             ConnectionCommands(), ServerCommands(), KeyCommands(), StringCommands(), BitCommands(),
-             HashCommands(), ListCommands(), SetCommands(), SortedSetCommands(),
+             AclCommands(), ConnectionCommands(), ServerCommands(), KeyCommands(), StringCommands(),
+             BitCommands(), HashCommands(), ListCommands(), SetCommands(), SortedSetCommands(),
              SortedSetRangeCommands(), StreamCommands(), PubSubCommands(), TransactionCommands(),
              StoreCommands()}) {
       for (const Command& command : group) all.emplace(command.name, &command);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "server/access.h"
 #include "server/command_table.h"
 #include "server/pipeline.h"
 
@@ -32,7 +33,7 @@ Connection::Connection(Socket socket, Hub* hub, base::ThreadPool* pool, std::str
     : socket_(std::move(socket)),
       hub_(hub),
       pool_(pool),
-      session_(this, hub->NewClientId(), std::move(address), hub->settings().password.empty()),
+      session_(this, hub->NewClientId(), std::move(address), hub->settings().users.Initial()),
       reply_(&out_, hub->settings().output_bytes),
       timer_(socket_.get_executor()) {}
 
@@ -369,6 +370,10 @@ void Connection::AppendMessage(const Message& message) {
   if (message.has_pattern ? !session_.patterns.contains(message.pattern)
                           : !session_.channels.contains(message.channel)) {
     return;  // It has unsubscribed meanwhile.
+  }
+  if (session_.user() == nullptr ||
+      !MaySeeMessage(*session_.user(), message.channel, message.text)) {
+    return;
   }
   reply_.set_version(session_.resp_version());
   reply_.Push(message.has_pattern ? 4 : 3);

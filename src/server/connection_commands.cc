@@ -35,7 +35,7 @@ void RunReset(Call& call) {
   session.set_db(0);
   session.set_name({});
   session.set_resp_version(2);
-  session.set_authenticated(call.hub.settings().password.empty());
+  session.set_user(call.hub.settings().users.Initial());
   call.reply.set_version(2);
   call.reply.Simple("RESET");
 }
@@ -50,10 +50,8 @@ void RunSelect(Call& call) {
 
 /// Whether user and password are right. Replies with the error if not.
 bool Authenticate(Call& call, std::string_view user, std::string_view password) {
-  const bool good =
-      user == "default" && (call.hub.settings().password.empty() || call.hub.IsPassword(password));
-  if (good) {
-    call.session.set_authenticated(true);
+  if (const User* found = call.hub.settings().users.Find(user, password)) {
+    call.session.set_user(found);
     return true;
   }
   call.reply.Error("WRONGPASS invalid username-password pair or user is disabled.");
@@ -62,7 +60,7 @@ bool Authenticate(Call& call, std::string_view user, std::string_view password) 
 
 void RunAuth(Call& call) {
   if (call.count() > 3) return call.SyntaxError();
-  if (call.count() == 2 && call.hub.settings().password.empty()) {
+  if (call.count() == 2 && call.hub.settings().users.Initial() != nullptr) {
     return call.reply.Error(
         "ERR AUTH <password> called without any password configured for the default user. Are you "
         "sure your configuration is correct?");

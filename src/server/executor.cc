@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "server/access.h"
 #include "server/attempt.h"
 #include "server/command_table.h"
 
@@ -107,6 +108,10 @@ std::string Refusal(const Session& session, const Command* command, Args args) {
   }
   if (!session.is_authenticated() && (command->flags & kNoAuth) == 0) {
     return "NOAUTH Authentication required.";
+  }
+  if (session.is_authenticated()) {
+    std::string error = AccessError(*session.user(), *command, args);
+    if (!error.empty()) return error;
   }
   if (session.resp_version() == 2 && session.subscriptions() > 0 &&
       (command->flags & kSubscribed) == 0) {

@@ -57,18 +57,23 @@ std::optional<std::string> DecodeBase64Text(std::string_view text) {
   return bytes;
 }
 
-/// A bearer token, or the password of Basic, whose user is "default".
-bool IsAuthorized(const Hub& hub, const HttpRequest& request) {
-  if (hub.settings().password.empty()) return true;
+/// Whom a request comes from: by the password as a bearer token, or by name and password as Basic
+/// has them. Null: nobody.
+const User* UserOf(const Hub& hub, const HttpRequest& request) {
+  const Users& users = hub.settings().users;
+  const bool asks_nobody = users.all().size() == 1 && users.Initial() != nullptr;
+  if (request.authorization.empty() || asks_nobody) return users.Initial();
   const std::string_view text = request.authorization;
   const size_t space = text.find(' ');
-  if (space == std::string_view::npos) return false;
+  if (space == std::string_view::npos) return nullptr;
   const std::string_view scheme = text.substr(0, space);
-  if (EqualsIgnoreCase(scheme, "bearer")) return hub.IsPassword(text.substr(space + 1));
-  if (!EqualsIgnoreCase(scheme, "basic")) return false;
+  if (EqualsIgnoreCase(scheme, "bearer")) return users.FindByPassword(text.substr(space + 1));
+  if (!EqualsIgnoreCase(scheme, "basic")) return nullptr;
   const std::optional<std::string> pair = DecodeBase64Text(text.substr(space + 1));
-  return pair && pair->starts_with("default:") &&
-         hub.IsPassword(std::string_view(*pair).substr(std::string_view("default:").size()));
+  const size_t colon = pair ? pair->find(':') : std::string::npos;
+  if (colon == std::string::npos) return nullptr;
+  const std::string_view both = *pair;
+  return users.Find(both.substr(0, colon), both.substr(colon + 1));
 }
 
 /// Whether the name that the client has for this server is one that no web page can choose: an
@@ -181,7 +186,8 @@ HttpResponse StoreProblem(const Status& status) {
   return Problem(status.code() == StatusCode::kInvalidArgument ? 400 : 500, status.message());
 }
 
-std::optional<HttpResponse> KeyRoute(Hub& hub, const HttpRequest& request, Mode mode) {
+std::optional<HttpResponse> KeyRoute(Hub& hub, const User& user, const HttpRequest& request,
+                                     Mode mode) {
   constexpr std::array<std::string_view, 4> kMethods = {"GET", "HEAD", "PUT", "DELETE"};
   if (std::find(kMethods.begin(), kMethods.end(), request.method) == kMethods.end()) {
     HttpResponse refused = Problem(405, "a key has GET, HEAD, PUT and DELETE");
@@ -190,6 +196,10 @@ std::optional<HttpResponse> KeyRoute(Hub& hub, const HttpRequest& request, Mode 
   }
   const std::optional<KeyTarget> target = ParseTarget(request.target);
   if (!target) return Problem(400, "the address has a malformed key or parameter (db, ttl_ms)");
+  const bool is_read = request.method == "GET" || request.method == "HEAD";
+  if (!user.MayReach(target->key) || (user.rights & (is_read ? kRightRead : kRightWrite)) == 0) {
+    return Problem(403, "this user may not do that with this key");
+  }
   for (int i = 0; i < kAttempts; ++i) {
     View view(&hub.dataset(), target->db, mode, false);
     HttpResponse response = OnKey(request, *target, view);
@@ -208,7 +218,7 @@ std::optional<HttpResponse> KeyRoute(Hub& hub, const HttpRequest& request, Mode 
 }
 
 std::optional<HttpResponse> Route(Hub& hub, const HttpRequest& request, Mode mode) {
-  if (hub.settings().password.empty() && !IsSafeHost(request.host)) {
+  if (hub.settings().users.Initial() != nullptr && !IsSafeHost(request.host)) {
     return Problem(421, "without a password the server answers to localhost and addresses only");
   }
   const bool is_read = request.method == "GET" || request.method == "HEAD";
@@ -219,15 +229,17 @@ std::optional<HttpResponse> Route(Hub& hub, const HttpRequest& request, Mode mod
     if (hub.is_stopping()) return Problem(503, "the server is stopping");
     return HttpResponse{.content_type = "text/plain", .body = "ready\n"};
   }
-  if (!IsAuthorized(hub, request)) {
-    HttpResponse refused = Problem(401, "a bearer token is needed: the password");
+  const User* user = UserOf(hub, request);
+  if (user == nullptr) {
+    HttpResponse refused = Problem(401, "a bearer token is needed: the password of a user");
     refused.fields.emplace_back("WWW-Authenticate", "Bearer");
     return refused;
   }
   if (request.target == "/metrics" && is_read) {
+    if ((user->rights & kRightAdmin) == 0) return Problem(403, "metrics need the right 'admin'");
     return HttpResponse{.content_type = "text/plain; version=0.0.4", .body = MetricsText(hub)};
   }
-  if (request.target.starts_with(kKeysPath)) return KeyRoute(hub, request, mode);
+  if (request.target.starts_with(kKeysPath)) return KeyRoute(hub, *user, request, mode);
   return Problem(404, "there is nothing at this address");
 }
 

@@ -7,16 +7,6 @@ uint64_t Hub::uptime_seconds() const {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(up).count());
 }
 
-bool Hub::IsPassword(std::string_view password) const noexcept {
-  const std::string& wanted = settings_.password;
-  unsigned difference = password.size() == wanted.size() ? 0 : 1;
-  for (size_t i = 0; i < password.size(); ++i) {
-    const char expected = wanted.empty() ? '\0' : wanted[i % wanted.size()];
-    difference |= static_cast<unsigned char>(password[i] ^ expected);
-  }
-  return difference == 0;
-}
-
 void Hub::AddClient(uint64_t id, const std::shared_ptr<Peer>& peer) {
   const std::lock_guard lock(clients_mutex_);
   clients_.emplace(id, peer);

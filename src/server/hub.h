@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "server/dataset.h"
+#include "server/notifications.h"
 #include "server/peer.h"
 #include "server/pub_sub.h"
 #include "server/resp_parser.h"
 #ifdef BASALT_LUA
 #include "server/scripts.h"
 #endif
+#include "server/users.h"
 #include "server/snapshot_table.h"
 #include "server/waiting_clients.h"
 
@@ -24,7 +26,7 @@ namespace basalt::server {
 
 /// What an operator sets.
 struct Settings {
-  std::string password{};  ///< Empty: none is asked for.
+  Users users = Users::WithPassword({});
   RequestLimits request{};
   size_t output_bytes = size_t{256} << 20;  ///< That one client may leave unread.
   size_t queued_bytes = size_t{64} << 20;   ///< Of the commands between MULTI and EXEC.
@@ -69,6 +71,7 @@ class Hub {
   PubSub& pub_sub() noexcept { return pub_sub_; }
   WaitingClients& waiting() noexcept { return waiting_; }
   SnapshotTable& snapshots() noexcept { return snapshots_; }
+  Notifications& notifications() noexcept { return notifications_; }
   Counters& counters() noexcept { return counters_; }
 #ifdef BASALT_LUA
   Scripts& scripts() noexcept { return scripts_; }
@@ -78,10 +81,6 @@ class Hub {
   uint16_t port() const noexcept { return port_.load(); }
   void set_port(uint16_t port) noexcept { port_ = port; }
   uint64_t uptime_seconds() const;
-
-  /// Whether `password` is the one that is asked for. The time does not depend on where they
-  /// differ.
-  bool IsPassword(std::string_view password) const noexcept;
 
   // Connections.
   uint32_t clients_max() const noexcept { return clients_max_.load(); }
@@ -105,6 +104,7 @@ class Hub {
   PubSub pub_sub_;
   WaitingClients waiting_;
   SnapshotTable snapshots_;
+  Notifications notifications_;
   Counters counters_;
 #ifdef BASALT_LUA
   Scripts scripts_;

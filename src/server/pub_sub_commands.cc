@@ -1,3 +1,4 @@
+#include "server/access.h"
 #include "server/command.h"
 #include "server/hub.h"
 #include "server/session.h"
@@ -80,8 +81,12 @@ void RunPublish(Call& call) {
 void RunPubsub(Call& call) {
   PubSub& pub_sub = call.hub.pub_sub();
   if (call.Is(1, "channels") && call.count() <= 3) {
-    const std::vector<std::string> names =
+    std::vector<std::string> names =
         pub_sub.Channels(call.count() == 3 ? call.arg(2) : std::string_view("*"));
+    // Names of channels may have names of keys in them.
+    std::erase_if(names, [&](const std::string& name) {
+      return !MaySeeMessage(*call.session.user(), name, {}) && !name.starts_with("__keyevent@");
+    });
     call.reply.Array(names.size());
     for (const std::string& name : names) call.reply.Bulk(name);
   } else if (call.Is(1, "numsub")) {

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <utility>
 
+#include "server/access.h"
 #include "server/attempt.h"
 #include "server/command_table.h"
 #include "server/executor.h"
@@ -50,7 +51,7 @@ std::string CallHost::RefusalOf(const Command* command, Args args) const {
   if (!may_write_ && (command->flags & kWrite) != 0) {
     return "ERR Write commands are not allowed from read-only scripts.";
   }
-  return {};
+  return AccessError(*call_.session.user(), *command, args);
 }
 
 bool CallHost::Charge(const Command& command, Args args) {

@@ -219,6 +219,7 @@ void Server::Loops::Sweep() {
     // What fails is tried again: garbage does no harm meanwhile.
     const Result<size_t> swept = dataset_->Sweep(kSweptAtOnce);
     if (swept) hub_.counters().swept.fetch_add(*swept, std::memory_order_relaxed);
+    hub_.notifications().TellExpired(dataset_.get(), &hub_.pub_sub());
     lock.lock();
   }
 }

@@ -8,6 +8,7 @@
 #include "server/glob.h"
 #include "server/hub.h"
 #include "server/numbers.h"
+#include "server/session.h"
 #include "server/version.h"
 
 namespace basalt::server {
@@ -86,7 +87,8 @@ std::vector<Figure> KeyspaceFigures(Hub& hub) {
   return figures;
 }
 
-std::string InfoText(Hub& hub, const std::vector<std::string>& wanted) {
+/// `counts_keys`: also how many keys there are.
+std::string InfoText(Hub& hub, const std::vector<std::string>& wanted, bool counts_keys) {
   const auto has = [&](std::string_view section) {
     for (const std::string& name : wanted) {
       if (name == section || name == "all" || name == "everything" || name == "default") {
@@ -132,14 +134,14 @@ std::string InfoText(Hub& hub, const std::vector<std::string>& wanted) {
     AppendSection(&text, "Replication", {{"role", "master"}, {"connected_slaves", "0"}});
   }
   if (has("cluster")) AppendSection(&text, "Cluster", {{"cluster_enabled", "0"}});
-  if (has("keyspace")) AppendSection(&text, "Keyspace", KeyspaceFigures(hub));
+  if (has("keyspace") && counts_keys) AppendSection(&text, "Keyspace", KeyspaceFigures(hub));
   return text;
 }
 
 void RunInfo(Call& call) {
   std::vector<std::string> sections;
   for (size_t i = 1; i < call.count(); ++i) sections.push_back(ToLower(call.arg(i)));
-  call.reply.Verbatim(InfoText(call.hub, sections));
+  call.reply.Verbatim(InfoText(call.hub, sections, call.session.user()->has_all_keys));
 }
 
 /// What CONFIG GET tells.
@@ -151,7 +153,10 @@ std::map<std::string, std::string> Parameters(Hub& hub) {
           {"maxclients", std::to_string(hub.clients_max())},
           {"maxmemory", "0"},
           {"maxmemory-policy", "noeviction"},
-          {"notify-keyspace-events", ""},
+          {"notify-keyspace-events", hub.notifications().flags()},
+          {"busy-reply-threshold", "5000"},
+          {"lua-time-limit", "5000"},
+          {"tcp-keepalive", "300"},
           {"port", std::to_string(hub.port())},
           {"proto-max-bulk-len", std::to_string(settings.request.argument_bytes)},
           {"save", ""},
@@ -176,6 +181,7 @@ void ConfigSet(Call& call) {
   constexpr int64_t kClientsMost = 1'000'000;
   const std::map<std::string, std::string> parameters = Parameters(call.hub);
   std::optional<uint32_t> clients;
+  std::optional<std::string_view> events;
   for (size_t i = 2; i < call.count(); i += 2) {
     const std::string name = ToLower(call.arg(i));
     const auto present = parameters.find(name);
@@ -191,12 +197,20 @@ void ConfigSet(Call& call) {
             "- argument must be between 1 and 1000000 inclusive");
       }
       clients = static_cast<uint32_t>(*number);
+    } else if (name == "notify-keyspace-events") {
+      if (!Notifications::AreFlags(call.arg(i + 1))) {
+        return call.reply.Error(
+            "ERR CONFIG SET failed (possibly related to argument 'notify-keyspace-events') - "
+            "Invalid event class character. Use 'Ag$lshzxeKEtd'.");
+      }
+      events = call.arg(i + 1);
     } else if (call.arg(i + 1) != present->second) {
       return call.reply.Error("ERR CONFIG SET failed (possibly related to argument '" + name +
                               "') - can't set immutable config");
     }
   }
   if (clients) call.hub.set_clients_max(*clients);
+  if (events) call.hub.notifications().set_flags(*events);
   call.reply.Ok();
 }
 

@@ -25,8 +25,8 @@ std::string Session::Describe() const {
   return "id=" + std::to_string(id_) + " addr=" + address_ + " name=" + name_ +
          " db=" + std::to_string(db()) +
          " cmd=" + (command == nullptr ? "NULL" : std::string(command->name)) +
-         " user=default lib-name=" + library_ + " lib-ver=" + library_version_ +
-         " resp=" + std::to_string(resp_version());
+         " user=" + (user() == nullptr ? "(none)" : user()->name) + " lib-name=" + library_ +
+         " lib-ver=" + library_version_ + " resp=" + std::to_string(resp_version());
 }
 
 void Session::EndMulti() {

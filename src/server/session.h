@@ -9,6 +9,7 @@
 
 #include "server/command.h"
 #include "server/peer.h"
+#include "server/users.h"
 
 namespace basalt::server {
 
@@ -29,8 +30,9 @@ struct Watched {
 /// the functions that say otherwise.
 class Session {
  public:
-  Session(Peer* peer, uint64_t id, std::string address, bool is_authenticated)
-      : is_authenticated_(is_authenticated), peer_(peer), id_(id), address_(std::move(address)) {}
+  /// `user`: whom it begins as; null: nobody, it must authenticate.
+  Session(Peer* peer, uint64_t id, std::string address, const User* user)
+      : user_(user), peer_(peer), id_(id), address_(std::move(address)) {}
 
   Peer* peer() const noexcept { return peer_; }
   uint64_t id() const noexcept { return id_; }
@@ -39,8 +41,9 @@ class Session {
   void set_db(uint8_t db) noexcept { db_.store(db, std::memory_order_relaxed); }
   int resp_version() const noexcept { return resp_version_.load(std::memory_order_relaxed); }
   void set_resp_version(int version) noexcept { resp_version_ = version; }
-  bool is_authenticated() const noexcept { return is_authenticated_; }
-  void set_authenticated(bool is) noexcept { is_authenticated_ = is; }
+  const User* user() const noexcept { return user_.load(std::memory_order_relaxed); }
+  void set_user(const User* user) noexcept { user_ = user; }
+  bool is_authenticated() const noexcept { return user() != nullptr; }
   void set_last_command(const Command* command) noexcept {
     last_command_.store(command, std::memory_order_relaxed);
   }
@@ -68,7 +71,7 @@ class Session {
   size_t subscriptions() const noexcept { return channels.size() + patterns.size(); }
 
  private:
-  bool is_authenticated_;
+  std::atomic<const User*> user_;
   bool is_closing_ = false;
   Peer* peer_;
   uint64_t id_;

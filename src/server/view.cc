@@ -85,9 +85,12 @@ Key View::FindIn(uint8_t db, std::string_view name) {
   return key;
 }
 
-void View::Changed(uint8_t db, std::string_view name) {
-  if (!changed_.empty() && changed_.back().first == db && changed_.back().second == name) return;
-  changed_.emplace_back(db, name);
+void View::Changed(uint8_t db, const Key& key, bool is_removed) {
+  const bool is_same = changed_.size() > changed_before_ && changed_.back().db == db &&
+                       changed_.back().name == key.name;
+  if (!is_same) changed_.push_back({.db = db, .name = std::string(key.name)});
+  changed_.back().is_removed = is_removed;
+  changed_.back().expiry = is_removed ? std::nullopt : key.expiry;
 }
 
 void View::SaveIn(uint8_t db, const Key& key) {
@@ -112,7 +115,7 @@ void View::SaveIn(uint8_t db, const Key& key) {
     Put(ExpiryKey(expiry_ms, key.meta.id), std::string_view(record).substr(1));
     wrote_expiry_ = true;
   }
-  Changed(db, key.name);
+  Changed(db, key, false);
 }
 
 void View::MakeCollection(Key* key, Type type) {
@@ -123,7 +126,7 @@ void View::MakeCollection(Key* key, Type type) {
 void View::RemoveName(uint8_t db, const Key& key) {
   if (!key.exists) return;
   Delete(MetadataKey(db, key.name));
-  Changed(db, key.name);
+  Changed(db, key, true);
 }
 
 void View::RemoveIn(uint8_t db, const Key& key) {
@@ -206,6 +209,7 @@ void View::DeleteRange(std::string_view begin, std::string_view end) {
 
 View::Mark View::SetMark() {
   Mark mark{.changed = changed_.size()};
+  changed_before_ = mark.changed;
   if (Transaction* tx = transaction(); tx != nullptr) mark.savepoint = tx->SetSavepoint();
   return mark;
 }

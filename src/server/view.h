@@ -31,6 +31,14 @@ struct Key {
   std::optional<WallTime> expiry{};
 };
 
+/// A key that a command has changed.
+struct ChangedKey {
+  uint8_t db;
+  std::string name;
+  bool is_removed = false;
+  std::optional<WallTime> expiry{};
+};
+
 class Walk;
 
 /// What one command, or one MULTI block, sees and changes: a transaction over the data of one Redis
@@ -96,8 +104,8 @@ class View {
   /// After a commit: the version of the key whose metadata record was written last.
   uint64_t sequence() const noexcept { return sequence_; }
 
-  /// Names of keys that were changed, for what waits for them or watches them.
-  const std::vector<std::pair<uint8_t, std::string>>& changed() const noexcept { return changed_; }
+  /// Keys that were changed, for what waits for them, watches them or is told of them.
+  const std::vector<ChangedKey>& changed() const noexcept { return changed_; }
 
  private:
   friend class Walk;
@@ -106,7 +114,7 @@ class View {
   Transaction* BeginWrite();
   void Step(uint64_t steps);
   void RemoveElements(const Metadata& meta);
-  void Changed(uint8_t db, std::string_view name);
+  void Changed(uint8_t db, const Key& key, bool is_removed);
   ReadOptions Reads(bool track) const;
 
   Dataset* dataset_;
@@ -119,7 +127,8 @@ class View {
   bool wrote_expiry_ = false;  // Of a collection.
   Status status_;
   std::optional<Transaction> tx_;
-  std::vector<std::pair<uint8_t, std::string>> changed_;
+  std::vector<ChangedKey> changed_;
+  size_t changed_before_ = 0;  // Of changed_, by earlier commands.
 };
 
 /// Walks the records of a view whose keys begin with a prefix, in order. Bounds and keys are given
@@ -139,6 +148,8 @@ class Walk {
   void SeekForPrev(std::string_view target);
   void Next();
   void Prev();
+  /// Ends the walk: it is not Valid any more.
+  void Finish() noexcept { it_.reset(); }
 
  private:
   template <class Move>

@@ -50,11 +50,11 @@ void WaitingClients::PassOn(Peer* peer, uint8_t db, const std::vector<std::strin
   }
 }
 
-void WaitingClients::Signal(const std::vector<std::pair<uint8_t, std::string>>& changed) {
+void WaitingClients::Signal(const std::vector<ChangedKey>& changed) {
   if (count_.load() == 0) return;
   const std::lock_guard lock(mutex_);
-  for (const auto& [db, key] : changed) {
-    const auto found = queues_.find(NameOf(db, key));
+  for (const ChangedKey& key : changed) {
+    const auto found = queues_.find(NameOf(key.db, key.name));
     if (found != queues_.end()) WakeFirst(found->second);
   }
 }

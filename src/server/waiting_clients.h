@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "server/peer.h"
+#include "server/view.h"
 
 namespace basalt::server {
 
@@ -29,7 +30,7 @@ class WaitingClients {
   void Leave(Peer* peer, uint8_t db, const std::vector<std::string>& keys);
   /// Wakes the clients behind this one.
   void PassOn(Peer* peer, uint8_t db, const std::vector<std::string>& keys);
-  void Signal(const std::vector<std::pair<uint8_t, std::string>>& changed);
+  void Signal(const std::vector<ChangedKey>& changed);
   size_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
 
  private:

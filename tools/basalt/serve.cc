@@ -6,6 +6,7 @@
 #include <csignal>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -26,6 +27,15 @@ Result<std::string> ReadPassword(const std::string& path) {
     return Status(StatusCode::kInvalidArgument, "the first line of " + path + " is empty");
   }
   return password;
+}
+
+Result<server::Users> ReadUsers(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return Status(StatusCode::kIoError, "cannot read users from " + path);
+  }
+  return server::Users::Parse(text.str());
 }
 
 bool IsLoopback(const std::string& text) {
@@ -52,13 +62,22 @@ Result<server::ServerOptions> ServerOptionsOf(const ServeOptions& options) {
   const bool is_local = options.no_tcp || IsLoopback(options.address);
   server.settings.allows_scripts =
       options.scripts == "on" || (options.scripts == "auto" && is_local);
-  if (!options.password_file.empty()) {
+  if (!options.users_file.empty()) {
+    if (!options.password_file.empty()) {
+      return Status(StatusCode::kInvalidArgument, "give --users-file or --password-file");
+    }
+    Result<server::Users> users = ReadUsers(options.users_file);
+    if (!users) return users.error();
+    server.settings.users = *std::move(users);
+  } else if (!options.password_file.empty()) {
     Result<std::string> password = ReadPassword(options.password_file);
     if (!password) return password.error();
-    server.settings.password = *std::move(password);
-  } else if (!is_local) {
+    server.settings.users = server::Users::WithPassword(*std::move(password));
+  }
+  if (!is_local && server.settings.users.Initial() != nullptr) {
     return Status(StatusCode::kInvalidArgument,
-                  "an address that other machines reach needs --password-file");
+                  "an address that other machines reach needs --password-file or --users-file, "
+                  "and a password for the user 'default'");
   }
   return server;
 }

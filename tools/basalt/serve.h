@@ -17,6 +17,7 @@ struct ServeOptions {
   bool no_tcp = false;
   std::string unix_socket;
   std::string password_file;
+  std::string users_file;
   std::string scripts = "auto";
   uint32_t threads = 0;
   uint32_t clients = 10'000;

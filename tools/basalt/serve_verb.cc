@@ -31,6 +31,10 @@ end it: commands that run are answered first. docs/server.md tells more.
                    "Its first line is the password that clients must give")
       ->type_name("FILE");
   serve.app
+      ->add_option("--users-file", serve.options->users_file,
+                   "Users with passwords, rights and prefixes of keys, one a line")
+      ->type_name("FILE");
+  serve.app
       ->add_option("--scripts", serve.options->scripts,
                    "Whether clients may run scripts: on, off, or auto (not from other machines)")
       ->check(CLI::IsMember({"auto", "on", "off"}).description(""))
