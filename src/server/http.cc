@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "server/http_commands.h"
 #include "server/http_response.h"
 #include "server/metrics.h"
 #include "server/numbers.h"
@@ -240,6 +241,10 @@ std::optional<HttpResponse> Route(Hub& hub, const HttpRequest& request, Mode mod
     return HttpResponse{.content_type = "text/plain; version=0.0.4", .body = MetricsText(hub)};
   }
   if (request.target.starts_with(kKeysPath)) return KeyRoute(hub, *user, request, mode);
+  if (IsCommandTarget(request.target) && !is_read) {
+    if (mode == Mode::kLoop) return std::nullopt;
+    return RunHttpCommands(hub, *user, request);
+  }
   return Problem(404, "there is nothing at this address");
 }
 

@@ -19,6 +19,7 @@ struct HttpRequest {
   std::string authorization;
   std::string if_match;
   std::string if_none_match;
+  std::string upstash_encoding;
   std::string body;
   bool keep_alive = true;
 };

@@ -67,6 +67,7 @@ void HttpParser::Finish() {
               .authorization = field(http::field::authorization),
               .if_match = field(http::field::if_match),
               .if_none_match = field(http::field::if_none_match),
+              .upstash_encoding = std::string(message["Upstash-Encoding"]),
               .body = std::move(message.body()),
               .keep_alive = message.keep_alive()};
   parser_.reset();

@@ -69,6 +69,42 @@ class Http(ServerTest):
         values = {l.split()[0]: float(l.split()[1]) for l in lines if not l.startswith("#")}
         self.assertGreaterEqual(values["basalt_http_requests_total"], 1)
 
+    def command(self, path, body, **headers):
+        status, text, _ = self.ask("POST", path, json.dumps(body), **headers)
+        return status, json.loads(text)
+
+    def test_commands_in_the_form_of_upstash(self):
+        self.assertEqual(self.command("/", ["SET", "u", "v\u00e9", "EX", 100]),
+                         (200, {"result": "OK"}))
+        self.assertEqual(self.command("/", ["GET", "u"]), (200, {"result": "v\u00e9"}))
+        self.assertEqual(self.command("/", ["GET", "u"], Upstash_Encoding="base64"),
+                         (200, {"result": "dsOp"}))
+        self.assertEqual(self.command("/", ["GET", "none"]), (200, {"result": None}))
+        self.server.client().set("bytes", b"\xff\x00")
+        self.assertIn("UTF-8", self.command("/", ["GET", "bytes"])[1]["error"])
+        self.assertEqual(self.command("/", ["GET", "bytes"], Upstash_Encoding="base64")[1],
+                         {"result": "/wA="})
+        self.assertEqual(
+            self.command("/pipeline", [["RPUSH", "ul", 1, 2.5, True], ["INCR", "ul"],
+                                       ["LRANGE", "ul", 0, -1], ["BLPOP", "none", 0],
+                                       ["EVAL", "return {1, 'x'}", 0]])[1],
+            [{"result": 3},
+             {"error": "WRONGTYPE Operation against a key holding the wrong kind of value"},
+             {"result": ["1", "2.5", "true"]},
+             {"error": "ERR the command 'blpop' needs a connection"}, {"result": [1, "x"]}])
+        self.assertEqual(
+            self.command("/multi-exec", [["SET", "m", 1], ["INCR", "m"], ["LPUSH", "m", 1]]),
+            (200, [{"result": "OK"}, {"result": 2},
+                   {"error": "WRONGTYPE Operation against a key holding the wrong kind of value"}]))
+        status, answer = self.command("/multi-exec", [["SET", "m", 9], ["NOSUCH"]])
+        self.assertEqual((status, answer["error"][:9]), (400, "EXECABORT"))
+        self.assertEqual(self.command("/", ["GET", "m"])[1], {"result": "2"})
+        for path, body in (("/", {}), ("/", []), ("/", [[]]), ("/pipeline", [1]), ("/pipeline", []),
+                           ("/", ["SUBSCRIBE", "x"]), ("/", ["MULTI", "x"]), ("/", ["NOSUCH"])):
+            status, answer = self.command(path, body)
+            self.assertEqual((status, list(answer)), (400, ["error"]), body)
+        self.assertEqual(self.ask("POST", "/", "[1")[0], 400)
+
     def test_large_bodies_with_expect(self):
         body = b"x" * 3_000_000
         status, _, _ = self.ask("PUT", "/v1/keys/big", body)

@@ -135,3 +135,5 @@ class Users(unittest.TestCase):
         self.assertEqual(ask("GET", "/v1/keys/app:1", "wrong")[0], 401)
         self.assertEqual(ask("GET", "/metrics", "apppass")[0], 403)
         self.assertEqual(ask("GET", "/metrics", "rootpass")[0], 200)
+        self.assertIn(b"NOPERM", ask("POST", "/", "apppass", '["GET", "secret"]')[1])
+        self.assertEqual(ask("POST", "/", "apppass", '["GET", "app:1"]'), (200, b'{"result":"v"}'))
