@@ -122,6 +122,12 @@ TEST(RemoteStore, SaysWhatIsWrongWithAnAddress) {
             StatusCode::kInvalidArgument);
 }
 
+TEST(RemoteStore, IsNotServedToOtherMachinesWithoutAPassword) {
+  const auto db = NewDB();
+  const Status refused = Serve(db.get(), {.address = "0.0.0.0"}).error();
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused.ToString();
+}
+
 TEST(RemoteStore, AsksForThePassword) {
   const auto db = NewDB();
   const auto server = Serve(db.get(), {.password = "se:cret"}).value();

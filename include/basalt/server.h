@@ -15,7 +15,7 @@ struct ServeOptions {
   uint16_t port = 0;                  ///< 0: the system chooses one.
   std::string unix_socket{};          ///< The path of a Unix socket beside TCP; empty: none.
   /// The password that clients must give. Empty: clients need none, and every client that can
-  /// connect can read and delete everything.
+  /// connect can read and delete everything. An address that other machines reach needs one.
   std::string password{};
   uint32_t threads = 1;  ///< Event loops.
 };
@@ -46,7 +46,8 @@ class Server {
 };
 
 /// Begins to serve. `db` must outlive the server. InvalidArgument: there is no address, or it is
-/// none; Busy or IoError: it cannot be listened on.
+/// none, or other machines reach it and there is no password; Busy or IoError: it cannot be
+/// listened on.
 Result<std::unique_ptr<Server>> Serve(DB* db, const ServeOptions& options = {});
 
 }  // namespace basalt::net

@@ -2,7 +2,7 @@
 // that expire, and power cuts on a simulated file system. After each cut the graph is as it was
 // after some commit, no commit that was acknowledged as durable is missing, and Verify finds no
 // fault. Some nodes have so many bytes of edges that they are removed in steps. The adjacency is
-// built now and then, and merged while transactions commit; whatever it says is compared with the
+// built several times, and merged while transactions commit; whatever it says is compared with the
 // records.
 // BASALT_GRAPH_SEEDS=n runs n seeds instead of three.
 

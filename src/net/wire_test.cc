@@ -1,4 +1,4 @@
-// What goes over the wire beside answers: addresses, error lines, requirements, requests.
+// Tests of addresses, error lines, requirements and requests.
 
 #include <gtest/gtest.h>
 

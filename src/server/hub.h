@@ -18,8 +18,8 @@
 #ifdef BASALT_LUA
 #include "server/scripts.h"
 #endif
-#include "server/users.h"
 #include "server/snapshot_table.h"
+#include "server/users.h"
 #include "server/waiting_clients.h"
 
 namespace basalt::server {

@@ -8,10 +8,12 @@
 #include "server/script_interpreter.h"
 #include "server/script_libraries.h"
 
-// struct: values packed into bytes by a format, as Roberto Ierusalimschy's lua-struct does:
-// ">" and "<" the order of bytes, "!n" the alignment, "x" a byte of padding, "b" "B" "h" "H" "i"
-// "I" "l" "L" "T" integers (i and I with a size), "f" "d" numbers, "s" a text that ends with a
-// zero, "c" a text of a given length (c0: the length is the value before).
+// struct packs values into bytes by a format, as Roberto Ierusalimschy's lua-struct does.
+//
+// - ">" and "<": the order of bytes. "!n": the alignment. "x": a byte of padding.
+// - "b" "B" "h" "H" "i" "I" "l" "L" "T": integers; i and I with a size. "f" "d": numbers.
+// - "s": a text that ends with a zero.
+// - "c": a text of a given length. For c0 the value before is the length.
 
 namespace basalt::server {
 namespace {

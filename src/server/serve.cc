@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "net/address.h"
 #include "server/server.h"
+#include "server/users.h"
 
 namespace basalt::net {
 namespace {
@@ -33,7 +34,13 @@ Result<std::unique_ptr<Server>> Serve(DB* db, const ServeOptions& options) {
                                .listens_on_tcp = !options.address.empty(),
                                .unix_socket = options.unix_socket,
                                .threads = options.threads};
-  wanted.settings.password = options.password;
+  wanted.settings.users = server::Users::WithPassword(options.password);
+  wanted.settings.allows_scripts = !wanted.IsReachedByOthers();
+  if (wanted.IsReachedByOthers() && options.password.empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "serve a database on " + options.address +
+                      ": other machines reach this address, so ServeOptions needs a password");
+  }
   BASALT_ASSIGN_OR_RETURN(std::unique_ptr<server::Server> server,
                           server::Server::Start(db, wanted));
   Address address{.host = options.address, .port = server->port()};

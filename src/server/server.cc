@@ -1,5 +1,7 @@
 #include "server/server.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -254,6 +256,13 @@ void Server::Loops::Stop() {
 
 Server::Server(std::unique_ptr<Loops> loops) : loops_(std::move(loops)) {}
 Server::~Server() { Stop(); }
+
+bool ServerOptions::IsReachedByOthers() const {
+  in6_addr six{};
+  if (!listens_on_tcp) return false;
+  if (::inet_pton(AF_INET6, address.c_str(), &six) == 1) return !IN6_IS_ADDR_LOOPBACK(&six);
+  return !address.starts_with("127.");
+}
 
 Result<std::unique_ptr<Server>> Server::Start(DB* db, const ServerOptions& options) {
   Result<std::unique_ptr<Dataset>> dataset = Dataset::Open(db, options.settings.is_power_durable);

@@ -24,6 +24,9 @@ struct ServerOptions {
   std::string unix_socket{};  ///< Empty: none.
   uint32_t threads = 0;       ///< Event loops. 0: one for each processor but one.
   Settings settings{};
+
+  /// Whether other machines can connect: the address is not a loopback address.
+  bool IsReachedByOthers() const;
 };
 
 /// Serves a database until Stop. The database outlives it. Functions of one thread at a time.

@@ -52,7 +52,8 @@ std::string CheckTable(const CheckReport& report, double seconds) {
   if (report.ok()) return text + "No faults found.\n";
   if (std::ranges::none_of(report.findings, IsDamage)) {
     return text + FormatCount(report.findings.size()) +
-           " found. The files that could not be read may be whole: remove the cause, then check again.\n";
+           " found. The files that could not be read may be whole: remove the cause, then check "
+           "again.\n";
   }
   return text + FormatCount(report.findings.size()) +
          " found. `basalt repair` mends a gap in the log and says what that costs; any other file "

@@ -1,6 +1,5 @@
 #include "tools/basalt/serve.h"
 
-#include <arpa/inet.h>
 #include <pthread.h>
 
 #include <csignal>
@@ -38,12 +37,6 @@ Result<server::Users> ReadUsers(const std::string& path) {
   return server::Users::Parse(text.str());
 }
 
-bool IsLoopback(const std::string& text) {
-  in6_addr address{};
-  if (::inet_pton(AF_INET6, text.c_str(), &address) == 1) return IN6_IS_ADDR_LOOPBACK(&address);
-  return text.starts_with("127.");
-}
-
 Result<server::ServerOptions> ServerOptionsOf(const ServeOptions& options) {
   server::ServerOptions server{.address = options.address,
                                .port = options.port,
@@ -59,7 +52,7 @@ Result<server::ServerOptions> ServerOptionsOf(const ServeOptions& options) {
   if (options.no_tcp && options.unix_socket.empty()) {
     return Status(StatusCode::kInvalidArgument, "--no-tcp needs --unix-socket");
   }
-  const bool is_local = options.no_tcp || IsLoopback(options.address);
+  const bool is_local = !server.IsReachedByOthers();
   server.settings.allows_scripts =
       options.scripts == "on" || (options.scripts == "auto" && is_local);
   if (!options.users_file.empty()) {

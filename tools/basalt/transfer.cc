@@ -138,7 +138,8 @@ class RecordWalk {
       : keys_(store.NewIterator(
             {.snapshot = &snapshot, .keyspace = keyspace, .fill_cache = false, .keys_only = true})),
         records_(
-            store.NewIterator({.snapshot = &snapshot, .keyspace = keyspace, .fill_cache = false})) {}
+            store.NewIterator({.snapshot = &snapshot, .keyspace = keyspace, .fill_cache = false})) {
+  }
 
   /// Gives each record to `print` until that gives false; Ok then, and at the end. The first that
   /// does not fit ends it too, unless they are to be skipped.
