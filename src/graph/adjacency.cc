@@ -120,7 +120,7 @@ Status Adjacency::Rebuild() {
     BASALT_RETURN_IF_ERROR(Subscribe());
     auto next = std::make_shared<AdjacencyGeneration>();
     Attach(next);
-    const Status made = base::OrOutOfMemory([&] { return RebuildAttached(next.get()); });
+    Status made = base::OrOutOfMemory([&] { return RebuildAttached(next.get()); });
     if (made.ok()) return Publish();
     GiveUp();
     return made;
@@ -227,7 +227,7 @@ std::unique_ptr<Adjacency::Merge> Adjacency::BeginMerge() {
 }
 
 Status Adjacency::FinishMerge(std::unique_ptr<Merge> merge) {
-  const Status made = base::OrOutOfMemory([&] { return MergeInto(*merge); });
+  Status made = base::OrOutOfMemory([&] { return MergeInto(*merge); });
   if (made.ok()) return Publish();
   GiveUp();
   return made;

@@ -36,6 +36,7 @@ void AdjacencyDelta::Add(uint32_t node, NodeTag tag, DeltaEntry::Kind kind,
                    .sequence = sequence,
                    .edge = edge,
                    .kind = kind};
+  if (entry.older != nullptr) entry.older_count = entry.older->older_count + 1;
   size_t bytes = sizeof entry;
   entry.edge.detail = nullptr;
   if (!detail.is_empty()) {
@@ -63,8 +64,11 @@ void MergeEdges(const AdjacencyRows& rows, uint32_t node, const DeltaEntry* head
     }
     entries->push_back(entry);
   }
-  // Of one key the newest stays first.
-  std::ranges::stable_sort(*entries, {}, [](const DeltaEntry* entry) { return entry->edge.key(); });
+  // Of one key the newest comes first.
+  std::ranges::sort(*entries, [](const DeltaEntry* a, const DeltaEntry* b) {
+    const auto order = a->edge.key() <=> b->edge.key();
+    return order != 0 ? order < 0 : a->older_count > b->older_count;
+  });
   const DeltaEntry* before = nullptr;
   for (const DeltaEntry* const entry : *entries) {
     if (before != nullptr && before->edge.key() == entry->edge.key()) continue;

@@ -40,6 +40,7 @@ struct DeltaEntry {
   uint64_t sequence = 0;
   AdjacentEdge edge{};
   Kind kind = Kind::kPut;
+  uint32_t older_count = 0;  ///< Entries behind `older`.
 };
 
 class AdjacencyDelta {

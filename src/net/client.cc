@@ -150,12 +150,12 @@ void Client::PutBack(std::unique_ptr<Connection> connection) noexcept {
 }
 
 void Client::Release(uint64_t snapshot) noexcept {
-  const std::lock_guard lock(mutex_);
-  try {
+  // If there is no memory, the server releases the snapshot after a time without use.
+  (void)base::OrOutOfMemory([&] {
+    const std::lock_guard lock(mutex_);
     released_.push_back(snapshot);
-  } catch (const std::bad_alloc&) {
-    // The server lets it go when nobody has used it for a while.
-  }
+    return Status();
+  });
 }
 
 std::optional<Request> Client::TakeReleases() {

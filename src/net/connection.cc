@@ -37,9 +37,12 @@ int MillisUntil(Deadline deadline) noexcept {
 }
 
 /// Ok: `fd` is ready. Interrupted waits go on.
-Status WaitFor(int fd, short events, Deadline deadline, const std::string& server) {
+Status WaitFor(int fd, Readiness awaited, Deadline deadline, const std::string& server) {
   while (true) {
-    pollfd waited{.fd = fd, .events = events, .revents = 0};
+    pollfd waited{};
+    waited.fd = fd;
+    waited.events = POLLIN;
+    if (awaited == Readiness::kToWrite) waited.events = POLLOUT;
     const int ready = ::poll(&waited, 1, MillisUntil(deadline));
     if (ready > 0) return {};
     if (ready == 0) return TooLate(server);
@@ -81,7 +84,7 @@ Result<int> ConnectTo(const sockaddr* address, socklen_t size, Deadline deadline
   if (fd.get() < 0) return Unreachable(server, errno);
   if (::connect(fd.get(), address, size) != 0) {
     if (errno != EINPROGRESS && errno != EINTR) return Unreachable(server, errno);
-    BASALT_RETURN_IF_ERROR(WaitFor(fd.get(), POLLOUT, deadline, server));
+    BASALT_RETURN_IF_ERROR(WaitFor(fd.get(), Readiness::kToWrite, deadline, server));
     int failed = 0;
     socklen_t failed_size = sizeof failed;
     ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &failed, &failed_size);
@@ -149,8 +152,8 @@ Status Connection::Broken(int error) const {
                                                                 std::string(std::strerror(error)))};
 }
 
-Status Connection::Wait(short events, Deadline deadline) const {
-  return WaitFor(fd_, events, deadline, server_);
+Status Connection::Wait(Readiness awaited, Deadline deadline) const {
+  return WaitFor(fd_, awaited, deadline, server_);
 }
 
 Status Connection::Send(std::string_view bytes, Deadline deadline) {
@@ -159,7 +162,7 @@ Status Connection::Send(std::string_view bytes, Deadline deadline) {
     if (sent >= 0) {
       bytes.remove_prefix(static_cast<size_t>(sent));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      BASALT_RETURN_IF_ERROR(Wait(POLLOUT, deadline));
+      BASALT_RETURN_IF_ERROR(Wait(Readiness::kToWrite, deadline));
     } else if (errno != EINTR) {
       return Broken(errno);
     }
@@ -199,7 +202,7 @@ Status Connection::Receive(Deadline deadline) {
     } else if (got == 0) {
       return Broken(0);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      BASALT_RETURN_IF_ERROR(Wait(POLLIN, deadline));
+      BASALT_RETURN_IF_ERROR(Wait(Readiness::kToRead, deadline));
     } else if (errno != EINTR) {
       return Broken(errno);
     }

@@ -15,6 +15,9 @@ namespace basalt::net {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
+/// What a connection is waited for.
+enum class Readiness : uint8_t { kToRead, kToWrite };
+
 /// One connection to a server: sends commands and receives their answers in order. One thread at a
 /// time. After an error it must be thrown away.
 class Connection {
@@ -39,7 +42,7 @@ class Connection {
 
  private:
   Connection(int fd, std::string server);
-  Status Wait(short events, Deadline deadline) const;
+  Status Wait(Readiness awaited, Deadline deadline) const;
   Status Broken(int error) const;
 
   const int fd_;

@@ -22,7 +22,7 @@ class CallHost final : public ScriptHost {
   CallHost(Call* call, bool may_write)
       : call_(*call), may_write_(may_write), db_(call->session.db()) {}
   /// What the script has selected is not the client's.
-  ~CallHost() {
+  ~CallHost() override {
     call_.session.set_db(db_);
     call_.view.set_db(db_);
   }

@@ -97,7 +97,7 @@ Result<NewPlace> NewPlace::Take(const std::string& path, const SharedMapOptions&
 Status NewPlace::GiveUp() {
   if (lock_ == nullptr) return made_directory_ ? fs_->RemoveDirectory(directory_) : Status();
   BASALT_ASSIGN_OR_RETURN(std::vector<std::string> names, fs_->List(directory_));
-  std::ranges::stable_partition(names, [](const std::string& name) {
+  std::ranges::partition(names, [](const std::string& name) {
     const std::optional<FileName> parsed = ParseFileName(name);
     return parsed && parsed->kind == FileKind::kGeneration;
   });

@@ -31,7 +31,7 @@ Status PutPackage(const DemoPackage& package, GraphLoader* loader) {
   Properties properties;
   properties["section"] = std::string(package.section);
   properties["description"] = std::string(package.description);
-  const Status put =
+  Status put =
       loader->PutNode(package.name, {.labels = {"Package"}, .properties = std::move(properties)});
   if (!put.ok()) return put;
   for (const DemoDependency& dependency : package.dependencies) {

@@ -150,8 +150,8 @@ class FileLoader {
   Status PutItem(size_t i) {
     const auto* const node = std::get_if<GraphNodeItem>(&items_[i]);
     const auto* const edge = std::get_if<GraphEdgeItem>(&items_[i]);
-    const Status put = node != nullptr ? loader_.PutNode(node->id, node->content)
-                                       : loader_.PutEdge(edge->name(), edge->content);
+    Status put = node != nullptr ? loader_.PutNode(node->id, node->content)
+                                 : loader_.PutEdge(edge->name(), edge->content);
     if (put.ok()) return put;
     return Status(put.code(), positions_[i] + ": " + std::string(put.message()));
   }
