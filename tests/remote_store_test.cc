@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -368,6 +369,8 @@ TEST(RemoteStore, AKilledServerLosesNothingThatItHasAcknowledged) {
                   ("basalt_killed_" + std::to_string(getpid())));
   std::vector<std::atomic<uint64_t>> acknowledged(kWriters);
   for (int round = 0; round < kRounds; ++round) {
+    // What each writer reaches before the server dies.
+    const uint64_t goal = *std::ranges::max_element(acknowledged) + kEachRound;
     std::vector<std::thread> writers;
     for (size_t w = 0; w < kWriters; ++w) {
       writers.emplace_back([&, w] {
@@ -387,8 +390,10 @@ TEST(RemoteStore, AKilledServerLosesNothingThatItHasAcknowledged) {
         }
       });
     }
-    const uint64_t goal = acknowledged[0].load() + kEachRound;
-    while (acknowledged[0].load() < goal) std::this_thread::sleep_for(milliseconds(1));
+    for (const std::atomic<uint64_t>& of_writer : acknowledged) {
+      // A writer that is not connected yet would wait for the next server.
+      while (of_writer.load() < goal) std::this_thread::sleep_for(milliseconds(1));
+    }
     program.Kill();
     for (std::thread& writer : writers) writer.join();
     program.Start();
