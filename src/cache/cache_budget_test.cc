@@ -175,7 +175,8 @@ TEST(CacheBudget, WhatManyThreadsPutTakesLittleMoreThanTheBudget) {
     EXPECT_GT(cache->GetStats().bytes, kCapacity / 10 * 9) << "the test fills it";
     const uint64_t taken = ResidentBytes() - before;
     EXPECT_GT(taken, kCapacity / 10 * 9) << "the entries lie there";
-    EXPECT_LT(taken, kCapacity / 8 * 9);
+    // An eighth, and the slab from which blocks are being taken.
+    EXPECT_LE(taken, kCapacity / 8 * 9 + base::ChunkPool::kSlabBytes);
   }
   EXPECT_EQ(ResidentBytes(), before) << "all of it is given back";
 }
