@@ -137,11 +137,11 @@ class WriteBatch {
   size_t count() const noexcept { return count_; }
   size_t byte_size() const noexcept { return bytes_.size(); }
   bool empty() const noexcept { return count_ == 0; }
-  /// Whether the batch has a record of this kind; one of a kind after it in the list of kinds; one
-  /// that expires.
+  /// Whether the batch has a record of this kind; one that expires; only puts in the default
+  /// keyspace that name no expiry.
   bool Has(RecordKind kind) const noexcept { return (contents_ & KindBit(kind)) != 0; }
-  bool HasBeyond(RecordKind kind) const noexcept { return contents_ >= 2 * KindBit(kind); }
   bool has_ttl() const noexcept { return (contents_ & kTtlBit) != 0; }
+  bool has_only_plain_puts() const noexcept { return contents_ == KindBit(RecordKind::kPut); }
   bool has_conditions() const noexcept { return !conditions_.empty(); }
   /// Ok, or the first error of a record, which Write will return.
   const Status& status() const& noexcept { return error_; }
@@ -164,11 +164,12 @@ class WriteBatch {
   static Result<WriteBatch> Parse(std::string_view bytes);
 
  private:
-  void Add(const base::BatchRecord& record);
+  void Add(base::BatchRecord&& record);
   void Refuse(Status fault) noexcept;
   void Require(Condition condition, std::string_view key, uint64_t version, KeyspaceId keyspace);
 
   static constexpr uint32_t kTtlBit = 1;  // Kinds begin at 1.
+  static constexpr uint32_t kOptionsBit = uint32_t{1} << 31;
   static constexpr uint32_t KindBit(RecordKind kind) noexcept {
     return uint32_t{1} << static_cast<uint8_t>(kind);
   }
@@ -179,7 +180,8 @@ class WriteBatch {
   std::string bytes_;
   std::string conditions_;
   size_t count_ = 0;
-  uint32_t contents_ = 0;  // a bit for each kind that it has, and kTtlBit
+  /// A bit for each kind that it has, kTtlBit, and kOptionsBit if a record has any flag.
+  uint32_t contents_ = 0;
   Status error_;
 };
 

@@ -312,8 +312,7 @@ void ChunkPool::GiveOrder(char* given, size_t order) {
 // the next Take fills again.
 bool ChunkPool::HoldsTooManyPages() noexcept {
   const size_t taken_pages = slabs_.size() * Slab::kUnits - free_pages_ - released_pages_;
-  const size_t kept_pages_max =
-      (kept_bytes_max_ - std::min(kept_bytes_max_, free_bytes_)) / 2 / ReleasedPages::kPageBytes;
+  const size_t kept_pages_max = kept_bytes_max_ / 2 / ReleasedPages::kPageBytes;
   const size_t pages_max = std::max({taken_pages / kFreePagesShare, kFreePagesMin, kept_pages_max});
   const size_t next_pages = newest_ == nullptr ? 0 : newest_->free_pages;
   is_releasing_ = free_pages_ - next_pages > (is_releasing_ ? pages_max / 2 : pages_max);

@@ -22,9 +22,9 @@
 // to a bound: touching fresh pages costs several times what writing a record costs. They are joined
 // with their neighbours to ranges, from which larger blocks, of several slabs, are taken too. Free
 // pages of slabs of which some blocks are taken go back to the system when they are more than a
-// sixty-fourth of the taken ones, and more than half of what the bound on kept memory leaves beside
-// the kept slabs. A slab loses its huge page with its first page that goes. Pages of the newest
-// slab do not count, for they are taken next.
+// sixty-fourth of the taken ones, and more than half of the bound on kept memory. A slab loses its
+// huge page with its first page that goes. Pages of the newest slab do not count, for they are
+// taken next.
 //
 // Arena lays chunks out in one space of positions, in units of 8 bytes, 512 units a page:
 //

@@ -59,29 +59,29 @@ inline constexpr size_t kBatchRecordExtraBytesMax =
   const size_t before = out->size();
   const size_t size_max =
       before + kBatchRecordExtraBytesMax + record.key.size() + record.value.size();
-  out->resize_and_overwrite(size_max, [&](char* bytes, size_t) {
-    char* at = bytes + before;
-    at[0] = static_cast<char>(record.kind);
-    at[1] = static_cast<char>((record.keyspace != 0 ? kBatchFlagKeyspace : 0) |
-                              (record.time_ms != 0 ? kBatchFlagTime : 0) |
-                              (record.time_is_expiry ? kBatchFlagTimeIsExpiry : 0) |
-                              (record.never_expires ? kBatchFlagNeverExpires : 0));
-    Store(at + 2, static_cast<uint16_t>(record.key.size()));
-    Store(at + 4, static_cast<uint32_t>(operator_bytes + record.value.size()));
-    at += kBatchRecordHeaderBytes;
-    if (record.keyspace != 0) {
-      Store(at, record.keyspace);
-      at += sizeof record.keyspace;
-    }
-    if (record.time_ms != 0) {
-      Store(at, record.time_ms);
-      at += sizeof record.time_ms;
-    }
-    at = CopyKey(record.key, at);
-    if (operator_bytes != 0) *at++ = static_cast<char>(record.merge_operator);
-    at = std::copy(record.value.begin(), record.value.end(), at);
-    return at - bytes;
-  });
+  // Its bytes are set below: a function that sets them inside would not be inlined.
+  out->resize_and_overwrite(size_max, [](char*, size_t size) { return size; });
+  char* at = out->data() + before;
+  at[0] = static_cast<char>(record.kind);
+  at[1] = static_cast<char>((record.keyspace != 0 ? kBatchFlagKeyspace : 0) |
+                            (record.time_ms != 0 ? kBatchFlagTime : 0) |
+                            (record.time_is_expiry ? kBatchFlagTimeIsExpiry : 0) |
+                            (record.never_expires ? kBatchFlagNeverExpires : 0));
+  Store(at + 2, static_cast<uint16_t>(record.key.size()));
+  Store(at + 4, static_cast<uint32_t>(operator_bytes + record.value.size()));
+  at += kBatchRecordHeaderBytes;
+  if (record.keyspace != 0) {
+    Store(at, record.keyspace);
+    at += sizeof record.keyspace;
+  }
+  if (record.time_ms != 0) {
+    Store(at, record.time_ms);
+    at += sizeof record.time_ms;
+  }
+  at = CopyKey(record.key, at);
+  if (operator_bytes != 0) *at++ = static_cast<char>(record.merge_operator);
+  at = std::copy(record.value.begin(), record.value.end(), at);
+  out->resize(static_cast<size_t>(at - out->data()));
 }
 
 /// The bytes of the record that `bytes` begin with, by its kind, flags and lengths alone; 0: none

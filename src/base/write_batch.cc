@@ -181,7 +181,7 @@ void WriteBatch::Put(std::string_view key, std::string_view value, const RecordO
   if (options.ttl || options.expiry) {
     if (Status fault = SetExpiry(options, &record); !fault.ok()) return Refuse(std::move(fault));
   }
-  Add(record);
+  Add(std::move(record));
 }
 
 void WriteBatch::Delete(std::string_view key, KeyspaceId keyspace) {
@@ -214,7 +214,7 @@ void WriteBatch::Merge(std::string_view key, MergeOperator op, std::string_view 
                    "record that it builds on (Put or Update sets one)");
   }
   if (!fault.ok()) return Refuse(std::move(fault));
-  Add(record);
+  Add(std::move(record));
 }
 
 void WriteBatch::RequireAbsent(std::string_view key, KeyspaceId keyspace) {
@@ -269,7 +269,7 @@ void WriteBatch::Refuse(Status fault) noexcept {
   if (error_.ok()) error_ = std::move(fault);
 }
 
-void WriteBatch::Add(const base::BatchRecord& record) {
+void WriteBatch::Add(base::BatchRecord&& record) {
   const size_t operator_bytes = record.merge_operator != 0 ? 1 : 0;
   // Apart from what gives the fault its text, which costs more than the rest of a small record.
   if (record.key.size() > kMaxKeyBytes || record.value.size() > kMaxValueBytes - operator_bytes)
@@ -281,19 +281,18 @@ void WriteBatch::Add(const base::BatchRecord& record) {
         bytes_.size() + base::kBatchRecordExtraBytesMax + record.key.size() + record.value.size();
     if (size_max > bytes_.capacity()) [[unlikely]] {
       const Moved moved = Grow(&bytes_, size_max);
-      base::BatchRecord followed = record;
-      followed.key = moved.Follow(record.key);
-      followed.value = moved.Follow(record.value);
-      base::AppendBatchRecord(followed, &bytes_);
-    } else {
-      base::AppendBatchRecord(record, &bytes_);
+      record.key = moved.Follow(record.key);
+      record.value = moved.Follow(record.value);
     }
+    base::AppendBatchRecord(record, &bytes_);
   } catch (const std::bad_alloc&) {
     return Refuse(Status(StatusCode::kResourceExhausted, "write batch: no memory to add a record",
                          SubCode::kMemory));
   }
   ++count_;
-  contents_ |= KindBit(record.kind) | (record.time_ms != 0 ? kTtlBit : 0);
+  const bool has_options = record.keyspace != 0 || record.time_ms != 0 || record.never_expires;
+  contents_ |=
+      KindBit(record.kind) | (record.time_ms != 0 ? kTtlBit : 0) | (has_options ? kOptionsBit : 0);
 }
 
 // A condition: condition u8, keyspace u32, version u64, key length u16, key.
@@ -368,8 +367,9 @@ Result<WriteBatch> WriteBatch::Parse(std::string_view bytes) {
   while (!in.AtEnd()) {
     const std::string_view record = bytes.substr(in.position());
     BASALT_RETURN_IF_ERROR(CheckSerialisedRecord(&in, in.position()));
-    const bool has_ttl = (static_cast<uint8_t>(record[1]) & kBatchFlagTime) != 0;
-    contents |= KindBit(static_cast<RecordKind>(record[0])) | (has_ttl ? kTtlBit : 0);
+    const auto flags = static_cast<uint8_t>(record[1]);
+    contents |= KindBit(static_cast<RecordKind>(record[0])) |
+                ((flags & kBatchFlagTime) != 0 ? kTtlBit : 0) | (flags != 0 ? kOptionsBit : 0);
     ++count;
   }
   WriteBatch batch;

@@ -267,8 +267,6 @@ TEST(WriteBatch, KnowsWhatKindsItHas) {
   EXPECT_TRUE(batch.Has(RecordKind::kPut));
   EXPECT_TRUE(batch.Has(RecordKind::kMerge));
   EXPECT_FALSE(batch.Has(RecordKind::kDelete));
-  EXPECT_TRUE(batch.HasBeyond(RecordKind::kDeleteRange));
-  EXPECT_FALSE(batch.HasBeyond(RecordKind::kMerge));
   EXPECT_FALSE(batch.has_ttl());
   batch.Put("c", "3", {.ttl = milliseconds(5)});
   EXPECT_TRUE(batch.has_ttl());
@@ -288,6 +286,30 @@ TEST(WriteBatch, KnowsWhatKindsItHas) {
   batch.Clear();
   EXPECT_FALSE(batch.Has(RecordKind::kPut));
   EXPECT_FALSE(batch.has_ttl());
+}
+
+TEST(WriteBatch, KnowsWhetherItHasOnlyPlainPuts) {
+  EXPECT_FALSE(WriteBatch().has_only_plain_puts());
+  WriteBatch plain;
+  plain.Put("a", "1");
+  plain.Put("b", "2");
+  EXPECT_TRUE(plain.has_only_plain_puts());
+  EXPECT_TRUE(WriteBatch::Parse(plain.bytes()).value().has_only_plain_puts());
+  for (const auto& add : std::initializer_list<void (*)(WriteBatch*)>{
+           [](WriteBatch* batch) { batch->Delete("c"); },
+           [](WriteBatch* batch) { batch->DeleteRange("c", "d"); },
+           [](WriteBatch* batch) { batch->Merge("c", MergeOperator::kAppend, "3"); },
+           [](WriteBatch* batch) { batch->Put("c", "3", {.keyspace = KeyspaceId{1}}); },
+           [](WriteBatch* batch) { batch->Put("c", "3", {.ttl = milliseconds(5)}); },
+           [](WriteBatch* batch) { batch->Put("c", "3", {.ttl = milliseconds(0)}); }}) {
+    WriteBatch batch = plain;
+    const WriteBatch::Mark before = batch.mark();
+    add(&batch);
+    EXPECT_FALSE(batch.has_only_plain_puts());
+    EXPECT_FALSE(WriteBatch::Parse(batch.bytes()).value().has_only_plain_puts());
+    batch.TruncateTo(before);
+    EXPECT_TRUE(batch.has_only_plain_puts());
+  }
 }
 
 TEST(WriteBatch, CopiesAreApartAndMovesLeaveEmpty) {

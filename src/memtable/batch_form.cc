@@ -32,6 +32,7 @@ Result<BatchForm> ToForm(const WriteBatch& batch, const Keyspaces& keyspaces,
                  .count = batch.count(),
                  .has_range_deletes = batch.Has(RecordKind::kDeleteRange),
                  .only_deletes = !batch.Has(RecordKind::kPut) && !batch.Has(RecordKind::kMerge)};
+  if (batch.has_only_plain_puts()) return form;
   bool needs_times = false;
   base::BatchCursor record(batch.bytes());
   while (record.Next()) {

@@ -78,7 +78,7 @@ class HashIndex {
   };
   /// The word with this tag whose position is `same(position)`, or the empty word where it belongs.
   template <class Same>
-  Seen FindOrPlace(uint32_t tag, const Same& same) noexcept {
+  [[gnu::always_inline]] Seen FindOrPlace(uint32_t tag, const Same& same) noexcept {
     const uint64_t table = table_.load(std::memory_order_acquire);
     Word* const words = Words(table);
     const size_t mask = WordMask(table);

@@ -37,7 +37,8 @@ size_t Shard::Finish(std::span<const Taken> records, base::SequenceNumber first,
 }
 
 // Inside the gate. Gives the word as it was.
-inline HashIndex::Seen Shard::Link(uint64_t hash, Record* record, Position position) noexcept {
+[[gnu::always_inline]] inline HashIndex::Seen Shard::Link(uint64_t hash, Record* record,
+                                                          Position position) noexcept {
   for (;;) {
     const HashIndex::Seen seen = Search(hash, [record](const Record& other) {
       return other.keyspace() == record->keyspace() && base::SameBytes(other.key(), record->key());

@@ -98,7 +98,8 @@ class alignas(64) Shard {
 
 // Asked only of records with the hash's low half: seldom, if the key is new.
 template <class SameKey>
-HashIndex::Seen Shard::Search(uint64_t hash, const SameKey& has_same_key) noexcept {
+[[gnu::always_inline]] inline HashIndex::Seen Shard::Search(uint64_t hash,
+                                                            const SameKey& has_same_key) noexcept {
   return index_.FindOrPlace(static_cast<uint32_t>(hash),
                             [&](Position other) { return has_same_key(*RecordAt(other)); });
 }

@@ -26,18 +26,16 @@ Status NoMemory() {
   return Status(StatusCode::kResourceExhausted, "use a memtable: the system has no memory left");
 }
 
-Status CheckSizes(const RecordSource& source) {
+/// Of a record whose key or value is too large.
+Status SizeFault(const RecordSource& source) {
   const auto refuse = [](const char* what, size_t bytes, uint64_t most) {
     return Status(StatusCode::kInvalidArgument, std::string("write to a memtable: the ") + what +
                                                     " has " + std::to_string(bytes) +
                                                     " bytes, at most " + std::to_string(most) +
                                                     " are possible");
   };
-  if (source.key.size() > kMaxKeyBytes) return refuse("key", source.key.size(), kMaxKeyBytes);
-  if (source.value.size() > kMaxValueBytes) {
-    return refuse("value", source.value.size(), kMaxValueBytes);
-  }
-  return {};
+  return source.key.size() > kMaxKeyBytes ? refuse("key", source.key.size(), kMaxKeyBytes)
+                                          : refuse("value", source.value.size(), kMaxValueBytes);
 }
 
 }  // namespace
@@ -217,23 +215,31 @@ Result<Commit> StoreCore::Merge(std::string_view key, MergeOperator op, std::str
                   options);
 }
 
-Status StoreCore::Complete(RecordSource* source) const {
+Result<RecordSource> StoreCore::Completed(const RecordSource& source) const {
   const base::EpochGuard inside;
   const Keyspaces& keyspaces = *state()->keyspaces;
-  if (!keyspaces.Contains(source->keyspace)) return NoSuchKeyspace(source->keyspace);
-  const auto default_ttl = keyspaces.DefaultTtl(source->keyspace);
-  if (source->kind == RecordKind::kPut && default_ttl.count() != 0) {
-    source->time_ms = base::TimeAfter(time_.NowMs(), static_cast<uint64_t>(default_ttl.count()));
+  if (!keyspaces.Contains(source.keyspace)) return NoSuchKeyspace(source.keyspace);
+  const auto default_ttl = keyspaces.DefaultTtl(source.keyspace);
+  RecordSource completed = source;
+  if (source.kind == RecordKind::kPut && default_ttl.count() != 0) {
+    completed.time_ms = base::TimeAfter(time_.NowMs(), static_cast<uint64_t>(default_ttl.count()));
   }
-  return {};
+  return completed;
 }
 
-Result<Commit> StoreCore::WriteOne(RecordSource source, const WriteOptions& options) {
-  BASALT_RETURN_IF_ERROR(CheckSizes(source));
-  if (source.keyspace != 0) [[unlikely]] {
-    BASALT_RETURN_IF_ERROR(Complete(&source));
-    if (source.time_ms != 0) NoteExpiring();
+[[gnu::always_inline]] inline Result<Commit> StoreCore::WriteOne(const RecordSource& source,
+                                                                 const WriteOptions& options) {
+  if (source.key.size() > kMaxKeyBytes || source.value.size() > kMaxValueBytes) [[unlikely]] {
+    return SizeFault(source);
   }
+  if (source.keyspace == 0) [[likely]]
+    return WriteComplete(source, options);
+  BASALT_ASSIGN_OR_RETURN(const RecordSource completed, Completed(source));
+  if (completed.time_ms != 0) NoteExpiring();
+  return WriteComplete(completed, options);
+}
+
+Result<Commit> StoreCore::WriteComplete(const RecordSource& source, const WriteOptions& options) {
   if (source.ByteSize() > Generation::kSmallBytesMax) {
     // Not copied under a lock.
     std::string bytes;

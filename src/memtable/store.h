@@ -296,9 +296,10 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   State CopyState() const;
 
   /// A put, delete or merge.
-  Result<Commit> WriteOne(RecordSource source, const WriteOptions& options);
-  /// Of a record in another keyspace than the default one: its time, or NotFound.
-  Status Complete(RecordSource* source) const;
+  Result<Commit> WriteOne(const RecordSource& source, const WriteOptions& options);
+  /// Of another keyspace than the default one: as it is kept, with its time, or NotFound.
+  Result<RecordSource> Completed(const RecordSource& source) const;
+  Result<Commit> WriteComplete(const RecordSource& source, const WriteOptions& options);
   Attempt TryOne(const RecordSource& source, uint64_t hash, const Condition* condition);
   /// Null: unconditionally. Conflicts are Aborted.
   Result<Commit> WriteExpecting(const WriteBatch& batch, const WriteOptions& options,

@@ -216,7 +216,9 @@ Status StoreCore::MultiGet(std::span<const std::string_view> keys,
     const base::EpochGuard inside;
     if (Result<ReadPoint> point = PointOf(*state(), options); !point) return point.error();
   }
-  const auto key_at = [&](size_t i) { return KeyspaceKey{options.keyspace, keys[i]}; };
+  const auto key_at = [keys, keyspace = options.keyspace](size_t i) {
+    return KeyspaceKey{keyspace, keys[i]};
+  };
   return MultiGetOf(keys.size(), key_at, results, options);
 }
 
@@ -263,21 +265,23 @@ Status StoreCore::MultiGetOf(size_t count, const KeyAt& key_at,
       const auto keyspace = static_cast<uint32_t>(key.keyspace);
       // In its place: a value that is moved there is copied three times.
       Result<MaybeValue>& result = results[first + i];
-      if (!seen->keyspaces->Contains(keyspace)) {
+      if (keyspace != 0 && !seen->keyspaces->Contains(keyspace)) [[unlikely]] {
         result = NoSuchKeyspace(keyspace);
         continue;
       }
+      if (!result) result = MaybeValue();
       // What can be told from the newest version alone, which is nearly always the case: nothing up
       // to `at` is under way.
       const Record* const newest = candidates[i];
       const bool is_it = newest != nullptr && !has_ranges && newest->keyspace() == keyspace &&
                          base::SameBytes(newest->key(), key.key);
       const base::Tag tag = is_it ? newest->tag.load(std::memory_order_acquire) : 0;
-      const bool is_put =
-          is_it && base::TagSequence(tag) <= point.at && base::TagKind(tag) == RecordKind::kPut;
-      const Found found = is_put ? Found{.record = newest, .generation = seen->active.get()}
-                                 : Find(*seen, keyspace, key.key, hashes[i], point.at);
-      if (!result) result = MaybeValue();
+      if (is_it && base::TagSequence(tag) <= point.at && base::TagKind(tag) == RecordKind::kPut &&
+          newest->time_ms() == 0) [[likely]] {
+        result->emplace(Found{.record = newest, .generation = seen->active.get()});
+        continue;
+      }
+      const Found found = Find(*seen, keyspace, key.key, hashes[i], point.at);
       if (found.is_merge()) [[unlikely]] {
         auto whole = FindWhole(*seen, keyspace, key.key, hashes[i], point);
         if (whole) {
