@@ -197,6 +197,12 @@ class [[nodiscard]] Result {
   {
     return status();
   }
+  /// "Ok" or the error, as Status::ToString() writes it.
+  std::string ToString() const
+    requires(requires { typename T::IsReceipt; })
+  {
+    return status().ToString();
+  }
 
   template <class U>
   T value_or(U&& fallback) const& {

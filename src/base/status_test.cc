@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "basalt/changes.h"
+
 namespace basalt {
 namespace {
 
@@ -204,6 +206,15 @@ TEST(Result, ChainsLookAtWhatIsNoTemporary) {
       "nobody");
   EXPECT_EQ(std::move(missing).transform(&std::string::size).status().ToString(),
             "NotFound: nobody");
+}
+
+TEST(Result, OfAWriteConvertsToAStatusAndIsPrintedAsOne) {
+  const Result<Commit> written = Commit{.sequence = 7};
+  EXPECT_TRUE(Status(written).ok());
+  EXPECT_EQ(written.ToString(), "Ok");
+  const Result<Commit> refused = Status(StatusCode::kBusy, "wait for it");
+  EXPECT_EQ(Status(refused).code(), StatusCode::kBusy);
+  EXPECT_EQ(refused.ToString(), "Busy: wait for it");
 }
 
 TEST(ResultDeathTest, ValueOfAnErrorEndsTheProcessWithItsText) {
