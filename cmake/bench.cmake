@@ -22,7 +22,7 @@ file(GLOB retrieval_sources CONFIGURE_DEPENDS ${bench}/retrieval_*.cc)
 file(GLOB shared_map_sources CONFIGURE_DEPENDS ${bench}/shared_map_*.cc)
 file(GLOB vector_sources CONFIGURE_DEPENDS ${bench}/vector_*.cc)
 file(GLOB db_sources CONFIGURE_DEPENDS ${bench}/*.cc)
-list(REMOVE_ITEM db_sources ${bench}/c_api_bench.cc ${bench}/embed_bench.cc ${bench}/graph_bench.cc ${bench}/server_bench.cc ${cache_sources}
+list(REMOVE_ITEM db_sources ${bench}/c_api_bench.cc ${bench}/transaction_bench.cc ${bench}/embed_bench.cc ${bench}/graph_bench.cc ${bench}/server_bench.cc ${cache_sources}
                             ${memtable_sources} ${phash_sources} ${retrieval_sources} ${shared_map_sources} ${vector_sources})
 add_executable(db_bench ${db_sources})
 target_link_libraries(db_bench PRIVATE leveldb::leveldb PkgConfig::BASALT_LMDB)
@@ -64,6 +64,10 @@ target_link_libraries(graph_bench PRIVATE ${BASALT_INTERNALS} basalt_warnings)
 add_executable(retrieval_bench ${retrieval_sources} ${bench}/report.cc ${bench}/text.cc)
 target_include_directories(retrieval_bench PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(retrieval_bench PRIVATE ${BASALT_INTERNALS} basalt_warnings)
+
+add_executable(transaction_bench ${bench}/transaction_bench.cc ${bench}/report.cc ${bench}/text.cc)
+target_include_directories(transaction_bench PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(transaction_bench PRIVATE ${BASALT_INTERNALS} basalt_warnings RocksDB::rocksdb-shared)
 
 # The servers and redis-benchmark are processes of their own; make builds the program in build/release.
 add_executable(server_bench ${bench}/server_bench.cc ${bench}/report.cc ${bench}/text.cc)
