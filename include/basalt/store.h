@@ -19,6 +19,9 @@
 #include "basalt/wall_time.h"
 #include "basalt/write_batch.h"
 
+// The interface that the database, the memtable and the client share: ordered keys, transactions,
+// keyspaces. Read Store first.
+
 namespace basalt {
 
 class Transaction;
@@ -189,7 +192,8 @@ class Store {
                              const WriteOptions& options = {}) {
     return DoDeleteRange(begin, end, options);
   }
-  /// Combines `operand` with the key's value without reading it (WriteBatch::Merge).
+  /// Combines `operand` with the key's value without reading it (WriteBatch::Merge). EncodeCounter
+  /// makes the operand of a number.
   Result<Commit> Merge(std::string_view key, MergeOperator op, std::string_view operand,
                        const WriteOptions& options = {}) {
     return DoMerge(key, op, operand, options);

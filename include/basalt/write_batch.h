@@ -12,6 +12,8 @@
 #include "basalt/status.h"
 #include "basalt/wall_time.h"
 
+// Batches of writes that are applied as a whole. Read WriteBatch first.
+
 namespace basalt {
 
 namespace base {
@@ -39,6 +41,11 @@ enum class RecordKind : uint8_t {
 /// key is absent, each sets the operand. A value that is not such a number stays as it is, and
 /// reads of the key return FailedPrecondition until it is overwritten or deleted.
 enum class MergeOperator : uint8_t { kAdd = 1, kMin = 2, kMax = 3, kAppend = 4 };
+
+/// A number as kAdd, kMin and kMax take and store it: 8 bytes.
+std::string EncodeCounter(int64_t number);
+/// The number in 8 such bytes. InvalidArgument: there are not 8 bytes.
+Result<int64_t> DecodeCounter(std::string_view bytes);
 
 /// The keyspace and the expiry of a record in a batch.
 struct RecordOptions {

@@ -5,7 +5,8 @@
 #include "base/check.h"
 #include "base/coding.h"
 
-namespace basalt::base {
+namespace basalt {
+namespace base {
 namespace {
 
 std::string_view NameOf(MergeOperator op) noexcept {
@@ -45,7 +46,7 @@ Status ApplyNumber(MergeOperator op, std::string_view operand, std::string* valu
     return Status(StatusCode::kFailedPrecondition,
                   "merge " + std::string(NameOf(op)) + ": the value has " +
                       std::to_string(value->size()) +
-                      " bytes and is no 8-byte number; put a number, or delete the key");
+                      " bytes and is not an 8-byte number; put a number, or delete the key");
   }
   Store(value->data(),
         static_cast<uint64_t>(Combine(op, NumberAt(value->data()), NumberAt(operand.data()))));
@@ -53,6 +54,23 @@ Status ApplyNumber(MergeOperator op, std::string_view operand, std::string* valu
 }
 
 }  // namespace
+
+}  // namespace base
+
+std::string EncodeCounter(int64_t number) {
+  std::string bytes(base::kMergeNumberBytes, '\0');
+  base::Store(bytes.data(), static_cast<uint64_t>(number));
+  return bytes;
+}
+
+Result<int64_t> DecodeCounter(std::string_view bytes) {
+  if (bytes.size() == base::kMergeNumberBytes) return base::NumberAt(bytes.data());
+  return Status(StatusCode::kInvalidArgument, "decode a counter: a value of " +
+                                                  std::to_string(bytes.size()) +
+                                                  " bytes, and a counter has 8");
+}
+
+namespace base {
 
 Status CheckMergeOperand(MergeOperator op, std::string_view operand) {
   if (!IsKnown(static_cast<uint8_t>(op))) {
@@ -63,7 +81,7 @@ Status CheckMergeOperand(MergeOperator op, std::string_view operand) {
     return Status(StatusCode::kInvalidArgument,
                   "merge " + std::string(NameOf(op)) + ": the operand has " +
                       std::to_string(operand.size()) +
-                      " bytes; it is an 8-byte little-endian integer");
+                      " bytes; give an 8-byte little-endian integer (EncodeCounter)");
   }
   return {};
 }
@@ -153,4 +171,5 @@ PendingMerge MergeRun::Take() {
   return merge;
 }
 
-}  // namespace basalt::base
+}  // namespace base
+}  // namespace basalt

@@ -29,6 +29,20 @@ Result<MergedValue> Apply(std::vector<PendingMerge> oldest_first,
   return ApplyMerges(merges, base, base_expiry_ms, 1000);
 }
 
+TEST(MergeOperator, CountersAreEightBytesAndDecode) {
+  EXPECT_EQ(EncodeCounter(258), std::string("\2\1\0\0\0\0\0\0", 8));
+  for (const int64_t number : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min(),
+                               std::numeric_limits<int64_t>::max()}) {
+    EXPECT_EQ(DecodeCounter(EncodeCounter(number)).value(), number);
+    EXPECT_TRUE(CheckMergeOperand(MergeOperator::kAdd, EncodeCounter(number)).ok());
+  }
+  for (const size_t size : {0, 7, 9}) {
+    const Result<int64_t> refused = DecodeCounter(std::string(size, '\0'));
+    ASSERT_FALSE(refused.ok()) << size;
+    EXPECT_EQ(refused.error().code(), StatusCode::kInvalidArgument);
+  }
+}
+
 TEST(MergeOperator, NumbersCombineOldestFirst) {
   const auto merged =
       Apply({Merge(MergeOperator::kAdd, Number(5)), Merge(MergeOperator::kMin, Number(7)),
