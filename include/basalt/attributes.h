@@ -5,6 +5,9 @@
 #include <string>
 #include <variant>
 
+// Attributes: values of a record that filters compare, such as those of a vector. Read Attribute
+// first.
+
 namespace basalt {
 
 /// One attribute of a record: a plain value of a JSON object. A null attribute is stored as an

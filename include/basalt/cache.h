@@ -19,6 +19,9 @@
 #include "basalt/store.h"
 #include "basalt/value.h"
 
+// The cache: bytes or objects in memory, within a budget of bytes. Read Cache first, then
+// TypedCache for objects. docs/cache.md explains it.
+
 namespace basalt {
 
 class Cache;

@@ -12,6 +12,9 @@
 #include "basalt/wall_time.h"
 #include "basalt/write_batch.h"
 
+// Committed writes, for programs that follow a store by a listener or by its log. Read
+// CommittedBatch first, then ChangeReader.
+
 namespace basalt {
 
 /// The place of a write in the order of its store.

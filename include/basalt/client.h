@@ -13,6 +13,9 @@
 #include "basalt/status.h"
 #include "basalt/store.h"
 
+// The client of a server: the server's database as a Store. Read RemoteStore first. docs/client.md
+// explains it.
+
 namespace basalt::net {
 
 class Client;

@@ -13,6 +13,9 @@
 #include "basalt/status.h"
 #include "basalt/store.h"
 
+// The database: durable, ordered keys in a directory. Read DB first; its base class Store (store.h)
+// has the reads and writes. docs/database.md explains it.
+
 namespace basalt {
 
 /// One fault that `Check` or `Repair` found in a file.

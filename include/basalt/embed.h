@@ -10,7 +10,8 @@
 #include "basalt/status.h"
 
 // Embeddings: vectors of texts. Texts of similar meaning have vectors that are near each other.
-// This is a library of its own: link basalt::embed (find_package(basalt COMPONENTS embed)).
+// Read Embedder first. This is a library of its own: link basalt::embed (find_package(basalt
+// COMPONENTS embed)). docs/embed.md explains it.
 
 namespace basalt {
 

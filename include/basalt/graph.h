@@ -20,7 +20,8 @@
 #include "basalt/wall_time.h"
 
 // A property graph in a transactional Store: nodes with labels and properties, edges with a type, a
-// weight and properties. docs/graph.md has the records, byte by byte, and what each call costs.
+// weight and properties. Read Graph first, then GraphView. docs/graph.md has the records, byte by
+// byte, and what each call costs.
 //
 //     auto graph = basalt::Graph::Open(store.get()).value();
 //     graph->PutNode("ada", {.labels = {"Person"}, .properties = {{"born", 1815}}});

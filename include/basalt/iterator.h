@@ -6,6 +6,8 @@
 #include "basalt/status.h"
 #include "basalt/wall_time.h"
 
+// Ordered walks over the keys of a store. Read Iterator first.
+
 namespace basalt {
 
 /// Iterates over a store's keys in bytewise order, within its bounds. It sees the store at its

@@ -8,6 +8,8 @@
 #include "basalt/shared_map.h"
 #include "basalt/stats.h"
 
+// Statistics and reports as JSON text. Read ToJson first.
+
 namespace basalt {
 
 /// Statistics and reports as JSON objects. The members have the names of the struct's fields. A

@@ -8,6 +8,9 @@
 
 #include "basalt/status.h"
 
+// Composite keys: tuples of typed fields as bytes that sort like the tuples. Read KeyWriter first.
+// docs/key.md explains them.
+//
 // Order. Tuples are compared field by field. A tuple sorts before the longer tuples that begin with
 // it. Fields of different types are ordered null < bool < integer < double < string < bytes. A
 // descending field reverses the order at its place. If fields of both directions occur at one

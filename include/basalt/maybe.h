@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+// A value or nothing, as a get returns it. Read Maybe first.
+
 namespace basalt {
 
 /// Returned by `->` of a temporary Maybe: gives access to copies only. Lives as long as the

@@ -11,6 +11,9 @@
 #include "basalt/status.h"
 #include "basalt/store.h"
 
+// The memtable: the operations of the database in memory, without durability. Read MemTable first;
+// its base class Store (store.h) has the reads and writes. docs/memtable.md explains it.
+
 namespace basalt {
 
 namespace memtable {

@@ -10,6 +10,8 @@
 #include "basalt/status.h"
 #include "basalt/wall_time.h"
 
+// Options of databases, keyspaces, reads and writes. Read Durability first, then DBOptions.
+
 namespace basalt {
 
 class Snapshot;
@@ -36,7 +38,7 @@ enum class Durability : uint8_t { kMemory = 0, kInterval = 1, kProcess = 2, kPow
 enum class Compression : uint8_t { kNone = 0, kLz4 = 1, kLz4ThenZstd = 2 };
 
 /// The id of a keyspace, a separate set of keys inside one store. An id is never reused and is not
-/// part of the key bytes. Every store has kDefault; a DB can create others (DB::CreateKeyspace).
+/// part of the key bytes. Every store has kDefault; Store::CreateKeyspace creates others.
 enum class KeyspaceId : uint32_t { kDefault = 0 };
 
 /// Options of reads: of one key, of many, or by an iterator.

@@ -12,6 +12,9 @@
 
 #include "basalt/status.h"
 
+// Perfect hash functions: a number below n for each of n keys. Read PerfectHash first.
+// docs/perfect-hash.md explains it.
+
 namespace basalt {
 
 namespace phash {

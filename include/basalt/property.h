@@ -10,6 +10,8 @@
 
 #include "basalt/wall_time.h"
 
+// Properties of the nodes and edges of a graph. Read PropertyValue first.
+
 namespace basalt {
 
 /// Bytes that are not text.

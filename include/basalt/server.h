@@ -7,6 +7,9 @@
 #include "basalt/db.h"
 #include "basalt/status.h"
 
+// The server: a store for clients of the Redis protocol and HTTP. Read Server first. docs/server.md
+// explains it.
+
 namespace basalt::net {
 
 /// Where a served database listens.

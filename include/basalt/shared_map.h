@@ -17,6 +17,9 @@
 #include "basalt/store.h"
 #include "basalt/write_batch.h"
 
+// The shared map: a map in mapped files, which one process writes and many read. Read SharedMap
+// first, then SharedMap::Reader. docs/shared-map.md explains it.
+
 namespace basalt {
 
 namespace shared_map {

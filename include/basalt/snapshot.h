@@ -6,6 +6,8 @@
 
 #include "basalt/wall_time.h"
 
+// The contents of a store at one moment. Read Snapshot first.
+
 namespace basalt {
 
 /// A store's contents at one moment. Reads at a snapshot see exactly the writes with a sequence

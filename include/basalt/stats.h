@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+// Statistics of a store at one moment. Read DBStats first.
+
 namespace basalt {
 
 /// The tables of one level.

@@ -9,6 +9,8 @@
 #include <utility>
 #include <variant>
 
+// Errors as values, which the functions of the library return. Read Status first, then Result.
+
 namespace basalt {
 
 /// Why an operation failed. The numbers never change, because other languages copy them.

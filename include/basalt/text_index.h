@@ -13,7 +13,7 @@
 #include "basalt/store.h"
 #include "basalt/transaction.h"
 
-// Full-text search in a transactional store. Read TextIndex first.
+// Full-text search in a transactional store. Read TextIndex first. docs/text.md explains it.
 
 namespace basalt {
 

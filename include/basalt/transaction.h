@@ -15,6 +15,9 @@
 #include "basalt/value.h"
 #include "basalt/write_batch.h"
 
+// Transactions over several keys of a store. Read Transact first, then Transaction.
+// docs/transactions.md explains them.
+
 namespace basalt {
 
 namespace transaction {

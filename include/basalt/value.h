@@ -7,6 +7,8 @@
 
 #include "basalt/maybe.h"
 
+// Bytes that a store or a cache returns. Read Value first.
+
 namespace basalt {
 
 /// Bytes returned by a store, which stay readable while this object lives. Up to kInlineBytes are

@@ -5,6 +5,8 @@
 
 #include "basalt/status.h"
 
+// Distances of vectors. Read VectorMetric first, then VectorDistance.
+
 namespace basalt {
 
 /// How the distance of two vectors is computed. Near vectors have a small distance.

@@ -17,6 +17,9 @@
 #include "basalt/transaction.h"
 #include "basalt/vector.h"
 
+// The nearest vectors, in a keyspace of a store. Read VectorIndex first. docs/vectors.md explains
+// it.
+
 namespace basalt {
 
 namespace vector {

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+// Times of the wall clock, for expiry. Read WallTime first.
+
 namespace basalt {
 
 /// A time of the wall clock: milliseconds since 1970 UTC. Compare it with

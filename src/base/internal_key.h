@@ -6,6 +6,9 @@
 #include "basalt/write_batch.h"
 #include "base/coding.h"
 
+// src/base: what all folders use: hashing, coding, epochs, threads, and the order and merging of
+// versions. Read this file first, then VisibleIterator (visible_iterator.h).
+//
 // How versions of keys are ordered everywhere below the public API: by user key, bytewise; for one
 // key, newest first, which is by descending tag.
 

@@ -21,23 +21,25 @@
 #include "vector/hnsw_checkpoint.h"
 #include "vector/slot_allocator.h"
 
-// An index over vectors that lie elsewhere: finds the nearest by codes in memory, then compares
-// full vectors, which it asks its caller for. The front door of this folder.
+// An index over vectors that its caller stores. A search finds the nearest vectors by codes in
+// memory, then asks the caller for full vectors and compares these.
 //
-//   HnswIndex ── CodeBook        vector -> code                        code_book.h, rotation.h
-//            ├── GraphNodes      codes, links, states by slot          graph_nodes.h, slot_rows.h
-//            ├── SlotAllocator   which slots are free                  slot_allocator.h
-//            ├── GraphWalk       search                                graph_walk.h,
-//            candidate_pool.h ├── GraphInsertion  add graph_insertion.h ├── GraphRepair     remove
-//            for good                       graph_repair.h ├── GraphAudit      check graph_audit.h
-//            └── kernels         distances                             kernels.h
+//   HnswIndex
+//   ├── CodeBook        vector -> code                 code_book.h, rotation.h
+//   ├── GraphNodes      codes, links, states by slot   graph_nodes.h, slot_rows.h
+//   ├── SlotAllocator   which slots are free           slot_allocator.h
+//   ├── GraphWalk       search                         graph_walk.h, candidate_pool.h
+//   ├── GraphInsertion  add                            graph_insertion.h
+//   ├── GraphRepair     remove for good                graph_repair.h
+//   ├── GraphAudit      check                          graph_audit.h
+//   └── kernels         distances                      kernels.h
 //
-// What the caller keeps. A vector is known by its slot, which Add gives; which id and which record
-// belong to a slot is the caller's to know. Everything here can be made anew from the vectors, so
-// nothing here is ever the truth. A slot that was removed is used again later: a hit names the slot
-// that RowSource was asked about, so the caller should note there whose vector it took.
+// The caller knows a vector by its slot, which Add returns, and stores which id and record belong
+// to a slot. The index can be rebuilt from the vectors. The slot of a removed vector is used again
+// later: a hit names the slot that RowSource was asked about, so the caller should record there
+// whose vector it returned.
 //
-// Threads: everything at once. Searches take no lock, other than a short one for their memory;
+// Threads: all functions may be called at once. Searches take only a short lock for their memory.
 // RowSource and filters are called outside locks and epochs.
 
 namespace basalt::vector {
