@@ -193,7 +193,7 @@ TEST_F(BenchCli, WorkloadsUseWhatOlderOnesHaveLeft) {
 
 TEST_F(BenchCli, MistakesTeach) {
   ExpectRefused("$B bench db --benchmarks fillsq", 2, "there is no workload 'fillsq'; there are ");
-  ExpectRefused("$B bench db --num 0", 2, "'0' is no whole number from 1");
+  ExpectRefused("$B bench db --num 0", 2, "'0' is not a whole number from 1");
   ExpectRefused("$B bench db --threads 0", 2, "from 1 to 256");
   ExpectRefused("$B bench db --durability fast", 2, "fast");
   ExpectRefused("$B bench db --memory-budget 1k --num 10", 2, "memory_budget");

@@ -483,8 +483,8 @@ TEST_F(CorruptionTest, AReadOnlyDirectoryIsAClearErrorAndNothingIsChanged) {
     const auto db = Open(&disk_);
     ASSERT_FALSE(db);
     EXPECT_EQ(db.error().code(), StatusCode::kIoError);
-    const char* const advice = error == EROFS ? "mount it to be written" : "run as the user";
-    for (const char* const part : {"/db: no right to write to it", advice}) {
+    const char* const advice = error == EROFS ? "mount it for writing" : "run as the user";
+    for (const char* const part : {"/db: no permission to write to it", advice}) {
       EXPECT_NE(db.error().message().find(part), std::string_view::npos) << db.error().ToString();
     }
     disk_.ClearFault();

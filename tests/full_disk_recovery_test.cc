@@ -311,7 +311,7 @@ TEST(FullDiskRecovery, PutsAreRefusedWhileWhatIsKeptBackIsLackingAndTakenWhenThe
   for (int i = 0; i < 3; ++i) {
     const Status refused = put();
     ASSERT_EQ(refused.code(), StatusCode::kResourceExhausted) << refused.ToString();
-    EXPECT_NE(refused.message().find("kept back"), std::string::npos) << refused.ToString();
+    EXPECT_NE(refused.message().find("reserved"), std::string::npos) << refused.ToString();
   }
   machine.fs().SetCapacity(4 << 20);
   const Status taken = put();

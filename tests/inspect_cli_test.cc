@@ -144,7 +144,7 @@ TEST_F(InspectCli, LimitBoundsWhatIsShownAndNotWhatIsCounted) {
   document = ParseObject(Out("$B inspect --limit 0 " + OnlyFile(".tbl")));
   EXPECT_TRUE(document.at("blocks").as_array().empty());
   EXPECT_GE(Number(document, "block_count"), 1U);
-  ExpectRefused("$B inspect db/MANIFEST --limit many", 2, "no whole number");
+  ExpectRefused("$B inspect db/MANIFEST --limit many", 2, "not a whole number");
 }
 
 TEST_F(InspectCli, ATableShowsItsPartsAndTheyTileTheFile) {
@@ -250,8 +250,8 @@ TEST_F(InspectCli, ADamagedRecordOfALogIsFoundAndTheOthersAreShown) {
 TEST_F(InspectCli, WhatIsNoFileOfADatabaseIsRefused) {
   WriteFile("words", "apple\nbanana\n");
   WriteFile("empty", "");
-  ExpectRefused("$B inspect words", 4, "no manifest, log or table");
-  ExpectRefused("$B inspect empty", 4, "no manifest, log or table");
+  ExpectRefused("$B inspect words", 4, "not a manifest, log or table");
+  ExpectRefused("$B inspect empty", 4, "not a manifest, log or table");
   ExpectRefused("$B inspect no-such", 3, "no-such");
   EXPECT_EQ(Out("$B put db k v"), "");
   ExpectRefused("$B inspect db", 3, "such as db/MANIFEST");

@@ -131,7 +131,7 @@ TEST_F(MapCli, MistakesAreUsageErrorsThatTeach) {
   ExpectRefused("$B map build m --memory much", 2, "--memory");
   ExpectRefused("$B map build m --memory 1", 2, "--memory");
   ExpectRefused("$B map get --base64 m '?'", 2, "not base64");
-  ExpectRefused("$B map bench m --num 0", 2, "'0' is no whole number");
+  ExpectRefused("$B map bench m --num 0", 2, "'0' is not a whole number");
   ExpectRefused("$B map put :memory: k v", 2, "ends with this command");
   ExpectRefused("$B map build :memory: </dev/null", 2, "ends with this command");
   EXPECT_FALSE(fs::exists(At("m")));
@@ -288,7 +288,7 @@ TEST_F(MapCli, ABadLineEndsABuildAndNoMapIsMade) {
   ExpectRefused("$B map build m bad.csv --csv", 2, "bad.csv:2: 3 cells where the first row has 2");
   WriteFile("quote.csv", "a,1\n\"c\nd\",\"4\"5\n");
   ExpectRefused("$B map build m quote.csv --csv", 2,
-                "quote.csv:2: no comma behind the closing quote at line 3, column 6");
+                "quote.csv:2: no comma after the closing quote at line 3, column 6");
   WriteFile("long", "{\"key\":\"" + std::string(65'536, 'k') + "\",\"value\":\"\"}\n");
   ExpectRefused("$B map build m long", 2, "long:1: the key has 65,536 bytes");
   ExpectRefused("$B map build m no-such-file", 3, "no-such-file");

@@ -90,7 +90,7 @@ TEST_F(PhashCli, KeysMayBeNumbers) {
             Out("$B phash query i.phf --hashes <ids"));
   WriteFile("bad", "1\n2\n18446744073709551616\n");
   ExpectRefused("$B phash build x.phf bad --hashes", 2, "bad:3: '18446744073709551616' is above");
-  ExpectRefused("$B phash query i.phf --hashes grape", 2, "'grape' is no number");
+  ExpectRefused("$B phash query i.phf --hashes grape", 2, "'grape' is not a number");
   ExpectRefused("$B phash build x.phf ids --hashes --base64", 2, "excludes");
   ExpectFiles("bad i.phf ids ");
 }
@@ -115,12 +115,12 @@ TEST_F(PhashCli, AFileThatIsThereIsReplacedOnlyByForce) {
   WriteFile("one", "a\n");
   WriteFile("two", "a\nb\n");
   WriteFile("other", "precious\n");
-  ExpectRefused("$B phash build other one", 3, "other is there already; --force replaces it");
+  ExpectRefused("$B phash build other one", 3, "other already exists; --force replaces it");
   EXPECT_EQ(ReadFile("other"), "precious\n");
   EXPECT_NE(Out("$B phash build f.phf one && $B phash build f.phf two --force"), "");
   EXPECT_NE(Out("$B phash stat f.phf --json").find("\"keys\":2,"), std::string::npos);
   ExpectRefused("$B phash build one one --force", 2, "would be replaced");
-  ExpectRefused("$B phash build . one --force", 2, "is no file");
+  ExpectRefused("$B phash build . one --force", 2, "is not a regular file");
   ExpectRefused("$B phash build no/such one", 3, "No such file");
   ExpectRefused("$B phash build x.phf no-such", 3, "no-such");
   ExpectRefused("$B phash build x.phf .", 3, "directory");
@@ -170,7 +170,7 @@ TEST_F(PhashCli, ASetSaysPerhapsToItsKeysAndAbsentToMostOthers) {
   EXPECT_EQ(others.code, 1);
   EXPECT_GT(std::stoi(others.out), 9900) << others.out;
   EXPECT_NE(others.out.find("absent"), std::string::npos) << others.out;
-  ExpectRefused("$B phash build x.set keys --fingerprint 3", 2, "'3' is no whole number from 4");
+  ExpectRefused("$B phash build x.set keys --fingerprint 3", 2, "'3' is not a whole number from 4");
   ExpectRefused("$B phash build x.set keys --fingerprint 17", 2, "from 4 to 16");
 }
 
@@ -244,9 +244,9 @@ TEST_F(PhashCli, MistakesInItsVerbsTeach) {
   ExpectRefused("$B phash get f k", 2, "did you mean `basalt phash query`?");
   ExpectRefused("$B phash query", 2, "`basalt phash query --help`");
   ExpectRefused("$B query f k", 2, "no verb 'query'");
-  ExpectRefused("$B phash build f k --threads 0", 2, "'0' is no whole number from 1 to 256");
+  ExpectRefused("$B phash build f k --threads 0", 2, "'0' is not a whole number from 1 to 256");
   ExpectRefused("$B phash build f k --memory much", 2, "--memory");
-  EXPECT_NE(Out("$B phash query --help").find("what is no key gets some number too"),
+  EXPECT_NE(Out("$B phash query --help").find("so it gives other strings a number too"),
             std::string::npos);
   ExpectFiles("");
 }

@@ -302,7 +302,7 @@ class DeterministicScheduler {
       } catch (const std::exception& exception) {
         ADD_FAILURE() << "It threw: " << exception.what();
       } catch (...) {
-        ADD_FAILURE() << "It threw what is no std::exception.";
+        ADD_FAILURE() << "It threw something that is not a std::exception.";
       }
     }
     schedule_.End(thread.index);

@@ -58,7 +58,7 @@ struct Status::Text {
 
 Status::Status(StatusCode code, std::string_view message, SubCode sub_code) noexcept {
   if (code == StatusCode::kOk || static_cast<size_t>(code) >= kCodeNames.size()) {
-    internal::ResultCheckFailed("Status made with a code that is no error", nullptr);
+    internal::ResultCheckFailed("Status made with a code that is not an error", nullptr);
   }
   void* memory = message.empty() ? nullptr : std::malloc(sizeof(Text) + message.size());
   if (memory == nullptr) {

@@ -114,7 +114,7 @@ TEST(Status, CopiesMayBeMadeAndDroppedOnManyThreads) {
 
 TEST(StatusDeathTest, OkCodeIsNoError) {
   EXPECT_DEATH(static_cast<void>(Status(StatusCode::kOk, "fine")),
-               "Status made with a code that is no error");
+               "Status made with a code that is not an error");
 }
 
 struct Base {

@@ -99,24 +99,27 @@ Status CheckSerialisedRecord(base::Decoder* in, size_t start) {
   const uint64_t time_ms = has_time ? in->Read<uint64_t>() : 0;
   if (!in->ok()) return truncated();
   if (has_keyspace && keyspace == 0) {
-    return refuse(StatusCode::kCorruption, "keyspace zero is spelled out");
+    return refuse(StatusCode::kCorruption, "keyspace zero must be left out");
   }
   if (has_time && (time_ms == 0 || time_ms > std::numeric_limits<int64_t>::max())) {
     return refuse(StatusCode::kCorruption, "time " + std::to_string(time_ms) + " is out of range");
   }
   const bool is_put = kind == static_cast<uint8_t>(RecordKind::kPut);
   if ((flags & kBatchFlagTimeIsExpiry) != 0 && (!has_time || !is_put)) {
-    return refuse(StatusCode::kCorruption, "an expiry without a time, or of what is no put");
+    return refuse(StatusCode::kCorruption,
+                  "an expiry without a time, or in a record that is not a put");
   }
   if ((flags & kBatchFlagNeverExpires) != 0 && (has_time || !is_put)) {
-    return refuse(StatusCode::kCorruption, "no expiry beside a time, or of what is no put");
+    return refuse(StatusCode::kCorruption,
+                  "no expiry beside a time, or in a record that is not a put");
   }
   if (kind == static_cast<uint8_t>(RecordKind::kDelete) && (has_time || value_bytes != 0)) {
     return refuse(StatusCode::kCorruption, "a delete with a value or a time");
   }
   if (kind == static_cast<uint8_t>(RecordKind::kDeleteRange) &&
       (has_time || value_bytes > kMaxKeyBytes)) {
-    return refuse(StatusCode::kCorruption, "a range delete with a time or an end that is no key");
+    return refuse(StatusCode::kCorruption,
+                  "a range delete with a time or an end that is not a key");
   }
   in->ReadBytes(key_bytes);
   const std::string_view value = in->ReadBytes(value_bytes);

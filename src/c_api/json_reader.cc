@@ -63,7 +63,7 @@ size_t NumberSize(std::string_view text, bool* is_integer) {
 }  // namespace
 
 Status JsonReader::Wrong(std::string_view expected) const {
-  return Status(StatusCode::kInvalidArgument, "the JSON has something else than " +
+  return Status(StatusCode::kInvalidArgument, "the JSON has something other than " +
                                                   std::string(expected) + " at byte " +
                                                   std::to_string(at_));
 }
@@ -122,7 +122,8 @@ Result<std::string> JsonReader::String() {
     const char c = text_[at_];
     const size_t size = CharacterSize(text_.substr(at_));
     if (size == 0) return Wrong("UTF-8");
-    if (static_cast<unsigned char>(c) < 0x20) return Wrong("a character that is no control");
+    if (static_cast<unsigned char>(c) < 0x20)
+      return Wrong("a character that is not a control character");
     if (c == '"' || c == '\\') {
       ++at_;
       if (c == '"') return out;

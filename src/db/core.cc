@@ -95,8 +95,8 @@ Status Core::CheckUsable() const {
             "it before fork(), or open the database in the process that uses it",
         SubCode::kForked);
   }
-  return Status(StatusCode::kFailedPrecondition, "the database " + path_ + " is closed",
-                SubCode::kClosed);
+  return Status(StatusCode::kFailedPrecondition,
+                "the database " + path_ + " is closed: open it again", SubCode::kClosed);
 }
 
 Status Core::CheckWritable() const {
@@ -112,7 +112,7 @@ Status Core::CheckKeyspace(const ReadState& state, KeyspaceId keyspace) {
   if (state.keyspaces->Contains(id)) return {};
   return Status(StatusCode::kNotFound,
                 "there is no keyspace " + std::to_string(id) +
-                    "; it was never made (DB::CreateKeyspace), or it was dropped",
+                    "; it was never created (CreateKeyspace), or it was dropped",
                 SubCode::kKeyspace);
 }
 
@@ -132,8 +132,9 @@ Result<Snapshot> Core::TakeSnapshot() {
 Status Core::CheckSnapshot(const Snapshot& snapshot) const {
   const auto* state = static_cast<const SnapshotState*>(snapshot.state().get());
   if (state == nullptr || state->core() != this) {
-    return Status(StatusCode::kInvalidArgument,
-                  "the snapshot was taken from another store than " + path_);
+    return Status(
+        StatusCode::kInvalidArgument,
+        "read from " + path_ + ": the snapshot is of another store; take one from this store");
   }
   return {};
 }

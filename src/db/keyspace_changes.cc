@@ -45,7 +45,8 @@ Result<KeyspaceId> Core::CreateKeyspace(std::string_view name, const KeyspaceOpt
   const std::shared_ptr<const Keyspaces> present = State()->keyspaces;
   if (present->Find(name) != nullptr) {
     return Status(StatusCode::kAlreadyExists,
-                  "there is a keyspace \"" + std::string(name) + "\" already: open it");
+                  "there is a keyspace \"" + std::string(name) +
+                      "\" already: open it with OpenKeyspace or OpenOrCreateKeyspace");
   }
   std::vector<Keyspace> entries = present->entries();
   const uint32_t id = manifest_.next_keyspace_id;
@@ -66,9 +67,10 @@ Result<KeyspaceId> Core::OpenKeyspace(std::string_view name) const {
   const std::shared_ptr<const ReadState> state = State();
   const Keyspace* const keyspace = state->keyspaces->Find(name);
   if (keyspace == nullptr) {
-    return Status(StatusCode::kNotFound,
-                  "there is no keyspace \"" + std::string(name) + "\": make it with CreateKeyspace",
-                  SubCode::kKeyspace);
+    return Status(
+        StatusCode::kNotFound,
+        "there is no keyspace \"" + std::string(name) + "\": create it with CreateKeyspace",
+        SubCode::kKeyspace);
   }
   return static_cast<KeyspaceId>(keyspace->id);
 }

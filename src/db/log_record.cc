@@ -38,7 +38,7 @@ Result<LogForm> ToLogForm(std::string_view batch, const LogFormRules& rules, std
     if (!rules.keyspaces.Contains(last_keyspace)) {
       return Status(StatusCode::kNotFound,
                     "there is no keyspace " + std::to_string(last_keyspace) +
-                        "; it was never made (DB::CreateKeyspace), or it was dropped",
+                        "; it was never created (CreateKeyspace), or it was dropped",
                     SubCode::kKeyspace);
     }
     const Durability durability = rules.keyspaces.DurabilityOf(last_keyspace, rules.durability);

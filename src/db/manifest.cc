@@ -33,7 +33,8 @@ constexpr uint8_t kDurabilityUnset = 255;
 
 Status Corrupt(std::string_view path, uint64_t offset, const std::string& what) {
   return Status(StatusCode::kCorruption, "manifest " + std::string(path) + ", offset " +
-                                             std::to_string(offset) + ": " + what);
+                                             std::to_string(offset) + ": " + what +
+                                             "; restore the database from a backup");
 }
 
 void AppendTable(const ManifestTable& table, std::string* out) {

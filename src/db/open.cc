@@ -62,8 +62,8 @@ Status CheckOptions(const DBOptions& options) {
   if (options.memory_budget != 0 && options.memory_budget < kMinMemoryBudget) {
     return Status(StatusCode::kInvalidArgument,
                   "DBOptions::memory_budget is " + std::to_string(options.memory_budget) +
-                      " bytes; the least is " + std::to_string(kMinMemoryBudget) +
-                      ", and 0 derives it");
+                      " bytes; the minimum is " + std::to_string(kMinMemoryBudget) +
+                      ", and 0 means a quarter of the memory");
   }
   BASALT_RETURN_IF_ERROR(base::CheckDurability("DBOptions::durability", options.durability));
   if (options.compression > Compression::kLz4ThenZstd) {
@@ -77,7 +77,7 @@ Status CheckOptions(const DBOptions& options) {
   if (options.background_threads > 64) {
     return Status(StatusCode::kInvalidArgument, "DBOptions::background_threads is " +
                                                     std::to_string(options.background_threads) +
-                                                    "; the most is 64, and 0 derives it");
+                                                    "; the maximum is 64, and 0 means the default");
   }
   return {};
 }
@@ -226,7 +226,7 @@ Status Core::TryLoadForReading(std::string* manifest) {
   if (!read) {
     if (read.error().code() != StatusCode::kNotFound) return read.error();
     return Status(StatusCode::kNotFound, "there is no database at " + path_ +
-                                             ": check the path; opening read-only makes none");
+                                             ": check the path; OpenReadOnly does not create one");
   }
   *manifest = std::move(*read);
   BASALT_ASSIGN_OR_RETURN(manifest_, DecodeManifest(*manifest, io::JoinPath(path_, kManifestName)));

@@ -103,11 +103,12 @@ void Core::TrimReserve(uint64_t most) noexcept {
 }
 
 Status Core::NoRoomForReserve() const {
-  return Status(StatusCode::kResourceExhausted,
-                "write to the database " + path_ +
-                    ": what is left of its disk is kept back, so that the log can be flushed and "
-                    "deletes be written; free space, or delete (DB::DeleteRange), then retry",
-                SubCode::kDiskFull);
+  return Status(
+      StatusCode::kResourceExhausted,
+      "write to the database " + path_ +
+          ": the rest of its disk is reserved for flushes of the log and for deletes; free space, "
+          "or delete keys (DB::DeleteRange), then retry",
+      SubCode::kDiskFull);
 }
 
 Status Core::BeforeLogGrows(uint64_t bytes) {

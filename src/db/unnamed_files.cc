@@ -56,9 +56,10 @@ Result<UnnamedFiles> UnnamedFiles::Find(io::FileSystem* fs, const std::string& d
     uint64_t number = 0;
     const bool is_table = ParseTableFileName(name, &number);
     if (is_table && number > kMaxTableNumber) {
-      return Status(StatusCode::kCorruption, "table " + io::JoinPath(directory, name) +
-                                                 " is no file of this database, whose " +
-                                                 "numbers do not get so high: move it elsewhere");
+      return Status(StatusCode::kCorruption,
+                    "table " + io::JoinPath(directory, name) +
+                        " does not belong to this database: its number is above "
+                        "the maximum; move it elsewhere");
     }
     if (is_table) found.next_table_number_ = std::max(found.next_table_number_, number + 1);
     if (is_table ? !named.contains(number) : name == kTemporaryName) found.names_.push_back(name);

@@ -397,17 +397,20 @@ Core::Attempt Core::CheckUnderLock(const Expectations& expected) const {
 
 Status Core::CheckChange(const Expectations& expected,
                          const std::optional<std::string>& changed) const {
-  if (changed) return Conflict(*changed + " was changed meanwhile");
+  if (changed)
+    return Conflict(*changed +
+                    " was changed after the transaction read it; run the transaction again");
   const uint64_t expiry = expected.reads->earliest_expiry_ms();
   if (expiry != 0 && expiry <= WallMillis()) {
-    return Conflict("something that was read has expired meanwhile");
+    return Conflict("a record that the transaction read has expired; run the transaction again");
   }
   const base::EpochGuard inside;
   const Keyspaces& keyspaces = *current_.load(std::memory_order_acquire)->keyspaces;
   const uint32_t* const dropped = expected.reads->FindKeyspace(
       [&](uint32_t keyspace) { return !keyspaces.Contains(keyspace); });
   if (dropped == nullptr) return {};
-  return Conflict("keyspace " + std::to_string(*dropped) + " was dropped meanwhile");
+  return Conflict("keyspace " + std::to_string(*dropped) +
+                  " was dropped after the transaction read it; run the transaction again");
 }
 
 Result<Subscription> Core::AddListener(CommitListener listener) {
@@ -618,7 +621,7 @@ Result<wal::LogReader> Core::ReadLog(wal::Lsn from) const {
   BASALT_RETURN_IF_ERROR(CheckUsable());
   if (log_ == nullptr || mode_ != Mode::kWrite) {
     return Status(StatusCode::kUnsupported, "follow the changes of " + path_ +
-                                                ": only a database that is open to be written "
+                                                ": only a database that is open for writing "
                                                 "has a log to read them from");
   }
   if (from == 0) {

@@ -52,9 +52,9 @@ Result<BertShape> BertShape::Parse(std::string_view json, std::string_view path)
     const boost::json::value* const value = config.if_contains(name);
     const std::optional<uint64_t> size = value == nullptr ? std::nullopt : AsSize(*value);
     if (!size || *size == 0 || *size > kSizeMax) {
-      return Status(
-          StatusCode::kCorruption,
-          "reading " + what + ": " + name + " is no number from 1 to " + std::to_string(kSizeMax));
+      return Status(StatusCode::kCorruption, "reading " + what + ": " + name +
+                                                 " is not a number from 1 to " +
+                                                 std::to_string(kSizeMax));
     }
     *place = *size;
   }

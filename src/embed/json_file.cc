@@ -11,7 +11,7 @@ Result<boost::json::object> ParseObject(std::string_view text, std::string_view 
       boost::json::parse(boost::json::string_view(text.data(), text.size()), error);
   if (!error && value.is_object()) return std::move(value.get_object());
   return Status(StatusCode::kCorruption,
-                "reading " + std::string(what) + ": it is no JSON object" +
+                "reading " + std::string(what) + ": it is not a JSON object" +
                     (error ? " (" + error.message() + ")" : std::string()));
 }
 

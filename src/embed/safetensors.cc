@@ -128,7 +128,8 @@ Result<std::vector<float>> Safetensors::ReadFloats(std::string_view name,
                                                    const std::vector<uint64_t>& shape) const {
   const auto found = tensors_.find(name);
   const std::string what = "reading the tensor '" + std::string(name) + "' of '" + path_ + "': ";
-  if (found == tensors_.end()) return Status(StatusCode::kNotFound, what + "there is none");
+  if (found == tensors_.end())
+    return Status(StatusCode::kNotFound, what + "the file has no such tensor");
   const Tensor& tensor = found->second;
   if (tensor.shape != shape) {
     return Status(StatusCode::kCorruption, what + "its shape is " + ShapeText(tensor.shape) +

@@ -64,9 +64,9 @@ TEST(Safetensors, MalformedFilesAreRefused) {
   EXPECT_EQ(refused("1234567"),
             "reading the tensors of 'model': it is shorter than its first number");
   EXPECT_NE(refused(std::string(8, '\xFF')).find("does not fit"), std::string::npos);
-  EXPECT_NE(refused(FileOf("{", "")).find("no JSON object"), std::string::npos);
-  EXPECT_NE(refused(FileOf("[]", "")).find("no JSON object"), std::string::npos);
-  EXPECT_NE(refused(FileOf(std::string(100'000, '['), "")).find("no JSON object"),
+  EXPECT_NE(refused(FileOf("{", "")).find("not a JSON object"), std::string::npos);
+  EXPECT_NE(refused(FileOf("[]", "")).find("not a JSON object"), std::string::npos);
+  EXPECT_NE(refused(FileOf(std::string(100'000, '['), "")).find("not a JSON object"),
             std::string::npos);
   EXPECT_EQ(refused(FileOf(R"({"t": 1})", "")), malformed);
   EXPECT_EQ(with(R"("dtype": "F32", "shape": [2])"), malformed);

@@ -42,8 +42,8 @@ Result<NodeId> ParseNodeId(std::string_view bytes) {
 Status CheckLength(std::string_view what, std::string_view name) {
   if (name.size() <= kGraphNameBytesMax) return {};
   return Status(StatusCode::kInvalidArgument,
-                std::string(what) + " of " + std::to_string(name.size()) + " bytes; the most is " +
-                    std::to_string(kGraphNameBytesMax));
+                std::string(what) + " of " + std::to_string(name.size()) +
+                    " bytes; the maximum is " + std::to_string(kGraphNameBytesMax));
 }
 
 Result<std::unique_ptr<Core>> Core::Open(Store* store, const GraphOptions& options,

@@ -34,7 +34,7 @@ Result<uint32_t> Names::Intern(Dictionary dictionary, std::string_view name) {
   if (name.size() > kGraphNameBytesMax) {
     return Status(StatusCode::kInvalidArgument,
                   "a label, type or property name of " + std::to_string(name.size()) +
-                      " bytes; the most is " + std::to_string(kGraphNameBytesMax));
+                      " bytes; the maximum is " + std::to_string(kGraphNameBytesMax));
   }
   uint64_t id = 0;
   const std::string counter = CounterKey(static_cast<uint8_t>(1 + static_cast<int>(dictionary)));

@@ -196,7 +196,7 @@ Result<PathResult> GraphView::Paths(NodeId from, NodeId to, uint32_t hops, size_
   return base::OrOutOfMemory([&]() -> Result<PathResult> {
     if (hops > kPathHopsMax) {
       return Status(StatusCode::kInvalidArgument, "paths of up to " + std::to_string(hops) +
-                                                      " edges; the most is " +
+                                                      " edges; the maximum is " +
                                                       std::to_string(kPathHopsMax));
     }
     BASALT_ASSIGN_OR_RETURN(const std::optional<graph::NodeRecord> start, reader_->GetRecord(from));

@@ -198,7 +198,8 @@ EdgeHead RecordReader::Head() {
   const uint8_t flags = Byte();
   if (flags > (kHasWeight | kHasValidFrom | kHasValidTo)) Fail("unknown flags of an edge");
   if ((flags & kHasWeight) != 0) head.weight = Double();
-  if (std::signbit(head.weight) || !std::isfinite(head.weight)) Fail("a weight is no weight");
+  if (std::signbit(head.weight) || !std::isfinite(head.weight))
+    Fail("a weight is not finite or negative");
   if ((flags & kHasWeight) != 0 && head.weight == 1) Fail("a weight of 1 is written");
   if ((flags & kHasValidFrom) != 0) head.valid_from_ms = Signed();
   if ((flags & kHasValidTo) != 0) head.valid_to_ms = Signed();

@@ -63,7 +63,7 @@ std::string AdviceForErrno(int error, std::string_view path) {
     case EPERM:
       return "check the permissions of " + std::string(path);
     case EROFS:
-      return "mount it to be written, or use another path";
+      return "mount it for writing, or use another path";
     case EISDIR:
       return "name a file, not a directory";
     case ENOTDIR:
@@ -227,7 +227,7 @@ Result<std::unique_ptr<WritableMapping>> File::MapForWriting(uint64_t size) {
   std::unique_ptr<WritableMapping> mapping;
   const int error = RetryInterrupted([&] { return DoMapForWriting(size, &mapping); });
   if (error != 0) {
-    return ErrnoStatus(error, "map " + std::to_string(size) + " bytes to be written", path_);
+    return ErrnoStatus(error, "map " + std::to_string(size) + " bytes for writing", path_);
   }
   return mapping;
 }
@@ -259,9 +259,13 @@ Status FileSystem::CreateDirectory(std::string_view path) {
   if (error == 0) return {};
   // It is the directory above that is not there, or that refuses.
   const std::string parent = ParentDirectory(path);
-  const std::string advice =
-      error == ENOENT ? "make the directory above it (mkdir -p " + parent + "), then retry"
-                      : AdviceForErrno(error, parent);
+  std::string advice = AdviceForErrno(error, parent);
+  if (error == ENOENT) {
+    const Result<bool> has_parent = IsDirectory(parent);
+    advice = has_parent && *has_parent
+                 ? "no directory can be made there; use another path"
+                 : "make the directory above it (mkdir -p " + parent + "), then retry";
+  }
   return Failure(error, "create the directory", path, advice);
 }
 
@@ -362,10 +366,10 @@ Result<std::unique_ptr<FileLock>> FileSystem::Lock(std::string_view path) {
     const std::string directory = ParentDirectory(path);
     return Status(StatusCode::kIoError,
                   directory +
-                      ": no right to write to it: " + std::generic_category().message(error) +
-                      (error == EROFS ? "; mount it to be written, or use a copy elsewhere"
-                                      : "; run as the user who owns it, or let the owner give the "
-                                        "right to write to it and its files"));
+                      ": no permission to write to it: " + std::generic_category().message(error) +
+                      (error == EROFS ? "; mount it for writing, or use a copy elsewhere"
+                                      : "; run as the user who owns it, or let the owner grant "
+                                        "write permission for it and its files"));
   }
   if (error != 0) return ErrnoStatus(error, "lock", path);
   return lock;

@@ -538,7 +538,7 @@ TEST(ErrnoStatus, NamesOperationPathCauseAndAdvice) {
             "IoError: /db/1.log: cannot open: Permission denied; check the permissions of "
             "/db/1.log");
   EXPECT_EQ(ErrnoStatus(EROFS, "create", "/db/1.log").ToString(),
-            "IoError: /db/1.log: cannot create: Read-only file system; mount it to be written, or "
+            "IoError: /db/1.log: cannot create: Read-only file system; mount it for writing, or "
             "use another path");
 }
 
@@ -547,6 +547,9 @@ TEST(FileSystem, WhatKeepsADirectoryFromBeingMadeIsNamed) {
       FileSystem::Posix()->CreateDirectory("no-such-parent/db").ToString(),
       "NotFound: no-such-parent/db: cannot create the directory: No such file or directory; make "
       "the directory above it (mkdir -p no-such-parent), then retry");
+  EXPECT_EQ(FileSystem::Posix()->CreateDirectory("/proc/db").ToString(),
+            "NotFound: /proc/db: cannot create the directory: No such file or directory; no "
+            "directory can be made there; use another path");
   SimFileSystem disk;
   disk.SetFault({.kind = Fault::Kind::kError, .at_call = 1, .error = EACCES});
   EXPECT_EQ(disk.CreateDirectory("/home/db").ToString(),

@@ -227,10 +227,11 @@ TEST_F(PosixFileLock, AReadOnlyDirectoryIsAClearError) {
     return Lock().status().ToString();
   });
   ASSERT_EQ(chmod(directory_.c_str(), 0755), 0);
-  EXPECT_EQ(child.answer(),
-            "IoError: " + directory_ +
-                ": no right to write to it: Permission denied; run as the user who owns it, or let "
-                "the owner give the right to write to it and its files");
+  EXPECT_EQ(
+      child.answer(),
+      "IoError: " + directory_ +
+          ": no permission to write to it: Permission denied; run as the user who owns it, or "
+          "let the owner grant write permission for it and its files");
 }
 
 TEST_F(PosixFileLock, AMarkIsSeenByOtherProcessesAndGoesWithItsOwn) {

@@ -314,7 +314,7 @@ template <GenerationIterator::Direction direction>
 }
 
 static_assert(sizeof(GenerationIterator) <= 1024,
-              "larger blocks cost malloc some hundred instructions");
+              "malloc takes several hundred instructions more for larger blocks");
 
 std::span<const base::PlainPut> GenerationIterator::PlainAhead(size_t passed,
                                                                base::SequenceNumber at) noexcept {

@@ -115,7 +115,8 @@ Result<KeyspaceId> StoreCore::CreateKeyspace(std::string_view name,
   State next = CopyState();
   if (next.keyspaces->Find(name) != nullptr) {
     return Status(StatusCode::kAlreadyExists,
-                  "there is a keyspace \"" + std::string(name) + "\" already: open it");
+                  "there is a keyspace \"" + std::string(name) +
+                      "\" already: open it with OpenKeyspace or OpenOrCreateKeyspace");
   }
   std::vector<Keyspaces::Keyspace> entries = next.keyspaces->entries();
   const uint32_t id = next_keyspace_id_;
@@ -131,9 +132,10 @@ Result<KeyspaceId> StoreCore::OpenKeyspace(std::string_view name) const {
   const std::shared_ptr<const Keyspaces> keyspaces = CopyState().keyspaces;
   const Keyspaces::Keyspace* const found = keyspaces->Find(name);
   if (found == nullptr) {
-    return Status(StatusCode::kNotFound,
-                  "there is no keyspace \"" + std::string(name) + "\": create it (CreateKeyspace)",
-                  SubCode::kKeyspace);
+    return Status(
+        StatusCode::kNotFound,
+        "there is no keyspace \"" + std::string(name) + "\": create it with CreateKeyspace",
+        SubCode::kKeyspace);
   }
   return static_cast<KeyspaceId>(found->id);
 }

@@ -167,7 +167,8 @@ Status StoreCore::LookForChange(Expectations* expected) const {
     seen = *Settled(&to);
   } while (seen.active != expected->active);
   if (const auto changed = FindChange(seen, *expected->reads, expected->since, to)) {
-    return Aborted(*changed + " was changed meanwhile");
+    return Aborted(*changed +
+                   " was changed after the transaction read it; run the transaction again");
   }
   expected->since = std::max(expected->since, to);
   return {};
@@ -273,14 +274,15 @@ std::optional<StoreCore::Conflict> StoreCore::FindLateChange(
 Status StoreCore::StatusOf(const Conflict& conflict) {
   switch (conflict.kind) {
     case Conflict::Kind::kDropped:
-      return Aborted("keyspace " + std::to_string(conflict.keyspace) + " was dropped meanwhile");
+      return Aborted("keyspace " + std::to_string(conflict.keyspace) +
+                     " was dropped after the transaction read it; run the transaction again");
     case Conflict::Kind::kExpired:
-      return Aborted("something that was read has expired meanwhile");
+      return Aborted("a record that the transaction read has expired; run the transaction again");
     case Conflict::Kind::kWritten:
       break;
   }
   return Aborted(transaction::NameOfKey(conflict.key, conflict.keyspace) +
-                 " was changed meanwhile");
+                 " was changed after the transaction read it; run the transaction again");
 }
 
 // ---- Update ----

@@ -57,8 +57,9 @@ StoreCore::Found StoreCore::Find(const State& state, uint32_t keyspace, std::str
 Result<StoreCore::ReadPoint> StoreCore::PointOf(const Snapshot& snapshot) const {
   const auto* const state = static_cast<const SnapshotState*>(snapshot.state().get());
   if (state == nullptr || state->core() != this) {
-    return Status(StatusCode::kInvalidArgument,
-                  "read from a memtable: the snapshot was taken from another store");
+    return Status(
+        StatusCode::kInvalidArgument,
+        "read from a memtable: the snapshot is of another store; take one from this store");
   }
   return ReadPoint{.at = snapshot.sequence(),
                    .now_ms = static_cast<uint64_t>(snapshot.time().time_since_epoch().count())};

@@ -52,12 +52,12 @@ Status ParsePort(std::string_view url, std::string_view text, uint16_t* port) {
   const char* const end = text.data() + text.size();
   const auto [stopped, failed] = std::from_chars(text.data() + 1, end, *port);
   if (text.front() == ':' && failed == std::errc() && stopped == end && *port != 0) return {};
-  return BadUrl(url, "the port is no number from 1 to 65535");
+  return BadUrl(url, "the port is not a number from 1 to 65535");
 }
 
 Status ParseHost(std::string_view url, std::string_view text, Address* address) {
   if (text.ends_with('/')) text.remove_suffix(1);
-  if (text.contains('/')) return BadUrl(url, "there is a path behind the host");
+  if (text.contains('/')) return BadUrl(url, "there is a path after the host");
   size_t end = text.find(':');
   if (text.starts_with('[')) {  // An IPv6 address.
     end = text.find(']');

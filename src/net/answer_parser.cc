@@ -86,7 +86,7 @@ bool AnswerParser::Element(std::string_view line, size_t line_end) {
   }
   const std::optional<int64_t> number = NumberOf(line.substr(1));
   if (!number || (kind != ':' && kind != '$' && kind != '*')) {
-    Fail("a line begins with no kind that is known, or its number is none");
+    Fail("a line has an unknown kind, or its number is malformed");
     return false;
   }
   token.number = *number;

@@ -171,7 +171,10 @@ Status Client::ReadAnswer(AnswerReader answer, const UseAnswer& use) const {
   if (answer.IsError()) return StatusOf(answer.Error(), name_);
   use(answer);
   if (answer.ok() && answer.AtEnd()) return {};
-  return {StatusCode::kIoError, name_ + " gives an answer of another form than was asked for"};
+  return {StatusCode::kIoError,
+          name_ +
+              " gives an answer in an unexpected form; check that a Basalt server of this "
+              "version is there"};
 }
 
 Status Client::Exchange(Connection* connection, const Request& request, Deadline deadline,
@@ -261,7 +264,8 @@ Result<uint64_t> SnapshotIdOf(const Client& client, const Snapshot* snapshot) {
   const auto* const state = static_cast<const RemoteSnapshot*>(snapshot->state().get());
   if (state == nullptr || state->client() != &client) {
     return Status(StatusCode::kInvalidArgument,
-                  "read from " + client.name() + ": the snapshot was taken from another store");
+                  "read from " + client.name() +
+                      ": the snapshot is of another store; take one from this store");
   }
   return state->id();
 }

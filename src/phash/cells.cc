@@ -12,7 +12,7 @@ namespace {
 
 Status Corrupt(const std::string& what) {
   return Status(StatusCode::kCorruption,
-                "opening a fingerprint set or map: " + what + "; build it anew from its keys");
+                "opening a fingerprint set or map: " + what + "; rebuild it from its keys");
 }
 
 uint64_t CellBytes(uint64_t keys, uint32_t width) noexcept {

@@ -136,7 +136,7 @@ TEST(FingerprintSet, BadOptionsAndKeysAreRefused) {
   const std::vector<std::string_view> twice = {"a", "b", "a"};
   const auto duplicate = FingerprintSet::Build(twice);
   ASSERT_FALSE(duplicate);
-  ExpectInvalid(duplicate.error(), "'a' is there twice (0 and 2)");
+  ExpectInvalid(duplicate.error(), "'a' is given twice (0 and 2)");
 }
 
 TEST(FingerprintSet, CopiesShareMemoryAndOutliveTheirOrigin) {

@@ -135,7 +135,7 @@ class FunctionBuilder::HashInput final : public Input {
       if (is_new) continue;
       return Status(StatusCode::kInvalidArgument,
                     "building a perfect hash function: hash " + base::Hexadecimal(hashes_[i]) +
-                        " stands at " + std::to_string(found->second) + " and again at " +
+                        " is given at " + std::to_string(found->second) + " and again at " +
                         std::to_string(i) + "; give each hash once");
     }
     return Status();
@@ -193,7 +193,7 @@ class FunctionBuilder::KeyInput : public Input {
           repeated =
               Status(StatusCode::kInvalidArgument,
                      "building a perfect hash function: key " + base::PrintableKey(key) +
-                         " is there twice" + Places(seen->second, at) + "; give each key once");
+                         " is given twice" + Places(seen->second, at) + "; give each key once");
           continue;
         }
         const auto [first, is_first] = first_of_hash.try_emplace(mixed, &*seen);

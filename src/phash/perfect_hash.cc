@@ -28,7 +28,7 @@ constexpr size_t kGroup = 32;
 
 Status Corrupt(const std::string& what) {
   return Status(StatusCode::kCorruption,
-                "opening a perfect hash function: " + what + "; build it anew from its keys");
+                "opening a perfect hash function: " + what + "; rebuild it from its keys");
 }
 
 Status Unsupported(const std::string& what) {

@@ -165,7 +165,7 @@ TEST(PerfectHashBuilder, AKeyThatIsThereTwiceIsNamedWithBothPlaces) {
     const uint64_t first = count / 3;
     const uint64_t second = count - 1;
     keys[second] = keys[first];
-    const std::vector<std::string> parts = {"key '" + keys[first] + "' is there twice (" +
+    const std::vector<std::string> parts = {"key '" + keys[first] + "' is given twice (" +
                                             std::to_string(first) + " and " +
                                             std::to_string(second) + ")"};
     for (const PerfectHashSeeds seeds : kBothKinds) {
@@ -192,7 +192,7 @@ TEST(PerfectHashBuilder, ADuplicateKeyOfAnyBytesCanBeReadInTheMessage) {
   const std::vector<std::string_view> empty = {"", "a", ""};
   const auto of_empty = PerfectHashBuilder().Build(empty);
   ASSERT_FALSE(of_empty);
-  ExpectError(of_empty.error(), StatusCode::kInvalidArgument, {"key '' is there twice (0 and 2)"});
+  ExpectError(of_empty.error(), StatusCode::kInvalidArgument, {"key '' is given twice (0 and 2)"});
 }
 
 TEST(PerfectHashBuilder, AHashThatIsThereTwiceIsNamedWithBothPlaces) {
@@ -204,8 +204,8 @@ TEST(PerfectHashBuilder, AHashThatIsThereTwiceIsNamedWithBothPlaces) {
       const auto function = PerfectHashBuilder({.seeds = seeds}).BuildFromHashes(hashes);
       ASSERT_FALSE(function);
       ExpectError(function.error(), StatusCode::kInvalidArgument,
-                  {"hash 0x00abcdef01234567 stands at " + std::to_string(first) + " and again at " +
-                   std::to_string(count - 1)});
+                  {"hash 0x00abcdef01234567 is given at " + std::to_string(first) +
+                   " and again at " + std::to_string(count - 1)});
     }
   }
 }
@@ -214,11 +214,11 @@ TEST(PerfectHashBuilder, TheSameKeyManyTimesIsRefused) {
   const std::vector<std::string_view> keys(100'000, "again");
   const auto of_keys = PerfectHashBuilder().Build(keys);
   ASSERT_FALSE(of_keys);
-  ExpectError(of_keys.error(), StatusCode::kInvalidArgument, {"'again' is there twice (0 and 1)"});
+  ExpectError(of_keys.error(), StatusCode::kInvalidArgument, {"'again' is given twice (0 and 1)"});
   const std::vector<uint64_t> hashes(kSomeChunks, 42);
   const auto of_hashes = PerfectHashBuilder().BuildFromHashes(hashes);
   ASSERT_FALSE(of_hashes);
-  ExpectError(of_hashes.error(), StatusCode::kInvalidArgument, {"stands at 0 and again at 1;"});
+  ExpectError(of_hashes.error(), StatusCode::kInvalidArgument, {"is given at 0 and again at 1;"});
 }
 
 TEST(PerfectHashBuilder, OneOfSeveralDuplicatesAmongAMillionIsNamed) {
@@ -238,7 +238,7 @@ TEST(PerfectHashBuilder, OneOfSeveralDuplicatesAmongAMillionIsNamed) {
   std::vector<std::string> expected;
   for (size_t i = 1; i < sorted.size(); ++i) {
     if (sorted[i].first != sorted[i - 1].first) continue;
-    expected.push_back("stands at " + std::to_string(sorted[i - 1].second) + " and again at " +
+    expected.push_back("is given at " + std::to_string(sorted[i - 1].second) + " and again at " +
                        std::to_string(sorted[i].second) + ";");
   }
   for (const PerfectHashSeeds seeds : kBothKinds) {
@@ -304,13 +304,13 @@ TEST(PerfectHashBuilder, ADuplicateIsFoundBesideKeysOfEqualHashes) {
         std::vector<std::string_view>{"a", "b", "a"}}) {
     const auto form = FunctionBuilder({}, HashWhereAllCollide).Build(keys);
     ASSERT_FALSE(form);
-    ExpectError(form.error(), StatusCode::kInvalidArgument, {"is there twice"});
+    ExpectError(form.error(), StatusCode::kInvalidArgument, {"is given twice"});
   }
   // Hidden behind a key of the same hash, until the next seed.
   const std::vector<std::string_view> keys = {"a", "c", "b", "b"};
   const auto form = FunctionBuilder({}, HashWhereSeed0Collides).Build(keys);
   ASSERT_FALSE(form);
-  ExpectError(form.error(), StatusCode::kInvalidArgument, {"key 'b' is there twice (2 and 3)"});
+  ExpectError(form.error(), StatusCode::kInvalidArgument, {"key 'b' is given twice (2 and 3)"});
 }
 
 // A comparison of each two would take minutes.
@@ -329,7 +329,7 @@ TEST(PerfectHashBuilder, KeysThatWereChosenForEqualHashesAreNumberedAsOthers) {
   const auto refused = PerfectHashBuilder().Build(repeated);
   ASSERT_FALSE(refused);
   ExpectError(refused.error(), StatusCode::kInvalidArgument,
-              {"is there twice (7 and " + std::to_string(keys.size()) + ")"});
+              {"is given twice (7 and " + std::to_string(keys.size()) + ")"});
 }
 
 // Options.

@@ -22,7 +22,9 @@ Result<uint64_t> StorePostings::Counter(std::string_view key) const {
                           store_->Get(key, {.snapshot = &snapshot_, .keyspace = keyspace_}));
   if (!found) return 0;
   if (found->size() == sizeof(uint64_t)) return base::Load<uint64_t>(found->view().data());
-  return Status(StatusCode::kCorruption, "a counter of a text index is malformed");
+  return Status(
+      StatusCode::kCorruption,
+      "a counter of a text index is malformed; drop its keyspace and put the documents again");
 }
 
 Result<text::TermPostings> StorePostings::Find(std::string_view term) {

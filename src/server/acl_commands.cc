@@ -24,7 +24,7 @@ void RunAcl(Call& call) {
 
 constexpr Command kAclCommands[] = {
     {"acl", "WHOAMI | LIST | USERS", -2, kNoData | kNoScript, 0, 0, 0, Group::kServer,
-     "Tells about users and what they may do.", RunAcl},
+     "Reports users and their permissions.", RunAcl},
 };
 
 }  // namespace

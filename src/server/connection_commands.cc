@@ -196,12 +196,12 @@ constexpr Command kConnectionCommands[] = {
      Group::kConnection, "Authenticates the connection.", RunAuth},
     {"hello", "[protover [AUTH username password] [SETNAME clientname]]", -1,
      kNoScript | kNoData | kFast | kNoAuth, 0, 0, 0, Group::kConnection,
-     "Selects the version of the protocol and tells about the server.", RunHello},
+     "Selects the version of the protocol and describes the server.", RunHello},
     {"client",
      "ID | GETNAME | SETNAME name | SETINFO LIB-NAME|LIB-VER text | LIST | INFO | NO-EVICT "
      "ON|OFF",
-     -2, kNoScript | kNoData, 0, 0, 0, Group::kConnection,
-     "Tells about connections and names them.", RunClient},
+     -2, kNoScript | kNoData, 0, 0, 0, Group::kConnection, "Lists and names connections.",
+     RunClient},
 };
 
 }  // namespace

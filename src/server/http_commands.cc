@@ -198,7 +198,7 @@ HttpResponse RunHttpCommands(Hub& hub, const User& user, const HttpRequest& requ
   if (request.body.size() > kJsonBytesMax) return refuse(413, "ERR the body is above 8 MiB");
   boost::system::error_code failed;
   const json::value body = json::parse(request.body, failed);
-  if (failed) return refuse(400, "ERR the body is no JSON");
+  if (failed) return refuse(400, "ERR the body is not JSON");
   const bool is_base64 = EqualsIgnoreCase(request.upstash_encoding, "base64");
   const RequestLimits& limits = hub.settings().request;
   Runner runner(hub, user);

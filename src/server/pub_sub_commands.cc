@@ -114,7 +114,7 @@ constexpr Command kPubSubCommands[] = {
     {"publish", "channel message", 3, kNoData | kPubSubFlag | kFast, 0, 0, 0, Group::kPubSub,
      "Sends a message to a channel.", RunPublish},
     {"pubsub", "CHANNELS [pattern] | NUMSUB [channel [channel ...]] | NUMPAT", -2,
-     kNoData | kPubSubFlag, 0, 0, 0, Group::kPubSub, "Tells which channels have subscribers.",
+     kNoData | kPubSubFlag, 0, 0, 0, Group::kPubSub, "Returns the channels that have subscribers.",
      RunPubsub},
 };
 

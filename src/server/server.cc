@@ -117,7 +117,7 @@ Status Server::Loops::ListenOnTcp(const ServerOptions& options) {
   const asio::ip::address address = asio::ip::make_address(options.address, failed);
   if (failed) {
     return {StatusCode::kInvalidArgument,
-            "'" + options.address + "' is no address: give one such as 127.0.0.1 or ::1"};
+            "'" + options.address + "' is not an address: give one such as 127.0.0.1 or ::1"};
   }
   const asio::ip::tcp::endpoint endpoint(address, options.port);
   const std::string where = options.address + ", port " + std::to_string(options.port);
@@ -134,14 +134,16 @@ Status Server::Loops::ListenOnTcp(const ServerOptions& options) {
 Status Server::Loops::ListenOnUnix(const std::string& path) {
   error_code failed;
   if (path.size() >= sizeof(sockaddr_un::sun_path)) {
-    return {StatusCode::kInvalidArgument, "the path of the Unix socket is too long: " + path};
+    return {StatusCode::kInvalidArgument,
+            "the path of the Unix socket is too long; use a shorter one: " + path};
   }
   const asio::local::stream_protocol::endpoint endpoint(path);
   // A socket that nobody listens on was left behind by a server that was killed.
   asio::local::stream_protocol::socket probe(loops_.front()->context());
   probe.connect(endpoint, failed);
   if (!failed) {
-    return {StatusCode::kBusy, "another server listens on the Unix socket " + path};
+    return {StatusCode::kBusy,
+            "another server listens on the Unix socket " + path + "; stop it, or use another path"};
   }
   struct stat found{};
   if (::stat(path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) ::unlink(path.c_str());

@@ -277,7 +277,7 @@ void RunSave(Call& call) {
 
 constexpr Command kServerCommands[] = {
     {"command", "[COUNT | DOCS [name ...] | INFO [name ...] | LIST]", -1, kNoData, 0, 0, 0,
-     Group::kServer, "Tells about commands.", RunCommand},
+     Group::kServer, "Describes commands.", RunCommand},
     {"info", "[section [section ...]]", -1, kNoData | kSlow, 0, 0, 0, Group::kServer,
      "Returns figures of the server.", RunInfo},
     {"config", "GET parameter [parameter ...] | SET parameter value [...] | RESETSTAT", -2,

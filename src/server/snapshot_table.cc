@@ -23,8 +23,8 @@ Result<uint64_t> SnapshotTable::Add(uint64_t owner, Snapshot snapshot) {
       (owned != of_owner_.end() && owned->second.size() >= kOfOwnerMax)) {
     return Status(StatusCode::kResourceExhausted,
                   "take a snapshot: a connection may hold " + std::to_string(kOfOwnerMax) +
-                      " and all together " + std::to_string(kAllMax) +
-                      "; let iterators, snapshots or transactions go",
+                      ", and all connections together " + std::to_string(kAllMax) +
+                      "; release iterators, snapshots or transactions",
                   SubCode::kPins);
   }
   const uint64_t number = next_++;
@@ -39,8 +39,8 @@ Result<std::shared_ptr<const Snapshot>> SnapshotTable::Find(uint64_t number) {
   const auto found = held_.find(number);
   if (found == held_.end()) {
     return Status(StatusCode::kOutOfRange,
-                  "read from a snapshot: the server does not have it any more, because its "
-                  "connection was closed or nobody has used it for five minutes");
+                  "read from a snapshot: the server has released it, because its connection was "
+                  "closed or it was not used for five minutes; take another one");
   }
   found->second.used = Clock::now();
   return found->second.snapshot;

@@ -73,7 +73,7 @@ class StoreCall {
     const auto [stopped, failed] = std::from_chars(text.data(), end, number);
     if (failed == std::errc() && stopped == end && !text.empty()) return number;
     return Status(StatusCode::kInvalidArgument,
-                  "argument " + std::to_string(index) + " is no number");
+                  "argument " + std::to_string(index) + " is not a number");
   }
   /// "-": nothing.
   Result<std::optional<uint64_t>> MaybeNumber(size_t index) const {
@@ -536,12 +536,12 @@ constexpr uint32_t kChange = kWrite | kNoMulti | kAdmin;
 
 constexpr Command kStoreCommands[] = {
     {"basalt.hello", "version", 2, kRead | kFast, 0, 0, 0, Group::kStore,
-     "Tells what the store can do and what a request may have, for clients of the Store interface.",
+     "Returns the features and limits of the store, for clients of the Store interface.",
      RunStoreHello},
     {"basalt.snapshot", "[keyspace]", -1, kRead | kFast, 0, 0, 0, Group::kStore,
      "Takes a snapshot, which this connection holds.", RunStoreSnapshot},
     {"basalt.release", "snapshot [snapshot ...]", -2, kRead | kFast, 0, 0, 0, Group::kStore,
-     "Lets snapshots go.", RunStoreRelease},
+     "Releases snapshots.", RunStoreRelease},
     {"basalt.get", "snapshot keyspace key [key ...]", -4, kRead | kFast, 0, 0, 0, Group::kStore,
      "Reads values of one keyspace, all of one moment.", RunStoreGet},
     {"basalt.mget", "snapshot keyspace key [keyspace key ...]", -4, kRead | kFast, 0, 0, 0,
@@ -549,7 +549,7 @@ constexpr Command kStoreCommands[] = {
     {"basalt.entry", "snapshot keyspace key", 4, kRead | kFast, 0, 0, 0, Group::kStore,
      "Reads a value with its version and expiry.", RunStoreEntry},
     {"basalt.contains", "snapshot keyspace key", 4, kRead | kFast, 0, 0, 0, Group::kStore,
-     "Tells whether a key is there.", RunStoreContains},
+     "Returns whether a key is present.", RunStoreContains},
     {"basalt.range", "snapshot keyspace FORWARD|BACKWARD begin end records bytes [KEYS]", -8, kRead,
      0, 0, 0, Group::kStore, "Reads a block of consecutive records.", RunStoreRange},
     {"basalt.write", "snapshot durability batch requirements", 5, kChange, 0, 0, 0, Group::kStore,

@@ -418,7 +418,7 @@ constexpr Command kStreamCommands[] = {
      "Returns the entries in a range of ids, the newest first.", RunXrevrange},
     {"xread", "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]", -4,
      kReadOnly | kBlocking | kMovableKeys, 0, 0, 0, Group::kStream,
-     "Returns the entries behind given ids. With BLOCK it waits until there is one.", RunXread},
+     "Returns the entries after given ids. With BLOCK it waits until there is one.", RunXread},
 };
 
 }  // namespace

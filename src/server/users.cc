@@ -139,7 +139,7 @@ Result<Users> Users::Parse(std::string_view text) {
     Result<User> user = ParseLine(line, number);
     if (!user) return user.error();
     for (const User& other : users.users_) {
-      if (other.name == user->name) return LineError(number, "the user is there already");
+      if (other.name == user->name) return LineError(number, "the file has this user already");
       if (other.needs_password && user->needs_password && other.password == user->password) {
         return LineError(number, "another user has the same password");
       }

@@ -16,6 +16,7 @@ Status FileError(StatusCode code, std::string_view path, std::string_view what, 
   std::string message(path);
   message.append(": ").append(what).append(" at offset ").append(std::to_string(offset));
   message.append(": ").append(why);
+  if (code == StatusCode::kCorruption) message.append("; restore a copy of the map");
   return Status(code, std::move(message));
 }
 
@@ -208,7 +209,7 @@ Result<RecordRef> BaseFile::At(uint64_t slot) const {
   BASALT_CHECK(slot < figures_.records);
   const uint64_t begin = Begin(slot);
   if (begin > figures_.data_bytes - kRecordHeaderBytes) {
-    return RecordError(slot, "it would begin behind the records' end");
+    return RecordError(slot, "it would begin after the end of the records");
   }
   BASALT_RETURN_IF_ERROR(VerifyRange(begin, begin + kRecordHeaderBytes));
   const RecordRef record(data_ + begin);
@@ -217,8 +218,8 @@ Result<RecordRef> BaseFile::At(uint64_t slot) const {
                                  " with flags " + std::to_string(record.header().flags));
   }
   if (record.size() > figures_.data_bytes - begin) {
-    return RecordError(
-        slot, "its " + std::to_string(record.size()) + " bytes would end behind the records' end");
+    return RecordError(slot, "its " + std::to_string(record.size()) +
+                                 " bytes would end after the end of the records");
   }
   BASALT_RETURN_IF_ERROR(VerifyRange(begin, begin + record.size()));
   return record;
@@ -278,7 +279,7 @@ Status BaseFile::VerifyAll(const std::function<bool(uint64_t records)>& go_on) c
     if (begin != end) return RecordError(slot, "it does not begin where the one before ends");
     end = NextBegin(slot);
     if (end <= begin || end > figures_.data_bytes) {
-      return RecordError(slot, "the next one begins before it, or behind the records' end");
+      return RecordError(slot, "the next one begins before it, or after the end of the records");
     }
     for (; next_block * kBlockBytes < end; ++next_block) {
       if (VerifyBlock(next_block)) continue;

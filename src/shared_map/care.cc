@@ -122,8 +122,9 @@ class Inspection {
     if (!index) return;
     const std::optional<uint64_t> end = *index ? (*index)->visible_end() : std::nullopt;
     if (!end || *end > kLocationMax) {
-      Note(Status(StatusCode::kCorruption,
-                  path + ": is damaged; opening the map to write makes a new one"));
+      Note(Status(
+          StatusCode::kCorruption,
+          path + ": is damaged; opening the map for writing (SharedMap::Open) makes a new one"));
       return;
     }
     Note(WalkVisible(*segments, entry, static_cast<Location>(*end), count));

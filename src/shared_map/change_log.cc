@@ -205,12 +205,13 @@ Result<LogEnd> WalkOpen(const LogSegment& segment, Location at_least,
   const Behind behind = at_least == 0 ? LookBehind(segment, whole.end) : Behind::kNothing;
   if (whole.end < at_least || behind == Behind::kLoss) {
     return Damaged(segment, reached.end,
-                   "is damage among changes that were acknowledged; restore a copy of the map");
+                   "acknowledged changes are damaged; restore a copy of the map");
   }
   if (behind == Behind::kUnknown) {
-    return Damaged(segment, reached.end,
-                   "is damage, or what was never acknowledged: the bytes behind it look like too "
-                   "many changes, one in the other, to tell; restore a copy of the map");
+    return Damaged(
+        segment, reached.end,
+        "is damaged, or was never acknowledged; too many of the bytes after it look like "
+        "changes to decide that; restore a copy of the map");
   }
   return whole;
 }

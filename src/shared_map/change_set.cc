@@ -97,9 +97,9 @@ Status ChangeSet::WalkNewest(const std::function<void(Location, const Change&)>&
 Status ChangeSet::VerifyIndex(const ChangeSetEntry& entry, Location visible_end,
                               const base::SeededHash& hash_of) const {
   const auto damaged = [this](const std::string& what) {
-    return Status(StatusCode::kCorruption, segments_.front()->path() +
-                                               ": the index over this log " + what +
-                                               "; opening the map to write makes a new one");
+    return Status(StatusCode::kCorruption,
+                  segments_.front()->path() + ": the index over this log " + what +
+                      "; opening the map for writing (SharedMap::Open) makes a new one");
   };
   bool any = false;
   Location lost = 0;
@@ -187,7 +187,7 @@ Status FillIndex(const ChangeSet& set, const ChangeSetEntry& entry, Location end
   if (damaged) {
     return Status(StatusCode::kCorruption,
                   set.segments().front()->path() +
-                      " or a later log: its changes do not say which ones they replace");
+                      " or a later log: its changes do not name the changes that they replace");
   }
   index.StoreState(
       {.visible_end = end, .entries = count.entries(), .changes = count.changes(), .keys = keys});

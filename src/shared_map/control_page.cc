@@ -56,8 +56,10 @@ Result<std::shared_ptr<ControlPage>> ControlPage::Open(io::FileSystem* fs, std::
   const auto checksum = decoder.Read<uint64_t>();
   if (magic != kPageMagic ||
       checksum != base::Hash(std::string_view(page->bytes_, kPageCheckedBytes))) {
-    return Status(StatusCode::kCorruption,
-                  std::string(path) + ": is damaged; opening the map to write makes it anew");
+    return Status(
+        StatusCode::kCorruption,
+        std::string(path) +
+            ": is damaged; opening the map for writing (SharedMap::Open) makes a new one");
   }
   if (version != kPageVersion || features != 0) {
     return Status(StatusCode::kUnsupported,

@@ -186,8 +186,9 @@ Status Writer::FoldShards(const SharedMapProgressFunction& on_progress) {
            on_progress(
                {.done_records = std::min(done + records_of_shard, total), .total_records = total});
   };
-  Status cancelled(StatusCode::kCancelled,
-                   core_->directory() + ": the fold was broken off; it goes on with the next");
+  Status cancelled(
+      StatusCode::kCancelled,
+      core_->directory() + ": the compaction was cancelled; the next one continues it");
 
   std::vector<FoldedShard> unchanged;
   for (uint64_t shard = 0; shard < work.shards(); ++shard) {

@@ -191,16 +191,18 @@ Result<ChangeSet> GenerationOpener::OpenChangeSet(const ChangeSetEntry& entry,
   }
   BASALT_ASSIGN_OR_RETURN(auto index, std::move(opened));
   if (index == nullptr) {
-    return Status(StatusCode::kCorruption,
-                  path + ": is damaged; opening the map to write makes a new one");
+    return Status(
+        StatusCode::kCorruption,
+        path + ": is damaged; opening the map for writing (SharedMap::Open) makes a new one");
   }
   ChangeSet set(std::move(index), std::move(segments));
   if (trust == Trust::kPublished) return set;
   const std::optional<uint64_t> end = set.index().visible_end();
   if (!end || *end > kLocationMax || !set.index().entries() || !set.index().changes() ||
       !set.index().keys()) {
-    return Status(StatusCode::kCorruption,
-                  path + ": its state is damaged; opening the map to write makes a new one");
+    return Status(StatusCode::kCorruption, path +
+                                               ": its state is damaged; opening the map for "
+                                               "writing (SharedMap::Open) makes a new one");
   }
   BASALT_RETURN_IF_ERROR(
       set.VerifyIndex(entry, static_cast<Location>(*end), base::SeededHash(list.hash_seed())));
@@ -227,7 +229,17 @@ Result<std::shared_ptr<const Generation>> GenerationOpener::Open(ListFile listed
 
 Result<std::string> ResolveMap(io::FileSystem* fs, std::string_view path) {
   auto directory = fs->Resolve(path);
-  if (directory || directory.error().code() != StatusCode::kNotFound) return directory;
+  if (directory) {
+    BASALT_ASSIGN_OR_RETURN(const bool is_directory, fs->IsDirectory(*directory));
+    if (is_directory) return directory;
+    BASALT_ASSIGN_OR_RETURN(const bool exists, fs->Exists(*directory));
+    if (exists) {
+      return Status(StatusCode::kInvalidArgument,
+                    std::string(path) + " is a file; a shared map is a directory");
+    }
+  } else if (directory.error().code() != StatusCode::kNotFound) {
+    return directory;
+  }
   return Status(StatusCode::kNotFound, "there is no shared map at " + std::string(path) +
                                            ": check the path, or make one (SharedMap::Create)");
 }

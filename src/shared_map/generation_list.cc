@@ -120,11 +120,12 @@ std::string GenerationList::Encode() const {
 
 Result<GenerationList> GenerationList::Decode(std::string_view bytes, std::string_view source) {
   const auto damaged = [&](std::string_view what) {
-    return Status(StatusCode::kCorruption, std::string(source) + ": " + std::string(what));
+    return Status(StatusCode::kCorruption,
+                  std::string(source) + ": " + std::string(what) + "; restore a copy of the map");
   };
   base::Decoder decoder(bytes);
   if (decoder.ReadBytes(kListMagic.size()) != kListMagic)
-    return damaged("is no generation of a map");
+    return damaged("is not the file list of a map");
   const auto version = decoder.Read<uint32_t>();
   const auto features = decoder.Read<uint32_t>();
   if (bytes.size() < sizeof(uint64_t) ||
@@ -162,7 +163,7 @@ Result<GenerationList> GenerationList::Decode(std::string_view bytes, std::strin
   for (uint32_t i = 0; i < sets; ++i) list.change_sets.push_back(DecodeChangeSet(&decoder));
   decoder.Read<uint64_t>();
   if (!decoder.ok() || !decoder.AtEnd() || !IsSound(list)) {
-    return damaged("names files that cannot be: shards or log segments do not fit each other");
+    return damaged("names impossible files: its shards or log segments do not fit each other");
   }
   return list;
 }
@@ -175,7 +176,8 @@ Result<ListFile> ListFile::Open(io::FileSystem* fs, std::string_view directory, 
   BASALT_RETURN_IF_ERROR(listed.file->MarkInUse());
   BASALT_ASSIGN_OR_RETURN(const uint64_t size, listed.file->Size());
   if (size > GenerationList::kBytesMax) {
-    return Status(StatusCode::kCorruption, path + ": is too large for a list of files");
+    return Status(StatusCode::kCorruption,
+                  path + ": is too large for a list of files; restore a copy of the map");
   }
   std::string bytes(size, '\0');
   BASALT_RETURN_IF_ERROR(listed.file->ReadExactAt(0, bytes));

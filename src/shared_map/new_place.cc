@@ -27,11 +27,14 @@ Status CheckPlace(const std::string& path, const SharedMapOptions& options, io::
   });
   if (foreign != names.end()) {
     return Status(StatusCode::kAlreadyExists,
-                  path + ": holds " + *foreign + ", which no map has; name another directory");
+                  path + ": holds " + *foreign +
+                      ", which is not a file of a shared map; name another directory");
   }
   if (NewestGenerationNumber(fs, path) && !options.overwrite) {
     return Status(StatusCode::kAlreadyExists,
-                  path + ": is a map already; open it, or say overwrite");
+                  path +
+                      ": is a shared map already; open it (SharedMap::Open), or set "
+                      "SharedMapOptions::overwrite");
   }
   return Status();
 }

@@ -33,14 +33,16 @@ Status RefusePathOfNone(std::string_view path) {
 
 Status CheckRecord(std::string_view key, std::string_view value) {
   if (key.size() > kMaxKeyBytes) {
-    return Status(StatusCode::kInvalidArgument, "a key of " + std::to_string(key.size()) +
+    return Status(StatusCode::kInvalidArgument, "write to a shared map: a key of " +
+                                                    std::to_string(key.size()) +
                                                     " bytes is too large; at most " +
                                                     std::to_string(kMaxKeyBytes) + " are possible");
   }
   if (value.size() > kMaxValueBytes) {
     return Status(StatusCode::kInvalidArgument,
-                  "a value of " + std::to_string(value.size()) + " bytes is too large; at most " +
-                      std::to_string(kMaxValueBytes) + " are possible");
+                  "write to a shared map: a value of " + std::to_string(value.size()) +
+                      " bytes is too large; at most " + std::to_string(kMaxValueBytes) +
+                      " are possible");
   }
   return Status();
 }
@@ -65,8 +67,9 @@ Status CollectOperations(const WriteBatch& batch, std::vector<Writer::Operation>
 }
 
 Status ReadOnly(const Core& core) {
-  return Status(StatusCode::kFailedPrecondition,
-                core.directory() + ": is attached to be read; Open opens it to write");
+  return Status(
+      StatusCode::kFailedPrecondition,
+      core.directory() + ": is attached for reading; open it with SharedMap::Open to write");
 }
 
 }  // namespace

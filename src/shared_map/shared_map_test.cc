@@ -713,6 +713,17 @@ TEST(SharedMap, AMapInMemoryIsFoundByNoPath) {
   EXPECT_EQ(SharedMap::Destroy(":memory:").ToString(), refusal);
 }
 
+TEST(SharedMap, AFileInPlaceOfAMapIsNamed) {
+  TestMachine machine;
+  ASSERT_TRUE(machine.fs().Open("/plain", io::OpenMode::kCreate).ok());
+  const Status refused[] = {OpenMap("/plain", {}, machine.environment()).status(),
+                            AttachMap("/plain", machine.environment()).status(),
+                            DestroyMap("/plain", machine.environment())};
+  for (const Status& status : refused) {
+    EXPECT_EQ(status.ToString(), "InvalidArgument: /plain is a file; a shared map is a directory");
+  }
+}
+
 TEST(SharedMap, DestroyRemovesAMapAndNothingElse) {
   TestMachine machine;
   machine.Create().value().reset();

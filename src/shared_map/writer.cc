@@ -27,7 +27,7 @@ uint64_t BytesOf(std::span<const Writer::Operation> operations) {
 Status CheckOptions(const WriteOptions& options) {
   if (options.durability == Durability::kMemory) {
     return Status(StatusCode::kInvalidArgument,
-                  "WriteOptions::durability kMemory is not of a write; leave it unset");
+                  "WriteOptions::durability: a write cannot have kMemory; leave it unset");
   }
   if (options.durability) {
     BASALT_RETURN_IF_ERROR(base::CheckDurability("WriteOptions::durability", *options.durability));
@@ -353,16 +353,20 @@ void Writer::RemoveObsolete(const GenerationList& before, const GenerationList& 
 Status Writer::RefuseFork() const {
   if (base::ForkGeneration() == fork_generation_) return Status();
   return Status(StatusCode::kFailedPrecondition,
-                core_->directory() + ": a forked child cannot write its parent's map");
+                core_->directory() +
+                    ": a forked child cannot write to its parent's map; open the map in the "
+                    "process that writes");
 }
 
 Status Writer::Refusal() const {
   if (closed_) {
-    return Status(StatusCode::kFailedPrecondition, core_->directory() + ": the map is closed");
+    return Status(StatusCode::kFailedPrecondition,
+                  core_->directory() + ": the map is closed; open it again");
   }
   if (!failed_.ok()) {
-    return Status(failed_.code(), "an earlier error ended the writing; open the map anew: " +
-                                      std::string(failed_.message()));
+    return Status(failed_.code(),
+                  "an earlier error ended writing; close the map and open it again: " +
+                      std::string(failed_.message()));
   }
   return Status();
 }

@@ -175,7 +175,7 @@ Status Block::Validate(Content content) {
     }
     key_bytes_max_ = std::max(key_bytes_max_, shared_bytes_ + prefix_bytes + rest_bytes);
     if (content == Content::kIndex) {
-      if (value_bytes != sizeof(BlockHandle)) return CorruptRecord(i, "is no block handle");
+      if (value_bytes != sizeof(BlockHandle)) return CorruptRecord(i, "is not a block handle");
       continue;
     }
     BASALT_RETURN_IF_ERROR(ValidateRecord(i, value_bytes));

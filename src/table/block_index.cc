@@ -69,7 +69,7 @@ Status BlockIndex::CheckPart(size_t part, const Block& entries, uint64_t data_en
   }
   const uint64_t begin = FromBytes<BlockHandle>(entries.value(0)).offset;
   if (begin < sizeof(FileHeader) || begin > data_end) {
-    return CorruptIndex("its first block cannot lie at offset " + std::to_string(begin));
+    return CorruptIndex("its first block cannot be at offset " + std::to_string(begin));
   }
   BASALT_RETURN_IF_ERROR(CheckTiling(entries, FirstBlockOf(part), begin, data_end).status());
   const auto at = static_cast<uint32_t>(part);
@@ -82,7 +82,7 @@ Status BlockIndex::CheckPart(size_t part, const Block& entries, uint64_t data_en
       part + 1 == part_count() ? compare(at, last) == 0 : compare(at, last) >= 0;
   if (!ends_right || (part > 0 && compare(at - 1, 0) >= 0)) {
     return CorruptIndex(
-        "its entries do not lie between the index root's for it and its predecessor");
+        "its entries are not between the index root's entries for it and its predecessor");
   }
   return Status();
 }

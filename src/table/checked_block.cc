@@ -23,7 +23,7 @@ Status CheckPlace(const TableMetadata& metadata, size_t index, const IndexEntry&
   if (entry.last_tag == base::kNewestTag) {
     if (base::CompareInternal(block.Key(last), block.tag(last), entry.last_key, entry.last_tag) >=
         0) {
-      return corrupt("it ends behind the key that the index names");
+      return corrupt("it ends after the key that the index names");
     }
   } else if (block.tag(last) != entry.last_tag || !block.KeyEquals(last, entry.last_key)) {
     return corrupt("its last record is not the one that the index names");

@@ -129,12 +129,13 @@ T FromBytes(std::string_view bytes, size_t offset = 0) noexcept {
   return fields;
 }
 
-/// "<path>: <part> at offset <offset>: <what>".
+/// "<path>: <part> at offset <offset>: <what>", and for Corruption what to do.
 inline Status TableError(StatusCode code, std::string_view path, std::string_view part,
                          uint64_t offset, std::string_view what) {
   std::string message(path);
   message.append(": ").append(part).append(" at offset ").append(std::to_string(offset));
   message.append(": ").append(what);
+  if (code == StatusCode::kCorruption) message.append("; restore the file from a copy");
   return Status(code, std::move(message));
 }
 

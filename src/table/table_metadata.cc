@@ -173,7 +173,7 @@ Status MetadataReader::ReadHeader() {
   header_ = FromBytes<FileHeader>({bytes, sizeof bytes});
   if (read >= sizeof kTableMagic &&
       std::memcmp(header_.magic, kTableMagic, sizeof kTableMagic) != 0) {
-    return Corrupt("it is not a Basalt table; another file lies in its place");
+    return Corrupt("it is not a Basalt table; another file has its name");
   }
   if (file_bytes != expected_bytes_) {
     return Corrupt("the file is " + std::to_string(file_bytes) + " bytes, the manifest says " +
@@ -255,7 +255,7 @@ Status MetadataReader::ReadSectionTable(std::string* entries) {
     const auto entry = FromBytes<SectionEntry>(*entries, i * sizeof(SectionEntry));
     if (entry.offset < sizeof(FileHeader) || entry.offset > end ||
         entry.size != end - entry.offset) {
-      return Corrupt("section " + std::to_string(i) + " does not lie between its neighbours");
+      return Corrupt("section " + std::to_string(i) + " is not between its neighbours");
     }
     end = entry.offset;
   }

@@ -81,7 +81,7 @@ void ZstdDictionary::Free::operator()(ZSTD_DDict* dictionary) const noexcept {
 Result<ZstdDictionary> ZstdDictionary::Create(std::string_view bytes) {
   // Any bytes can serve as a dictionary; ours are trained ones.
   if (ZSTD_getDictID_fromDict(bytes.data(), bytes.size()) == 0) {
-    return Status(StatusCode::kCorruption, "the bytes are no dictionary");
+    return Status(StatusCode::kCorruption, "the bytes are not a dictionary");
   }
   ZstdDictionary dictionary;
   dictionary.dictionary_.reset(ZSTD_createDDict(bytes.data(), bytes.size()));

@@ -93,9 +93,9 @@ class AttributeCursor {
 };
 
 Status CorruptAttributes(size_t position) {
-  return Status(StatusCode::kCorruption, "these bytes are no attributes: byte " +
+  return Status(StatusCode::kCorruption, "the attributes are malformed: byte " +
                                              std::to_string(position) +
-                                             " is not what it should be. Write the record again");
+                                             " is unexpected. Write the record again");
 }
 
 /// Calls `visit` for each attribute.

@@ -49,7 +49,7 @@ class Auditor {
       ForEachLink(nodes_.Links(level, slot), [&](uint32_t word) {
         const uint32_t next = Link::SlotOf(word);
         if (next >= nodes_.size() || !IsNode(nodes_.State(next)))
-          return Fault(slot, "links to what is no node");
+          return Fault(slot, "links to a slot without a node");
         if (nodes_.LevelOf(next) < level) return Fault(slot, "links to a node of a lower level");
         if (next == slot) return Fault(slot, "links to itself");
         for (const uint32_t other : seen) {
@@ -74,10 +74,10 @@ class Auditor {
       if (slot >= nodes_.size() || in_rings_[slot]) return Fault(node, "has a broken ring");
       const SlotState state = nodes_.State(slot);
       if (state != SlotState::kDuplicate && state != SlotState::kRemovedDuplicate) {
-        return Fault(slot, "stands in a ring and is none of it");
+        return Fault(slot, "is in a ring and is not a duplicate");
       }
       if (nodes_.Distance(nodes_.Code(node), slot) != 0) {
-        return Fault(slot, "stands in the ring of another code");
+        return Fault(slot, "is in the ring of another code");
       }
       in_rings_[slot] = true;
       ++count;
@@ -93,7 +93,7 @@ class Auditor {
       if (state == SlotState::kCondemned) Fault(slot, "is condemned");
       const bool is_duplicate =
           state == SlotState::kDuplicate || state == SlotState::kRemovedDuplicate;
-      if (is_duplicate && !in_rings_[slot]) Fault(slot, "stands in no ring");
+      if (is_duplicate && !in_rings_[slot]) Fault(slot, "is not in a ring");
     }
   }
 
@@ -105,7 +105,7 @@ class Auditor {
     }
     if (entry.slot >= nodes_.size() || !IsNode(nodes_.State(entry.slot)) ||
         entry.level != nodes_.LevelOf(entry.slot)) {
-      return Fault("the entry is no node of its level");
+      return Fault("the entry is not a node of its level");
     }
     for (uint32_t slot = 0; slot < nodes_.size(); ++slot) {
       if (IsNode(nodes_.State(slot)) && nodes_.LevelOf(slot) > entry.level)

@@ -161,7 +161,7 @@ Result<CodeBook> CheckpointReader::ReadBook() {
     return Status(StatusCode::kUnsupported,
                   "a checkpoint of vectors has version " + std::to_string(version) +
                       " and features " + std::to_string(features) + "; this is version " +
-                      std::to_string(kCheckpointVersion) + " without any: build it anew");
+                      std::to_string(kCheckpointVersion) + " without any: build it again");
   }
   if (std::any_of(head + kHeadBytesUsed, head + kCheckpointHeadBytes,
                   [](char byte) { return byte != 0; })) {
@@ -220,7 +220,7 @@ Status CheckpointReader::ReadNodes(GraphNodes* nodes) {
     const uint32_t end = std::min(slots_, begin + kCheckpointBlockSlots);
     BASALT_RETURN_IF_ERROR(ReadBlock(begin, end, nodes));
   }
-  if (!rest_.empty()) return Corrupt("more behind its end");
+  if (!rest_.empty()) return Corrupt("more bytes after its end");
   nodes->set_entry(entry_);
   const GraphAudit audit = AuditGraph(*nodes);
   return audit.fault.empty() ? Status() : Corrupt(audit.fault);

@@ -113,8 +113,8 @@ Result<std::unique_ptr<IndexCore>> IndexCore::Open(Store* store, std::string_vie
   if (!bytes) {
     return Status(StatusCode::kCorruption,
                   "keyspace '" + std::string(name) +
-                      "' has no metadata record of a vector index: it is none, or its creation "
-                      "was interrupted. Drop it, or use another name");
+                      "' has no metadata record of a vector index: it holds other data, or the "
+                      "creation of the index was interrupted. Drop it, or use another name");
   }
   BASALT_ASSIGN_OR_RETURN(IndexMetadata metadata, DecodeMetadata(bytes->view()));
   BASALT_RETURN_IF_ERROR(CheckStored(name, metadata, options));

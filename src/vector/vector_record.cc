@@ -23,7 +23,7 @@ constexpr double kSquareMax = 8e37;
 Status CorruptMetadata(std::string_view what) {
   return Status(StatusCode::kCorruption, "the metadata record of the vector index " +
                                              std::string(what) +
-                                             ": the keyspace is no vector index, or damaged");
+                                             ": the keyspace is damaged, or is not a vector index");
 }
 
 Status CorruptRecord(std::string_view what) {

@@ -83,7 +83,7 @@ Status LogReader::Fill(size_t wanted) {
 }
 
 Result<Record> LogReader::ReadHere() {
-  if (offset_ >= file_end_) return Damaged("lies behind the end of the records");
+  if (offset_ >= file_end_) return Damaged("is after the end of the records");
   size_t wanted = std::min<uint64_t>(file_end_ - offset_, kRecordHeaderBytesMax);
   while (true) {
     BASALT_RETURN_IF_ERROR(Fill(wanted));
@@ -98,7 +98,7 @@ Result<Record> LogReader::ReadHere() {
 Status LogReader::Damaged(const std::string& what) const {
   return Status(StatusCode::kCorruption, "read log " + file_->path() + ": the record at offset " +
                                              std::to_string(offset_) + " " + what + "; LSN " +
-                                             std::to_string(next_lsn_) + " is wanted");
+                                             std::to_string(next_lsn_) + " is expected");
 }
 
 }  // namespace basalt::wal

@@ -66,11 +66,11 @@ Lsn Log::BlockedThrough(Lsn lsn, Lsn* target) const {
 
 Status Log::FlushBlocked(Lock& lock, Lsn blocked) {
   if (!options_.flush_through) {
-    return Status(StatusCode::kFailedPrecondition,
-                  "sync log in " + directory_ + ": the records up to LSN " +
-                      std::to_string(blocked) +
-                      " lie in a file whose sync failed or is not known, and nobody can flush them "
-                      "to tables");
+    return Status(
+        StatusCode::kFailedPrecondition,
+        "sync log in " + directory_ + ": the records up to LSN " + std::to_string(blocked) +
+            " are in a file whose sync failed or is unknown, and they cannot be flushed to "
+            "tables; open the log again");
   }
   lock.unlock();
   Status status = options_.flush_through(blocked);

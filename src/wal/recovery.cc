@@ -146,9 +146,11 @@ Status Recovery::ListFiles() {
     if (!number) continue;
     const std::string path = io::JoinPath(directory_, name);
     if (*number > kMaxLogFileNumber) {
-      return Status(StatusCode::kCorruption,
-                    "log " + path + " is no file of this database, whose numbers do not get so " +
-                        "high: move it elsewhere");
+      return Status(
+          StatusCode::kCorruption,
+          "log " + path +
+              " does not belong to this database: its number is above the maximum; move it "
+              "elsewhere");
     }
     KnownFile& file = files_.emplace_back();
     file.number = *number;
@@ -321,11 +323,12 @@ Status Recovery::JudgeSearch() {
     return Status(
         StatusCode::kCorruption,
         "read log " + file.path + " at offset " + std::to_string(file.scan.runs.back().end) +
-            ": damaged, and the bytes there look so much like records that those behind offset " +
-            std::to_string(given_up_at) + " could not be searched: whether records from LSN " +
+            ": damaged, and too many of the bytes there look like records; the search ended at "
+            "offset " +
+            std::to_string(given_up_at) + ". It is unknown whether the records from LSN " +
             std::to_string(end_.missing) +
-            " on were durable is not known; restore the file, or run `basalt repair " + directory_ +
-            "` to keep what lies before them");
+            " on were durable: restore the file, or run `basalt repair " + directory_ +
+            "` to keep the records before them");
   }
   return {};
 }
@@ -340,14 +343,14 @@ Status Recovery::JudgeHeaders() {
       result_.last_lsn_lost = end_.missing;
       return {};
     }
-    return Status(
-        StatusCode::kCorruption,
-        "read log " + files_[i].path +
-            " at offset 0: both copies of its header are damaged or overwritten, which no crash "
-            "does: whether it holds acknowledged records, from LSN " +
-            std::to_string(end_.missing) +
-            " on, is not known; restore the file, or run `basalt repair " + directory_ +
-            "` to go on without it");
+    return Status(StatusCode::kCorruption,
+                  "read log " + files_[i].path +
+                      " at offset 0: both copies of its header are damaged, which a crash cannot "
+                      "cause. It is "
+                      "unknown whether the file holds acknowledged records, from LSN " +
+                      std::to_string(end_.missing) +
+                      " on: restore the file, or run `basalt repair " + directory_ +
+                      "` to continue without it");
   }
   return {};
 }
@@ -383,7 +386,7 @@ Status Recovery::JudgeEnd() {
           std::to_string(end_.missing) + " to " + std::to_string(last_missing) +
           " are damaged or missing, though everything up to LSN " + std::to_string(last_lost) +
           " was durable; restore the file, or run `basalt repair " + directory_ +
-          "` to keep what lies before them");
+          "` to keep the records before them");
 }
 
 Status Recovery::Replay(const std::function<Status(const RecordView&)>& replay) {

@@ -42,7 +42,8 @@ void AppendBase64(std::string_view bytes, std::string& out) {
 
 Result<std::string> DecodeBase64(std::string_view text) {
   if (text.size() % 4 != 0) {
-    return Malformed("the length is no multiple of four; padding with = is missing", text.size());
+    return Malformed("the length is not a multiple of four; padding with = is missing",
+                     text.size());
   }
   std::string bytes;
   bytes.reserve(text.size() / 4 * 3);

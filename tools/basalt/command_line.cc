@@ -50,7 +50,7 @@ void AddTtl(const Verb<PutOptions>& verb) {
     const auto found = units.find(name.empty() ? "s" : name);
     if (error != std::errc() || found == units.end() || number == 0 ||
         number > static_cast<uint64_t>(INT64_MAX) / found->second) {
-      return "'" + text + "' is no time such as 500ms, 90s, 15m, 12h or 30d";
+      return "'" + text + "' is not a time such as 500ms, 90s, 15m, 12h or 30d";
     }
     text = std::to_string(number * found->second);
     return {};
@@ -148,7 +148,7 @@ The exit code is 1 when the key is absent.
   basalt del ./db -- -a -b                    keys that begin with a dash
   basalt del --prefix ./db user/              all keys that begin with user/
   basalt del --range ./db 2024-01 2024-07     from 2024-01 up to 2024-07, which stays
-A key that is absent is no error.
+It is not an error if a key is absent.
 )");
   AddPathOrUrl(del);
   // Not a list for CLI11, which takes "[a,b]" in a list apart: what follows the first key is left
@@ -177,7 +177,7 @@ A key that is absent is no error.
   basalt scan ./db --keyspace users
   basalt scan ./db --output csv > records.csv
 A line is key, tab, value, or with csv key, comma, value; bytes that are not text
-stand as \xNN (see `basalt load --help`). With raw they stand as they are.
+are printed as \xNN (see `basalt load --help`). With raw they are printed unchanged.
 )");
   AddPathOrUrl(scan);
   CLI::Option* prefix =
@@ -205,8 +205,8 @@ void CommandLine::AddTransferVerbs() {
 
 A line is key, tab, value, with \t \n \r \\ for tab, newline, carriage return and
 backslash, and \xNN for any other byte. With --json a line is
-{"key":"...","value":"..."}, where {"base64":"..."} may stand in place of a
-string. A record that expires has a third part, expiry_ms=N, or a third member,
+{"key":"...","value":"..."}. A string may be replaced by {"base64":"..."}.
+A record that expires has a third part, expiry_ms=N, or a third member,
 "expiry_ms":N: milliseconds since 1970 UTC. Records that have expired are left out
 and counted. A part keyspace=NAME, or a member "keyspace":NAME, names the record's
 keyspace. Empty lines are skipped. A malformed line ends the load with its number.

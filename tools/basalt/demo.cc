@@ -69,7 +69,7 @@ Status CheckRoom(const std::string& path) {
   if (!db && db.error().code() == StatusCode::kBusy) return db.error();
   if (!db) {
     return {StatusCode::kAlreadyExists,
-            path + " is there and is no demo database (" + db.error().ToString() + ")" + advice};
+            path + " exists and is not a demo database (" + db.error().ToString() + ")" + advice};
   }
   const Result<MaybeValue> marker = (*db)->Get(kMarkerKey);
   if (!marker) return marker.error();
@@ -410,7 +410,7 @@ Status Tour::ShowBatch() {
   Say("   " + refused.ToString());
   Result<uint64_t> count = CountKeys("batch/");
   if (!count) return count.error();
-  if (*count != 0) return {StatusCode::kCorruption, "a refused batch left records behind"};
+  if (*count != 0) return {StatusCode::kCorruption, "a refused batch left records"};
   Proved("the batch was refused, and nothing of it is there");
 
   WriteBatch good;
@@ -508,7 +508,7 @@ Status Tour::ShowGetLatency() {
 
 void Tour::ShowWhatNext() {
   Say("");
-  Say(Bold("The database stays in " + options_.path + ". Go on with:"));
+  Say(Bold("The database stays in " + options_.path + ". Continue with:"));
   Say("  " + CommandLine("get", ShellQuote(get_key_)));
   Say("  " + CommandLine("scan", "--prefix " + ShellQuote(count_prefix_) + " --limit 5"));
   Say("  " + CommandLine("scan", "--prefix " + ShellQuote(scan_prefix_) + " --json"));

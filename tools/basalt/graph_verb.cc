@@ -42,7 +42,7 @@ CSV files have the header of Neo4j's import tool: name:ID, :LABEL, born:int for
 nodes; :START_ID, :END_ID, :TYPE, :WEIGHT, since:int for edges. A line of NDJSON is
   {"id":"ada","labels":["Person"],"properties":{"born":1815}}
   {"from":"ada","type":"wrote about","to":"engine","weight":2}
-Nodes stand before their edges. What stands before a fault has been loaded.
+Nodes come before their edges. The lines before a fault have been loaded.
 )");
   AddGraphName(load);
   load.app->add_option("INPUT", load.options->inputs, "Files; - or none is standard input")
@@ -89,7 +89,7 @@ or else a string.
       ->type_name("NAME=VALUE");
   add.app
       ->add_option("--discriminator", add.options->discriminator,
-                   "Tells parallel edges of one type apart")
+                   "Distinguishes parallel edges of one type")
       ->type_name("TEXT");
   add.app->add_option("--weight", add.options->weight, "Of the edge")
       ->capture_default_str()

@@ -37,7 +37,8 @@ const Magic* FindMagic(std::string_view bytes, std::string_view path) {
 }
 
 Status NoFileOfOurs(const std::string& path, std::string_view bytes) {
-  std::string what = path + " is no manifest, log or table: it begins with none of their magics";
+  std::string what =
+      path + " is not a manifest, log or table: it does not begin with the magic of one";
   if (bytes.starts_with("BSALTPH") || bytes.starts_with("BSALTFP"))
     what += "; `basalt phash stat` shows perfect hash files";
   return {StatusCode::kCorruption, std::move(what)};

@@ -181,12 +181,12 @@ void FindDamage(std::string_view bytes, const wal::FileScan& scan, Inspection& i
   for (size_t i = 1; i < scan.runs.size(); ++i) {
     const wal::RecordRun& before = scan.runs[i - 1];
     const wal::RecordRun& after = scan.runs[i];
-    inspection.Find(before.end,
-                    inspection.path() + ": from offset " + std::to_string(before.end) + " to " +
-                        std::to_string(after.begin) + " the records with LSN " +
-                        std::to_string(before.last_lsn + 1) + " to " +
-                        std::to_string(after.first_lsn - 1) +
-                        " are damaged or missing; `basalt check` tells what that means");
+    inspection.Find(
+        before.end,
+        inspection.path() + ": from offset " + std::to_string(before.end) + " to " +
+            std::to_string(after.begin) + " the records with LSN " +
+            std::to_string(before.last_lsn + 1) + " to " + std::to_string(after.first_lsn - 1) +
+            " are damaged or missing; `basalt check` shows whether acknowledged writes are lost");
   }
   const wal::RecordRun& last = scan.runs.back();
   if (scan.search_given_up_at != 0) {

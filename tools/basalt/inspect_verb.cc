@@ -10,10 +10,11 @@ void AddInspectVerb(const VerbList& verbs) {
   basalt inspect ./db/000001.log --limit 10
   basalt inspect ./db/000002.tbl
   basalt inspect ./db/000002.tbl --output raw | grep '^properties'
-Of a damaged file it shows what can be read, says what is wrong in `findings`, and
-gives 4. It takes no lock: a file that is being written may be caught half-way.
+If the file is damaged, it shows what can be read, lists the faults in `findings`,
+and the exit code is 4. It takes no lock: a file that is being written may be caught half-way.
 )");
-  inspect.app->add_option("FILE", inspect.options->file, "Its first bytes tell what it is")
+  inspect.app
+      ->add_option("FILE", inspect.options->file, "Its type is recognised by its first bytes")
       ->required()
       ->type_name("");
   inspect.app

@@ -28,7 +28,8 @@ Result<uint64_t> ParseNumber(std::string_view text) {
       std::from_chars(digits.data(), digits.data() + digits.size(), number, hexadecimal ? 16 : 10);
   if (error == std::errc() && end == digits.data() + digits.size()) return number;
   if (error == std::errc::result_out_of_range) return Malformed(Shown(text) + " is above 2^64 - 1");
-  return Malformed(Shown(text) + " is no number, neither decimal nor 0x and hexadecimal");
+  return Malformed(Shown(text) +
+                   " is not a number: give decimal digits, or 0x and hexadecimal digits");
 }
 
 Result<bool> KeyLines::Next(Line& line) {

@@ -107,9 +107,9 @@ TEST_F(KeySources, AMistakenLineIsNamed) {
   expect("a\nb\\q\n", KeyForm::kText, 0, "in the key: a backslash");
   expect("a\nb\tc\n", KeyForm::kText, 0, "a tab at column 2");
   expect("\n?\n", KeyForm::kBase64, 0, "the key is not base64");
-  expect("1\n2x\n", KeyForm::kNumber, 0, "'2x' is no number");
+  expect("1\n2x\n", KeyForm::kNumber, 0, "'2x' is not a number");
   expect("a\t1\nb\n", KeyForm::kText, 3, "no tab");
-  expect("a\t1\nb\t\n", KeyForm::kText, 3, "in the payload: '' is no number");
+  expect("a\t1\nb\t\n", KeyForm::kText, 3, "in the payload: '' is not a number");
   expect("a\t7\nb\t8\n", KeyForm::kText, 3, "the payload 8 takes more than 3 bits");
 }
 

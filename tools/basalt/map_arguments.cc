@@ -10,7 +10,7 @@ namespace basalt::tools {
 ExitCode ReportMap(const Status& status) {
   const ExitCode code = ReportPlainly(status);
   if (status.code() == StatusCode::kCorruption) {
-    Complain("`basalt map check MAP` lists all that is wrong; a map is mended by building it anew");
+    Complain("`basalt map check MAP` lists all faults; build the map again, or restore a copy");
   }
   return code;
 }

@@ -63,7 +63,7 @@ std::string CheckTable(const SharedMapReport& report, double seconds) {
   for (const std::string& problem : report.problems) text += "PROBLEM " + problem + "\n";
   if (report.ok()) return text + "No faults found.\n";
   return text + FormatCount(report.problems.size()) +
-         " found. Build the map anew, or bring its files back from a copy.\n";
+         " found. Build the map again, or restore its files from a copy.\n";
 }
 
 Document CheckDocument(const SharedMapReport& report) {

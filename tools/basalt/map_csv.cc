@@ -75,7 +75,7 @@ Result<CsvReader::Step> CsvReader::ReadCells(std::string_view line) {
       if (!*closed) return Step::kBadRow;
       if (at == line.size() || line.substr(at) == "\r") return Step::kRow;
       if (line[at] != ',') {
-        return Bad("no comma behind the closing quote at " + Place(at - 1) +
+        return Bad("no comma after the closing quote at " + Place(at - 1) +
                    ": inside a quoted cell a quote is doubled" +
                    SeparatorRemark(line.substr(at, 1)));
       }

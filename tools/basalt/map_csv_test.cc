@@ -92,9 +92,9 @@ TEST_F(MapCsv, AByteOrderMarkIsNoPartOfTheFirstCell) {
 
 TEST_F(MapCsv, WhatIsWrongIsSaidWithItsPlace) {
   EXPECT_NE(Fault("a,b\nc,d\"e\"\n").find("a quote at column 4 in a cell"), std::string::npos);
-  EXPECT_NE(Fault("\"a\"b,c\n").find("no comma behind the closing quote at column 3"),
+  EXPECT_NE(Fault("\"a\"b,c\n").find("no comma after the closing quote at column 3"),
             std::string::npos);
-  EXPECT_NE(Fault("\"a\n\nb\"c\n").find("no comma behind the closing quote at line 3, column 2"),
+  EXPECT_NE(Fault("\"a\n\nb\"c\n").find("no comma after the closing quote at line 3, column 2"),
             std::string::npos);
   EXPECT_NE(Fault("a,\"b\nc\n").find("not closed before the end"), std::string::npos);
 }

@@ -77,7 +77,7 @@ Result<size_t> FindColumn(const std::string& text, std::span<const std::string> 
   }
   if (names.empty()) {
     return Status(StatusCode::kInvalidArgument,
-                  "'" + text + "' is no number of a column (from 1); a name needs --header");
+                  "'" + text + "' is not the number of a column (from 1); a name needs --header");
   }
   std::optional<size_t> found;
   std::string listed;

@@ -111,10 +111,10 @@ void AddMapBuild(const VerbList& verbs) {
   basalt map build ./map --db ./db --prefix user/
   basalt map build ./map documents.json --json --overwrite --duplicates last
 
-A line is {"key":"...","value":"..."}, where {"base64":"..."} may stand in place
-of a string. With --csv it is a row of cells, quoted where they hold a comma, a
-quote or a line's end. Empty lines are skipped. A line that cannot be meant ends
-the build with its number, and no map is made; --skip-bad-lines goes on.
+A line is {"key":"...","value":"..."}. A string may be replaced by
+{"base64":"..."}. With --csv it is a row of cells, quoted where they hold a comma, a
+quote or a line's end. Empty lines are skipped. A malformed line ends
+the build with its number, and no map is made. --skip-bad-lines continues.
 )");
   AddMap(build, "The directory that is made");
   CLI::Option* input =
@@ -188,7 +188,7 @@ Makes the map when it is not there. One process at a time writes to a map.
                                                R"(  basalt map del ./map user/42
   basalt map del ./map user/1 user/2 user/3
   basalt map del ./map -- -a -b               keys that begin with a dash
-A key that is absent is no error.
+It is not an error if a key is absent.
 )");
   AddMap(del);
   AddKeys(del);
@@ -201,7 +201,7 @@ void AddMapCareVerbs(const VerbList& verbs) {
                                               R"(  basalt map stat ./map
   basalt map stat ./map --output json
   basalt map stat ./map --output raw | grep log_bytes
-The base is what was built; changes lie beside it until they are folded into it.
+The base is what was built. Changes are in a log until they are compacted into it.
 )");
   AddMap(stat);
   AddFiguresOutput(stat);
@@ -222,7 +222,8 @@ Changes nothing. The exit code is 4 when something is wrong.
                                   R"(  basalt map export ./map > records.json
   basalt map export ./map | basalt load ./db - --json
   basalt map export ./map --csv | basalt map build ./copy --csv --header
-All of one moment, in no order. The map may have a writer, which may go on.
+All records are of one moment, in no order. The map may have a writer, which
+may continue to write.
 )");
   AddMap(exported);
   exported.app->add_flag("--csv", exported.options->csv,
@@ -235,9 +236,9 @@ void AddMapBench(const VerbList& verbs) {
   basalt map bench /dev/shm/bench --num 10000000 --threads 2 --layout variable
   basalt map bench ./bench --num 100000 --value-size 1000 --output csv > figures.csv
 
-Builds a map, and looks up random keys that are there (get), keys that are not
-(getmissing), and batches of 64 (multiget64). ns/op is of a loop without a clock in
-it; p50 to max are of the same calls, each timed, with some 20 ns for the clock.
+Builds a map. Looks up random present keys (get), absent keys (getmissing), and
+batches of 64 (multiget64). ns/op is from a loop without a clock. p50 to max are
+from the same calls, each timed; the clock adds about 20 ns.
 )");
   AddMap(bench, "A directory of its own, or :memory:; an older bench in it is replaced");
   MapBenchOptions& options = *bench.options;
@@ -279,9 +280,9 @@ void AddMapVerb(const VerbList& verbs) {
   basalt map put ./map user/42 Ada
   basalt map stat ./map
 
-MAP is the directory of a shared map, which is no database: it has no order and no
-transactions. One process writes to it, and any number read, at a memory access or
-two a lookup. In /dev/shm it never touches a disk.
+MAP is the directory of a shared map. It is not a database: it has no order and no
+transactions. One process writes to it, and any number read. A lookup takes one or
+two memory accesses. In /dev/shm it never touches a disk.
 )");
   const VerbList below{map, verbs.action};
   AddMapBuild(below);

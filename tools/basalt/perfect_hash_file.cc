@@ -18,7 +18,7 @@ Status Prefixed(const std::string& path, const Status& status) {
 }
 
 Status Exists(const std::string& path) {
-  return {StatusCode::kAlreadyExists, path + " is there already; --force replaces it"};
+  return {StatusCode::kAlreadyExists, path + " already exists; --force replaces it"};
 }
 
 template <class Form>
@@ -78,7 +78,7 @@ Status CheckNewFile(const std::string& path, bool replace) {
     return errno == ENOENT ? Status() : io::ErrnoStatus(errno, "make it", path);
   }
   if (!S_ISREG(there.st_mode)) {
-    return {StatusCode::kInvalidArgument, path + " is no file; name a new file"};
+    return {StatusCode::kInvalidArgument, path + " is not a regular file; name a new file"};
   }
   return replace ? Status() : Exists(path);
 }

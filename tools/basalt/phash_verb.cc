@@ -32,8 +32,7 @@ void AddPhashBuild(const VerbList& verbs) {
 
 A line is a key, with \t \n \r \\ for tab, newline, carriage return and backslash,
 and \xNN for any other byte; an empty line is the empty key. With --payload a line
-is key, tab, number. A key that is there twice is refused with both its lines.
-FILE is made when all of it is there, or not at all.
+is key, tab, number. If a key is given twice, the message names both lines and no file is written.
 )");
   AddPerfectHashFile(build, "What is made");
   build.app
@@ -75,10 +74,10 @@ void AddPhashQuery(const VerbList& verbs) {
   basalt phash query ids.phf --hashes 17 0x2A
   basalt phash query words.phf -- -a -b       keys that begin with a dash
 
-A function has forgotten its keys: what is no key gets some number too, and
-nothing tells. A set answers `perhaps` for every key and for one of 2^BITS others,
-a map gives these a payload; to the rest both say `absent`. The exit code is 1 when
-a key is absent. Say --hashes when the file was built with it.
+A function does not store its keys, so it gives other strings a number too. A set
+prints `perhaps` for every key and for one of 2^BITS others; a map prints a payload
+for them. For the rest both print `absent`. The exit code is 1 if a key is absent.
+Give --hashes if the file was built with it.
 )");
   AddPerfectHashFile(query, "What `build` made");
   // As for `del`: what follows the first key is left over.
@@ -103,10 +102,10 @@ void AddPhashVerb(const VerbList& verbs) {
   basalt phash query words.phf grape          its number, below the number of keys
   basalt phash stat words.phf
 
-A perfect hash function gives each of n keys its own number from 0 to n - 1, and
-forgets the keys: what is no key gets some number too. A fingerprint set
-(`build --fingerprint BITS`) says `absent` to most of what is no key, and a
-fingerprint map (`--payload BITS` too) gives each key a number of your choice.
+A perfect hash function gives each of n keys its own number from 0 to n - 1. It does
+not store the keys, so it gives other strings a number too. A fingerprint set
+(`build --fingerprint BITS`) prints `absent` for most other strings. A fingerprint
+map (`--payload BITS` too) gives each key a number of your choice.
 )");
   const VerbList below{phash, verbs.action};
   AddPhashBuild(below);

@@ -12,7 +12,7 @@ void AddServeVerb(const VerbList& verbs) {
   redis-cli set user/42 Ada
   curl http://127.0.0.1:6379/v1/keys/user%2F42
 Without PATH the data is in memory and ends with the server. SIGTERM and SIGINT
-end it: commands that run are answered first. docs/server.md tells more.
+end it after the running commands are answered. docs/server.md describes it.
 )");
   serve.app->add_option("PATH", serve.options->path, "The database's directory; made if absent")
       ->type_name("");
@@ -59,7 +59,7 @@ end it: commands that run are answered first. docs/server.md tells more.
                    "That a client may leave unread; default: 256M")
       ->transform(CLI::AsSizeValue(false).description(""))
       ->type_name("BYTES");
-  AddDurabilityAs(serve, "What writes must survive: the death of the process, or a power cut",
+  AddDurabilityAs(serve, "Whether writes survive only a killed process, or also a power cut",
                   [](ServeOptions& options, Durability level) { options.durability = level; });
   AddMemoryBudget(serve);
 }

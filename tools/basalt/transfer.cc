@@ -247,7 +247,7 @@ ExitCode Dump(const DumpOptions& options, Output& out) {
   if (skipped > 0) Complain(FormatCount(skipped) + " records are left out");
   const ExitCode code = Report(walked);
   if (walked.code() == StatusCode::kFailedPrecondition) {
-    Complain("what follows is not printed; --skip-bad goes on behind such records");
+    Complain("the records after it are not printed; --skip-bad skips such records");
   }
   return walked.ok() && skipped > 0 ? ExitCode::kCorruption : code;
 }

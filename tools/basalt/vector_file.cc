@@ -88,7 +88,8 @@ Result<std::vector<float>> VectorOf(const json::value& value) {
     json::error_code error;
     const auto number = element.to_number<double>(error);
     if (error) {
-      return NotAVector("element " + std::to_string(vector.size()) + " of the vector is no number");
+      return NotAVector("element " + std::to_string(vector.size()) +
+                        " of the vector is not a number");
     }
     vector.push_back(static_cast<float>(number));
   }

@@ -61,7 +61,7 @@ void AddVectorImport(const VerbList& verbs) {
 
 A line of NDJSON is {"id":"...","vector":[...],"attributes":{...}}. Rows of .npy
 (float32 or float64) and .fvecs get their number as id, from 0. A vector with an
-id that is there is replaced. What stands before a fault has been imported.
+existing id is replaced. The vectors before a fault have been imported.
 )");
   AddIndex(import);
   import.app->add_option("INPUT", import.options->input, "A file; - is standard input (NDJSON)")
@@ -78,7 +78,7 @@ id that is there is replaced. What stands before a fault has been imported.
           "npy, fvecs or ndjson; default: by the name of INPUT")
       ->check(CLI::IsMember({"npy", "fvecs", "ndjson"}).description(""))
       ->type_name("FORMAT");
-  import.app->add_option("--id-prefix", import.options->id_prefix, "Stands before each id")
+  import.app->add_option("--id-prefix", import.options->id_prefix, "Added before each id")
       ->type_name("TEXT");
   AddProgress(import);
 }

@@ -15,7 +15,7 @@ CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
         const bool good = error == std::errc() && end == text.data() + text.size() &&
                           number >= least && number <= most;
         return good ? ""
-                    : "'" + text + "' is no whole number from " + std::to_string(least) +
+                    : "'" + text + "' is not a whole number from " + std::to_string(least) +
                           (most == UINT64_MAX ? "" : " to " + std::to_string(most));
       },
       "");
@@ -38,9 +38,8 @@ std::vector<std::string> KeysAmong(const std::vector<std::string>& arguments) {
     if (argument == "--" && !options_ended) {
       options_ended = true;
     } else if (argument.starts_with('-') && !options_ended) {
-      throw CLI::ExtrasError({argument +
-                              " (options stand before the keys, and keys that begin with "
-                              "a dash after --)"});
+      throw CLI::ExtrasError({argument + " (options come before the keys; keys that begin with "
+                                         "a dash come after --)"});
     } else {
       keys.push_back(argument);
     }

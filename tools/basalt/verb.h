@@ -105,7 +105,7 @@ void AddReadAccess(const Verb<Options>& verb) {
 template <class Options>
 void AddProgress(const Verb<Options>& verb) {
   verb.app->add_flag("--progress", verb.options->progress,
-                     "Lines of progress on stderr also when it is no terminal");
+                     "Print progress lines on stderr even if it is not a terminal");
 }
 
 /// An option whose presence counts, also when its text is empty.
