@@ -7,8 +7,9 @@ if(CCACHE)
       env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true ${CCACHE})
 endif()
 
+# In another project's build (add_subdirectory) a new compiler's warning must not end the build.
 add_library(basalt_warnings INTERFACE)
-target_compile_options(basalt_warnings INTERFACE -Wall -Wextra -Wconversion -Werror)
+target_compile_options(basalt_warnings INTERFACE -Wall -Wextra -Wconversion $<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # clang counts changes of sign among conversions, g++ does not.
   target_compile_options(basalt_warnings INTERFACE -Wno-sign-conversion)

@@ -1,5 +1,6 @@
 # Installs the build into an empty prefix, checks that nothing but the public face is there, and builds
-# and runs tests/package against it as a user's project would.
+# and runs tests/package against it as a user's project would. Then it does the same with the project of
+# docs/getting-started.md, and configures that project with the checkout as a subdirectory.
 #
 #   cmake -DBUILD_DIR=... -DSOURCE_DIR=... -DCXX_COMPILER=... -DGENERATOR=... -DWITH_EMBED=... -P test_package.cmake
 
@@ -43,4 +44,30 @@ if(EXISTS ${work}/build/hello_embed)
   run(${work}/build/hello_embed)
 elseif(WITH_EMBED)
   message(FATAL_ERROR "the component embed was built, and not found")
+endif()
+
+# The project of docs/getting-started.md.
+file(COPY ${SOURCE_DIR}/tests/package/tour ${SOURCE_DIR}/tests/package/subdirectory DESTINATION ${work})
+file(COPY ${SOURCE_DIR}/examples/tour.cc DESTINATION ${work}/tour)
+file(COPY ${SOURCE_DIR}/examples/tour.cc DESTINATION ${work}/subdirectory)
+run(${CMAKE_COMMAND} -S ${work}/tour -B ${work}/tour/build -G ${GENERATOR}
+    -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${CXX_COMPILER} -DCMAKE_BUILD_TYPE=Release)
+run(${CMAKE_COMMAND} --build ${work}/tour/build)
+run(${CMAKE_COMMAND} -E chdir ${work}/tour ${work}/tour/build/tour)
+
+# With the checkout as a subdirectory. Only the program is compiled, because the library takes minutes.
+file(CREATE_LINK ${SOURCE_DIR} ${work}/subdirectory/basalt SYMBOLIC)
+set(build ${work}/subdirectory/build)
+run(${CMAKE_COMMAND} -S ${work}/subdirectory -B ${build} -G ${GENERATOR} -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+    -DCMAKE_CXX_COMPILER=${CXX_COMPILER} -DCMAKE_BUILD_TYPE=Release)
+if(GENERATOR STREQUAL "Ninja")
+  run(${CMAKE_COMMAND} --build ${build} --target CMakeFiles/tour.dir/tour.cc.o)
+endif()
+file(STRINGS ${build}/compile_commands.json strict REGEX "-Werror")
+if(strict)
+  message(FATAL_ERROR "warnings are errors in another project's build")
+endif()
+file(STRINGS ${build}/compile_commands.json own REGEX "/subdirectory/basalt/(tests|tools|examples)/")
+if(own)
+  message(FATAL_ERROR "tests, tools or examples are part of another project's build")
 endif()

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "basalt/db.h"
+#include "basalt/transaction.h"
 
 namespace {
 
@@ -15,6 +16,18 @@ basalt::Result<basalt::Commit> ReplacePage(basalt::DB& db, uint64_t version,
   batch.RequireUnchanged("page/7", version);
   batch.Put("page/7", text);
   return db.Write(batch);  // Aborted: another writer has changed the page.
+}
+
+/// Appends to the page in a transaction that is committed here. Aborted: begin again.
+basalt::Status AppendToPage(basalt::DB& db, std::string_view text) {
+  basalt::Result<basalt::Transaction> tx = db.Begin();
+  if (!tx) return tx.error();
+  basalt::Result<basalt::MaybeValue> page = tx->Get("page/7");
+  if (!page) return page.error();
+  const std::string old_text = *page ? (*page)->ToString() : "";
+  basalt::Status put = tx->Put("page/7", old_text + std::string(text));
+  if (!put.ok()) return put;
+  return tx->Commit();
 }
 
 }  // namespace
@@ -33,6 +46,8 @@ int main() {
   const auto late = ReplacePage(*db, version, "second edition");
   std::cout << late.status().ToString() << '\n';
 
+  if (!AppendToPage(*db, ", corrected").ok()) return 1;
+
   // All batches from a record of the log on.
   int read = 0;
   auto changes = db->Changes(first_lsn).value();
@@ -46,5 +61,5 @@ int main() {
     if (!visited.ok()) return 1;
   }
   const bool is_aborted = late.code() == basalt::StatusCode::kAborted;
-  return is_aborted && heard == 2 && read == 2 && db->Close().ok() ? 0 : 1;
+  return is_aborted && heard == 3 && read == 3 && db->Close().ok() ? 0 : 1;
 }

@@ -28,6 +28,9 @@ basalt::Status Transfer(basalt::DB& db, int amount) {
     if (!to.ok()) return to.error();
     const int old_from = *from ? std::stoi((*from)->ToString()) : 0;
     const int old_to = *to ? std::stoi((*to)->ToString()) : 0;
+    if (old_from < amount) {  // An error from the function ends the transaction: nothing changes.
+      return basalt::Status(basalt::StatusCode::kFailedPrecondition, "transfer: too little money");
+    }
     basalt::Status put = tx.Put("account/ada", std::to_string(old_from - amount));
     return put.ok() ? tx.Put("account/grace", std::to_string(old_to + amount)) : put;
   });
