@@ -107,8 +107,13 @@ void Connection::OnRead(bool failed, size_t bytes) {
 }
 
 void Connection::Process() {
-  while (!is_closed_ && !is_busy_ && !waiting_ && !closes_when_sent_ &&
-         out_.size() < kOutputPause && Step()) {
+  while (!is_closed_ && !is_busy_ && !waiting_ && !closes_when_sent_) {
+    if (out_.size() >= kOutputPause) {
+      Flush();
+      // OnWritten goes on. If all of it was sent at once, nobody else would.
+      if (is_closed_ || out_.size() >= kOutputPause) break;
+    }
+    if (!Step()) break;
   }
   if (is_closed_) return;
   Flush();

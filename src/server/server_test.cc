@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -31,6 +32,11 @@ class LineClient {
   LineClient& operator=(const LineClient&) = delete;
 
   bool is_connected() const { return connected_; }
+  /// How long Receive waits for bytes at most.
+  void SetPatience(int seconds) const {
+    const timeval patience{.tv_sec = seconds, .tv_usec = 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  }
   bool Send(std::string_view text) const {
     return ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
   }
@@ -175,6 +181,25 @@ TEST_F(ServerTest, PipelineThatArrivesInPiecesIsAnsweredInOrder) {
     EXPECT_EQ(client.Line(), "+PONG\r\n");
     EXPECT_EQ(client.Line(), ":7\r\n");
     EXPECT_EQ(client.Line(), ":6\r\n");
+  }
+}
+
+TEST_F(ServerTest, PipelineWhoseRepliesAreLargeIsAnsweredToItsEnd) {
+  constexpr int kGets = 100;
+  const std::string value(100'000, 'x');
+  const LineClient client(server_->port());
+  client.SetPatience(20);
+  client.Expect("SET a " + std::string(50'000, 'x'), "+OK\r\n");
+  client.Expect("APPEND a " + std::string(50'000, 'x'), ":100000\r\n");
+  std::string gets;
+  for (int i = 0; i < kGets; ++i) gets += "GET a\r\n";
+  // Some of the replies fit into the socket's buffers at once, and some do not.
+  for (int round = 0; round < 5; ++round) {
+    ASSERT_TRUE(client.Send(gets));
+    for (int i = 0; i < kGets; ++i) {
+      ASSERT_EQ(client.Receive(9), "$100000\r\n") << "reply " << i;
+      ASSERT_EQ(client.Receive(value.size() + 2), value + "\r\n");
+    }
   }
 }
 
