@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/base64.h"
 #include "base/check.h"
-#include "tools/basalt/base64.h"
 #include "tools/basalt/map_csv.h"
 #include "tools/basalt/map_json.h"
 #include "tools/basalt/text_format.h"
@@ -35,10 +35,10 @@ bool Accepted(const Result<T>& parsed) {
 }
 
 void CheckBase64(std::string_view text) {
-  const Result<std::string> bytes = basalt::tools::DecodeBase64(text);
+  const Result<std::string> bytes = basalt::base::DecodeBase64(text);
   if (!Accepted(bytes)) return;
   std::string again;
-  basalt::tools::AppendBase64(*bytes, again);
+  basalt::base::AppendBase64(*bytes, again);
   BASALT_CHECK(again == text);
 }
 

@@ -7,13 +7,13 @@
 #include <cstring>
 
 #include "basalt/write_batch.h"
-#include "tools/basalt/base64.h"
+#include "base/base64.h"
 
 namespace basalt::tools {
 
 Result<std::string> MeantBytes(const std::string& argument, bool base64) {
   if (!base64) return argument;
-  Result<std::string> bytes = DecodeBase64(argument);
+  Result<std::string> bytes = base::DecodeBase64(argument);
   if (bytes) return bytes;
   return Status(StatusCode::kInvalidArgument,
                 "argument '" + argument + "' is " + std::string(bytes.error().message()));

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "basalt/db.h"
-#include "tools/basalt/base64.h"
+#include "base/base64.h"
 #include "tools/basalt/figures.h"
 #include "tools/basalt/open_database.h"
 #include "tools/basalt/progress.h"
@@ -104,7 +104,7 @@ Status CompactWithProgress(DB& db, const CompactOptions& options,
 Status DecodeBounds(std::optional<std::string>& from, std::optional<std::string>& to) {
   for (std::optional<std::string>* bound : {&from, &to}) {
     if (!bound->has_value()) continue;
-    Result<std::string> bytes = DecodeBase64(**bound);
+    Result<std::string> bytes = base::DecodeBase64(**bound);
     if (!bytes) {
       return {StatusCode::kInvalidArgument,
               "bound '" + **bound + "' is " + std::string(bytes.error().message())};

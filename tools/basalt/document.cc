@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <functional>
 
+#include "base/base64.h"
 #include "base/hexadecimal.h"
-#include "tools/basalt/base64.h"
 #include "tools/basalt/figures.h"
 #include "tools/basalt/text_format.h"
 
@@ -140,7 +140,7 @@ std::string LeafText(const boost::json::value& leaf) {
 json::value BytesValue(std::string_view bytes) {
   if (IsUtf8(bytes)) return json::value(json::string_view(bytes.data(), bytes.size()));
   std::string encoded;
-  AppendBase64(bytes, encoded);
+  base::AppendBase64(bytes, encoded);
   return json::value(json::object{{"base64", encoded}});
 }
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "basalt/wall_time.h"
-#include "tools/basalt/base64.h"
+#include "base/base64.h"
 #include "tools/basalt/document.h"
 #include "tools/basalt/figures.h"
 #include "tools/basalt/open_graph.h"
@@ -67,7 +67,7 @@ Document EdgeDocument(const Neighbor& edge, const std::string& other) {
 Status PrintEdges(const GraphView& view, const GraphNeighborsOptions& options, Output& out) {
   std::string from;
   if (!options.from.empty()) {
-    Result<std::string> position = DecodeBase64(options.from);
+    Result<std::string> position = base::DecodeBase64(options.from);
     if (!position) return position.error();
     from = *std::move(position);
   }
@@ -86,7 +86,7 @@ Status PrintEdges(const GraphView& view, const GraphNeighborsOptions& options, O
   }
   if (!page->next.empty()) {
     std::string next;
-    AppendBase64(page->next, next);
+    base::AppendBase64(page->next, next);
     Complain("there are more edges: --from " + next);
   }
   return Status();

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "basalt/wall_time.h"
-#include "tools/basalt/base64.h"
+#include "base/base64.h"
 #include "tools/basalt/document.h"
 #include "tools/basalt/text_format.h"
 
@@ -30,7 +30,7 @@ Result<std::string> BytesOf(const JsonValue& value, std::string_view name) {
   if (value.is_string()) return std::string(value.get_string());
   if (const JsonObject* object = value.if_object()) {
     const JsonValue* base64 = OnlyMember(*object, "base64");
-    if (base64 != nullptr && base64->is_string()) return DecodeBase64(base64->get_string());
+    if (base64 != nullptr && base64->is_string()) return base::DecodeBase64(base64->get_string());
   }
   return NotAnItem("\"" + std::string(name) + "\" must be a string or {\"base64\":\"...\"}");
 }
@@ -256,7 +256,7 @@ JsonValue PropertyJson(const PropertyValue& value) {
   if (const auto* text = value.As<std::string>()) return BytesValue(*text);
   if (const auto* bytes = value.As<Bytes>()) {
     std::string base64;
-    AppendBase64(bytes->bytes, base64);
+    base::AppendBase64(bytes->bytes, base64);
     return JsonObject{{"base64", base64}};
   }
   if (const auto* time = value.As<WallTime>()) {

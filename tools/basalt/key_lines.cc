@@ -4,7 +4,7 @@
 #include <system_error>
 #include <utility>
 
-#include "tools/basalt/base64.h"
+#include "base/base64.h"
 #include "tools/basalt/text_format.h"
 
 namespace basalt::tools {
@@ -64,7 +64,8 @@ Status KeyLines::Parse(std::string_view text, Line& line) {
     line.key = text;
     return {};
   }
-  Result<std::string> decoded = form_ == KeyForm::kText ? ParseText(text) : DecodeBase64(text);
+  Result<std::string> decoded =
+      form_ == KeyForm::kText ? ParseText(text) : base::DecodeBase64(text);
   if (!decoded) {
     return Malformed((form_ == KeyForm::kText ? "in the key: " : "the key is ") +
                      std::string(decoded.error().message()));

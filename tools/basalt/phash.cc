@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "basalt/perfect_hash.h"
-#include "tools/basalt/base64.h"
+#include "base/base64.h"
 #include "tools/basalt/document.h"
 #include "tools/basalt/figures.h"
 #include "tools/basalt/key_sources.h"
@@ -298,7 +298,7 @@ Status AnswerArgument(const std::string& argument, KeyForm form, Answers& answer
     if (!number) return number.error();
     answers.AddHash(*number);
   } else if (form == KeyForm::kBase64) {
-    const Result<std::string> bytes = DecodeBase64(argument);
+    const Result<std::string> bytes = base::DecodeBase64(argument);
     if (!bytes) return mistaken(bytes.error());
     answers.Add(*bytes);
   } else {

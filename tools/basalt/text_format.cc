@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include "tools/basalt/base64.h"
+#include "base/base64.h"
 #include "tools/basalt/figures.h"
 
 namespace basalt::tools {
@@ -149,7 +149,7 @@ Result<std::string> BytesOf(const boost::json::value& member, std::string_view n
     const boost::json::value* encoded = object->if_contains("base64");
     if (encoded != nullptr && encoded->is_string()) {
       const boost::json::string& text = encoded->get_string();
-      Result<std::string> bytes = DecodeBase64({text.data(), text.size()});
+      Result<std::string> bytes = base::DecodeBase64({text.data(), text.size()});
       if (!bytes)
         return MalformedRecord(std::string(name) + ": " + std::string(bytes.error().message()));
       return bytes;
@@ -301,7 +301,7 @@ void AppendJson(std::string_view bytes, std::string& out) {
     return;
   }
   out += R"({"base64":")";
-  AppendBase64(bytes, out);
+  base::AppendBase64(bytes, out);
   out += R"("})";
 }
 

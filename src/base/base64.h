@@ -5,7 +5,7 @@
 
 #include "basalt/status.h"
 
-namespace basalt::tools {
+namespace basalt::base {
 
 /// Appends the base64 form of `bytes` (RFC 4648 section 4: with padding, without line breaks).
 void AppendBase64(std::string_view bytes, std::string& out);
@@ -15,4 +15,4 @@ void AppendBase64(std::string_view bytes, std::string& out);
 /// byte string has one form.
 Result<std::string> DecodeBase64(std::string_view text);
 
-}  // namespace basalt::tools
+}  // namespace basalt::base

@@ -1,8 +1,8 @@
-#include "tools/basalt/base64.h"
+#include "base/base64.h"
 
 #include <gtest/gtest.h>
 
-namespace basalt::tools {
+namespace basalt::base {
 namespace {
 
 std::string Encoded(std::string_view bytes) {
@@ -41,4 +41,4 @@ TEST(Base64, RefusesWhatIsNoFormOfBytes) {
 }
 
 }  // namespace
-}  // namespace basalt::tools
+}  // namespace basalt::base
