@@ -86,6 +86,20 @@ std::string AccessError(const User& user, const Command& command, Args args) {
   return "NOPERM this user has no permissions to access one of the keys used as arguments";
 }
 
+void SkipForeign(const User& user, std::string_view prefix, Walk* walk) {
+  while (walk->Valid() && !user.has_all_keys) {
+    const std::string name = std::string(prefix) + std::string(walk->key());
+    const std::optional<std::string> next = user.NextReachable(name);
+    if (next == name) return;
+    if (next && next->starts_with(prefix)) {
+      walk->Seek(std::string_view(*next).substr(prefix.size()));
+    } else {
+      // Nothing of its own follows below this prefix.
+      return walk->Finish();
+    }
+  }
+}
+
 bool MaySeeMessage(const User& user, std::string_view channel, std::string_view text) {
   if (user.has_all_keys) return true;
   if (channel.starts_with(kKeyeventPrefix)) return user.MayReach(text);

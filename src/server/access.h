@@ -7,6 +7,7 @@
 
 #include "server/command.h"
 #include "server/users.h"
+#include "server/view.h"
 
 namespace basalt::server {
 
@@ -17,6 +18,9 @@ std::optional<std::vector<std::string_view>> KeysOf(const Command& command, Args
 /// Empty: it may. A user with prefixes may run no command that tells about all keys; SCAN and KEYS
 /// show it its own. Nothing is read, so that a refusal tells nothing about keys.
 std::string AccessError(const User& user, const Command& command, Args args);
+
+/// Moves a walk over names, which begin with `prefix`, to the next one that the user may reach.
+void SkipForeign(const User& user, std::string_view prefix, Walk* walk);
 
 /// Whether a user may see a message of this channel: those of keyspace notifications name keys.
 bool MaySeeMessage(const User& user, std::string_view channel, std::string_view text);

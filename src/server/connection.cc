@@ -49,6 +49,7 @@ void Connection::Start() {
 void Connection::Stop() {
   boost::asio::post(socket_.get_executor(), [self = Self()] {
     self->closes_when_sent_ = true;
+    self->is_stopped_ = true;
     if (self->waiting_ && !self->is_busy_) self->EndWait();
     if (!self->is_busy_) self->Flush();
   });
@@ -58,6 +59,8 @@ void Connection::Close() {
   if (is_closed_) return;
   is_closed_ = true;
   if (waiting_) EndWait();
+  if (!is_busy_) stream_.reset();
+  timer_.cancel();
   Disconnect(*hub_, session_);
   hub_->RemoveClient(session_.id());
   boost::system::error_code ignored;
@@ -107,7 +110,7 @@ void Connection::OnRead(bool failed, size_t bytes) {
 }
 
 void Connection::Process() {
-  while (!is_closed_ && !is_busy_ && !waiting_ && !closes_when_sent_) {
+  while (!is_closed_ && !is_busy_ && !waiting_ && (!closes_when_sent_ || stream_)) {
     if (out_.size() >= kOutputPause) {
       Flush();
       // OnWritten goes on. If all of it was sent at once, nobody else would.
@@ -121,6 +124,7 @@ void Connection::Process() {
 }
 
 bool Connection::Step() {
+  if (stream_) return StepStream();
   if (in_begin_ == in_end_) return false;
   if (protocol_ == Protocol::kUnknown) DetectProtocol();
   if (protocol_ == Protocol::kHttp) return StepHttp();
@@ -237,7 +241,7 @@ void Connection::RunPipelineOnPool(std::string bytes, size_t count) {
 void Connection::OnPoolDone(std::string out, bool is_over_limit, Execution execution,
                             std::vector<std::string> args) {
   is_busy_ = false;
-  if (is_closed_) return;
+  if (is_closed_) return stream_.reset();
   if (is_over_limit || out_.size() + out.size() > hub_->settings().output_bytes) return Close();
   out_ += out;
   if (execution.outcome != Execution::Outcome::kWait) {
@@ -274,25 +278,61 @@ bool Connection::StepHttp() {
   }
   hub_->counters().http_requests.fetch_add(1, std::memory_order_relaxed);
   HttpRequest request = std::move(http_->request());
-  if (!request.keep_alive) closes_when_sent_ = true;
-  if (const auto response = HandleHttp(*hub_, request, Mode::kLoop)) {
-    out_ += *response;
+  if (auto reply = HandleHttp(*hub_, request, Mode::kLoop)) {
+    BeginReply(*std::move(reply));
   } else {
     RunHttpOnPool(std::move(request));
   }
   return true;
 }
 
+void Connection::BeginReply(HttpReply reply) {
+  out_ += reply.bytes;
+  stream_ = std::move(reply.stream);
+  if (reply.closes) closes_when_sent_ = true;
+}
+
 void Connection::RunHttpOnPool(HttpRequest request) {
   is_busy_ = true;
   hub_->counters().pool_commands.fetch_add(1, std::memory_order_relaxed);
   pool_->Schedule([self = Self(), request = std::move(request)] {
-    std::string response = HandleHttp(*self->hub_, request, Mode::kPool).value_or(std::string());
+    HttpReply reply = HandleHttp(*self->hub_, request, Mode::kPool).value_or(HttpReply());
+    boost::asio::post(self->socket_.get_executor(), [self, reply = std::move(reply)]() mutable {
+      if (!self->is_closed_) self->BeginReply(std::move(reply));
+      self->OnPoolDone({}, self->IsOutputTooLarge(), {}, {});
+    });
+  });
+}
+
+bool Connection::StepStream() {
+  if (is_stopped_) {
+    stream_.reset();
+    return false;
+  }
+  is_busy_ = true;
+  timer_.expires_after(hub_->settings().stream_patience);
+  timer_.async_wait([self = Self()](const boost::system::error_code& cancelled) {
+    if (!cancelled) self->OnStreamTimeout();
+  });
+  pool_->Schedule([self = Self()] {
+    std::string piece;
+    const bool has_more = self->stream_->Next(&piece);
     boost::asio::post(self->socket_.get_executor(),
-                      [self, response = std::move(response)]() mutable {
-                        self->OnPoolDone(std::move(response), false, {}, {});
+                      [self, has_more, piece = std::move(piece)]() mutable {
+                        if (!has_more) {
+                          self->stream_.reset();
+                          self->timer_.cancel();
+                        }
+                        self->OnPoolDone(std::move(piece), false, {}, {});
                       });
   });
+  return true;
+}
+
+void Connection::OnStreamTimeout() {
+  // A timer that has fired may stand in the queue when the next piece is made already.
+  if (is_busy_ || !stream_ || timer_.expiry() > std::chrono::steady_clock::now()) return;
+  Close();
 }
 
 void Connection::BeginWait(std::vector<std::string> args, Wait wait) {
@@ -403,7 +443,7 @@ void Connection::Flush() {
   if (sent == out_.size()) {
     out_.clear();
     if (out_.capacity() > kKeptBytes) out_.shrink_to_fit();
-    if (closes_when_sent_ && !is_busy_) Close();
+    if (closes_when_sent_ && !is_busy_ && !stream_) Close();
     return;
   }
   if (failed != boost::asio::error::would_block && failed != boost::asio::error::try_again) {

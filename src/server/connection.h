@@ -34,6 +34,10 @@ namespace basalt::server {
 // Bounds: unparsed input by the request limits, or kInputPause while a command runs elsewhere; the
 // output by Settings::output_bytes, beyond which the connection is closed. When more than
 // kOutputPause waits to be sent, no further command runs.
+//
+// A response of HTTP whose body is a stream is made piece by piece on the pool, each when less than
+// kOutputPause waits to be sent. If the client has not read that much for
+// Settings::stream_patience, the connection is closed, since the stream holds a snapshot.
 class Connection final : public Peer {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
@@ -87,6 +91,10 @@ class Connection final : public Peer {
   void OnPoolDone(std::string out, bool is_over_limit, Execution execution,
                   std::vector<std::string> args);
   void RunHttpOnPool(HttpRequest request);
+  void BeginReply(HttpReply reply);
+  /// Has the next piece of stream_ made on the pool.
+  bool StepStream();
+  void OnStreamTimeout();
   void BeginWait(std::vector<std::string> args, Wait wait);
   void TryWaiting();
   void EndWait();
@@ -105,6 +113,7 @@ class Connection final : public Peer {
   Protocol protocol_ = Protocol::kUnknown;
   RespParser parser_;
   std::unique_ptr<HttpParser> http_;
+  std::unique_ptr<HttpStream> stream_;  // The rest of a response. While busy, the pool's.
 
   std::string in_;  // [in_begin_, in_end_) was received and is not parsed yet.
   size_t in_begin_ = 0;
@@ -118,11 +127,12 @@ class Connection final : public Peer {
   bool is_sending_ = false;
   bool is_busy_ = false;  // A command runs on the pool.
   bool closes_when_sent_ = false;
+  bool is_stopped_ = false;
   bool is_closed_ = false;
   std::optional<Waiting> waiting_;
-  bool woken_ = false;      // While a waiting command ran on the pool.
-  bool timed_out_ = false;  // The same.
-  boost::asio::steady_timer timer_;
+  bool woken_ = false;               // While a waiting command ran on the pool.
+  bool timed_out_ = false;           // The same.
+  boost::asio::steady_timer timer_;  // Of waiting_, or of stream_.
   std::atomic<size_t> undelivered_bytes_{0};
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "server/http_response.h"
 #include "server/hub.h"
 #include "server/view.h"
 
@@ -22,6 +23,9 @@ struct HttpRequest {
   std::string upstash_encoding;
   std::string body;
   bool keep_alive = true;
+  bool is_http_1_0 = false;
+
+  bool is_read() const noexcept { return method == "GET" || method == "HEAD"; }
 };
 
 /// Reads requests of HTTP/1.1 one after another (Beast's parser). Header and body are bounded.
@@ -55,7 +59,14 @@ class HttpParser {
 /// Whether a first line is that of a request of HTTP/1.x.
 bool IsHttpRequestLine(std::string_view line) noexcept;
 
-/// The whole response to a request. Nothing: run it again in Mode::kPool.
-std::optional<std::string> HandleHttp(Hub& hub, const HttpRequest& request, Mode mode);
+/// What is sent as the response to a request.
+struct HttpReply {
+  std::string bytes{};
+  std::unique_ptr<HttpStream> stream{};  ///< Not null: what it has follows, as it is.
+  bool closes = false;                   ///< The end of the response is that of the connection.
+};
+
+/// Answers a request. Nothing: it must be answered in Mode::kPool.
+std::optional<HttpReply> HandleHttp(Hub& hub, const HttpRequest& request, Mode mode);
 
 }  // namespace basalt::server

@@ -1,15 +1,14 @@
-#include "server/http_commands.h"
-
-#include <utf8proc.h>
-
 #include <boost/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/base64.h"
 #include "server/command_table.h"
 #include "server/executor.h"
+#include "server/http_json.h"
+#include "server/http_route.h"
 #include "server/numbers.h"
 #include "server/session.h"
 
@@ -18,40 +17,7 @@ namespace {
 
 namespace json = boost::json;
 
-/// A number of a JSON text takes up to twelve times its bytes in memory.
-constexpr size_t kJsonBytesMax = size_t{8} << 20;
-
 using Words = std::vector<std::string>;
-
-std::string EncodeBase64Text(std::string_view bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t bits = 0;
-    for (size_t j = i; j < i + 3; ++j) {
-      bits = bits << 8 | (j < bytes.size() ? static_cast<unsigned char>(bytes[j]) : 0U);
-    }
-    for (size_t j = 0; j < 4; ++j) {
-      const bool is_past = i + j > bytes.size();
-      text += is_past ? '=' : kDigits[bits >> (18 - 6 * j) & 63];
-    }
-  }
-  return text;
-}
-
-bool IsUtf8(std::string_view bytes) noexcept {
-  const auto* at = reinterpret_cast<const utf8proc_uint8_t*>(bytes.data());
-  auto left = static_cast<utf8proc_ssize_t>(bytes.size());
-  while (left > 0) {
-    utf8proc_int32_t point = 0;
-    const utf8proc_ssize_t length = utf8proc_iterate(at, left, &point);
-    if (length <= 0) return false;
-    at += length;
-    left -= length;
-  }
-  return true;
-}
 
 /// Reads replies in wire form (RESP2) as JSON.
 class ReplyJson {
@@ -80,7 +46,11 @@ std::string_view ReplyJson::TakeLine() {
 }
 
 json::value ReplyJson::Text(std::string_view bytes) {
-  if (is_base64_) return json::string(EncodeBase64Text(bytes));
+  if (is_base64_) {
+    std::string text;
+    base::AppendBase64(bytes, text);
+    return json::string(text);
+  }
   if (!IsUtf8(bytes)) is_readable_ = false;
   return json::string(bytes);
 }
@@ -169,10 +139,6 @@ std::string Runner::Run(const Words& words) {
   return wire;
 }
 
-HttpResponse JsonResponse(int status, const json::value& value) {
-  return {.status = status, .content_type = "application/json", .body = json::serialize(value)};
-}
-
 /// "/multi-exec".
 HttpResponse RunTransaction(Runner& runner, const std::vector<Words>& commands, bool is_base64) {
   runner.Run({"multi"});
@@ -186,23 +152,21 @@ HttpResponse RunTransaction(Runner& runner, const std::vector<Words>& commands, 
 
 }  // namespace
 
-bool IsCommandTarget(std::string_view target) noexcept {
-  return target == "/" || target == "/pipeline" || target == "/multi-exec";
-}
-
-HttpResponse RunHttpCommands(Hub& hub, const User& user, const HttpRequest& request) {
+std::optional<HttpResponse> RunHttpCommands(const HttpCall& call) {
+  if (call.mode == Mode::kLoop) return std::nullopt;
+  Hub& hub = call.hub;
+  const HttpRequest& request = call.request;
   const auto refuse = [](int status, const char* text) {
     return JsonResponse(status, json::object{{"error", text}});
   };
-  if (request.method != "POST") return refuse(405, "ERR commands are sent by POST");
   if (request.body.size() > kJsonBytesMax) return refuse(413, "ERR the body is above 8 MiB");
   boost::system::error_code failed;
   const json::value body = json::parse(request.body, failed);
   if (failed) return refuse(400, "ERR the body is not JSON");
   const bool is_base64 = EqualsIgnoreCase(request.upstash_encoding, "base64");
   const RequestLimits& limits = hub.settings().request;
-  Runner runner(hub, user);
-  if (request.target == "/") {
+  Runner runner(hub, *call.user);
+  if (call.target.path == "/") {
     const std::optional<Words> words = WordsOf(body, limits);
     if (!words) return refuse(400, "ERR the body must be an array of texts and numbers");
     const json::object answer = ReplyJson(runner.Run(*words), is_base64).TakeAnswer();
@@ -215,7 +179,7 @@ HttpResponse RunHttpCommands(Hub& hub, const User& user, const HttpRequest& requ
     commands.push_back(*std::move(words));
   }
   if (commands.empty()) return refuse(400, "ERR the body must be an array of commands");
-  if (request.target == "/multi-exec") return RunTransaction(runner, commands, is_base64);
+  if (call.target.path == "/multi-exec") return RunTransaction(runner, commands, is_base64);
   json::array answers;
   size_t bytes = 0;
   for (const Words& words : commands) {

@@ -33,6 +33,11 @@ HttpParser::Outcome HttpParser::Next(std::string_view bytes, size_t* consumed) {
     said_continue_ = false;
   }
   auto& parser = parser_->parser;
+  // What is left of a chunked body has at least the last chunk. Beast's parser asserts that it gets
+  // those bytes together.
+  constexpr size_t kLastChunkBytes = std::string_view("0\r\n\r\n").size();
+  const bool is_chunked_body = parser.is_header_done() && parser.chunked();
+  if (is_chunked_body && bytes.size() < kLastChunkBytes) return Outcome::kMore;
   boost::beast::error_code failed;
   if (!bytes.empty()) {
     *consumed = parser.put(boost::asio::buffer(bytes.data(), bytes.size()), failed);
@@ -69,7 +74,8 @@ void HttpParser::Finish() {
               .if_none_match = field(http::field::if_none_match),
               .upstash_encoding = std::string(message["Upstash-Encoding"]),
               .body = std::move(message.body()),
-              .keep_alive = message.keep_alive()};
+              .keep_alive = message.keep_alive(),
+              .is_http_1_0 = message.version() < 11};
   parser_.reset();
 }
 

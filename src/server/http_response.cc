@@ -1,6 +1,7 @@
 #include "server/http_response.h"
 
 #include <boost/json.hpp>
+#include <cstdio>
 
 namespace basalt::server {
 namespace {
@@ -42,32 +43,69 @@ std::string_view ReasonOf(int status) {
   }
 }
 
+class ChunkedStream final : public HttpStream {
+ public:
+  explicit ChunkedStream(std::unique_ptr<HttpStream> stream) : stream_(std::move(stream)) {}
+
+  bool Next(std::string* out) override {
+    std::string piece;
+    const bool has_more = stream_->Next(&piece);
+    if (!piece.empty()) {  // An empty chunk would be the end.
+      char size[20];
+      std::snprintf(size, sizeof size, "%zx\r\n", piece.size());
+      *out += size;
+      *out += piece;
+      *out += "\r\n";
+    }
+    if (!has_more) *out += "0\r\n\r\n";
+    return has_more;
+  }
+
+ private:
+  const std::unique_ptr<HttpStream> stream_;
+};
+
 }  // namespace
 
-std::string HttpResponse::ToString(bool keep_alive, bool has_body) const {
+std::string HttpResponse::ToString(bool keep_alive, HttpBody form) const {
   std::string text =
       "HTTP/1.1 " + std::to_string(status) + " " + std::string(ReasonOf(status)) + "\r\n";
   const bool may_have_body = status != 204 && status != 304;
   if (may_have_body) {
     if (!content_type.empty()) text += "Content-Type: " + content_type + "\r\n";
-    text += "Content-Length: " + std::to_string(body.size()) + "\r\n";
+    if (form == HttpBody::kChunked) {
+      text += "Transfer-Encoding: chunked\r\n";
+    } else if (stream == nullptr) {
+      text += "Content-Length: " + std::to_string(body.size()) + "\r\n";
+    }
   }
   for (const auto& [name, value] : fields) text += name + ": " + value + "\r\n";
   text += "X-Content-Type-Options: nosniff\r\n";
   if (!keep_alive) text += "Connection: close\r\n";
   text += "\r\n";
-  if (may_have_body && has_body) text += body;
+  if (may_have_body && form == HttpBody::kWhole) text += body;
   return text;
 }
 
-HttpResponse Problem(int status, std::string_view detail) {
-  const boost::json::object problem = {{"type", "about:blank"},
-                                       {"title", std::string(ReasonOf(status))},
-                                       {"status", status},
-                                       {"detail", std::string(detail)}};
+std::unique_ptr<HttpStream> Chunked(std::unique_ptr<HttpStream> stream) {
+  return std::make_unique<ChunkedStream>(std::move(stream));
+}
+
+HttpResponse Problem(int status, std::string_view detail, std::optional<size_t> operation) {
+  boost::json::object problem = {{"type", "about:blank"},
+                                 {"title", std::string(ReasonOf(status))},
+                                 {"status", status},
+                                 {"detail", std::string(detail)}};
+  if (operation) problem["operation"] = *operation;
   return {.status = status,
           .content_type = "application/problem+json",
           .body = boost::json::serialize(problem) + "\n"};
+}
+
+HttpResponse ProblemOf(const Status& status) {
+  if (status.sub_code() == SubCode::kDiskFull) return Problem(507, status.message());
+  if (status.code() == StatusCode::kResourceExhausted) return Problem(503, status.message());
+  return Problem(status.code() == StatusCode::kInvalidArgument ? 400 : 500, status.message());
 }
 
 std::string ProblemResponse(int status, std::string_view detail, bool keep_alive) {

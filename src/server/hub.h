@@ -31,6 +31,8 @@ struct Settings {
   size_t output_bytes = size_t{256} << 20;  ///< That one client may leave unread.
   size_t queued_bytes = size_t{64} << 20;   ///< Of the commands between MULTI and EXEC.
   uint32_t clients = 10'000;
+  /// How long a client may read nothing of a response that is made while it is sent.
+  std::chrono::milliseconds stream_patience = std::chrono::minutes(5);
   bool is_power_durable = false;
   bool allows_scripts = true;
 #ifdef BASALT_LUA

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "server/access.h"
 #include "server/command.h"
 #include "server/glob.h"
 #include "server/numbers.h"
@@ -197,31 +198,15 @@ void RunCopy(Call& call) {
   call.reply.Integer(1);
 }
 
-/// Moves a walk over names, which begin with `prefix`, to the next one that the client may reach.
-void SkipForeign(Call& call, std::string_view prefix, Walk* walk) {
-  const User& user = *call.session.user();
-  while (walk->Valid() && !user.has_all_keys) {
-    const std::string name = std::string(prefix) + std::string(walk->key());
-    const std::optional<std::string> next = user.NextReachable(name);
-    if (next == name) return;
-    if (next && next->starts_with(prefix)) {
-      walk->Seek(std::string_view(*next).substr(prefix.size()));
-    } else {
-      // Nothing of its own follows below this prefix.
-      return walk->Finish();
-    }
-  }
-}
-
 void RunKeys(Call& call) {
   const std::string_view pattern = call.arg(1);
   std::vector<std::string> names;
   size_t bytes = 0;
   const std::string prefix = GlobPrefix(pattern);
   Walk walk(&call.view, MetadataKey(call.view.db(), prefix), true);
-  SkipForeign(call, prefix, &walk);
+  SkipForeign(*call.session.user(), prefix, &walk);
   for (; walk.Valid() && bytes <= call.reply.limit_bytes();
-       walk.Next(), SkipForeign(call, prefix, &walk)) {
+       walk.Next(), SkipForeign(*call.session.user(), prefix, &walk)) {
     std::string name = prefix + std::string(walk.key());
     if (!GlobMatches(pattern, name)) continue;
     bytes += name.size();
@@ -238,7 +223,7 @@ void RunScan(Call& call) {
   std::vector<std::string> names;
   Walk walk(&call.view, MetadataKey(call.view.db(), {}), !scan.type.has_value());
   if (const std::string& begin = std::max(scan.place, first); !begin.empty()) walk.Seek(begin);
-  SkipForeign(call, {}, &walk);
+  SkipForeign(*call.session.user(), {}, &walk);
   uint64_t seen = 0;
   bool is_past = false;  // Past all that the pattern can match.
   for (; walk.Valid() && seen < scan.count && !is_past; ++seen) {
@@ -248,7 +233,7 @@ void RunScan(Call& call) {
     const bool has_type = !scan.type || (meta && TypeName(meta->type) == *scan.type);
     if (has_type && scan.Matches(walk.key())) names.emplace_back(walk.key());
     walk.Next();
-    SkipForeign(call, {}, &walk);
+    SkipForeign(*call.session.user(), {}, &walk);
   }
   if (walk.Valid() && !walk.key().starts_with(first)) is_past = true;
   if (is_past) {

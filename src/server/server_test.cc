@@ -51,6 +51,16 @@ class LineClient {
     }
     return text;
   }
+  /// All bytes up to the end of the connection.
+  std::string Rest() const {
+    std::string text;
+    std::string part(1 << 16, '\0');
+    for (ssize_t got = 1; got > 0;) {
+      got = ::recv(fd_, part.data(), part.size(), 0);
+      if (got > 0) text.append(part, 0, static_cast<size_t>(got));
+    }
+    return text;
+  }
   std::string Line() const {
     std::string line;
     while (!line.ends_with("\r\n")) {
@@ -220,6 +230,68 @@ TEST_F(ServerTest, StopsWhileClientsAreBusyBlockedAndSilent) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(blocked.Receive(1), "");
   EXPECT_EQ(silent.Receive(1), "");
+}
+
+/// Ranges over HTTP, which are streamed to the client.
+class StreamTest : public ServerTest {
+ protected:
+  void SetUp() override {
+    ServerTest::SetUp();
+    server_.reset();
+    ServerOptions options{.port = 0, .threads = 1};
+    options.settings.stream_patience = std::chrono::milliseconds(300);
+    auto server = Server::Start(db_.get(), options);
+    ASSERT_TRUE(server) << server.error().ToString();
+    server_ = *std::move(server);
+    const LineClient client(server_->port());
+    for (size_t i = 0; i < kKeys; ++i) {
+      client.Expect("SETRANGE key" + std::to_string(i) + " 60000 x", ":60001\r\n");
+    }
+  }
+
+  /// Asks for all keys, and for nothing else on this connection.
+  void AskForAll(const LineClient& client) const {
+    ASSERT_TRUE(
+        client.Send("GET /v1/keys HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+  }
+
+  static constexpr size_t kKeys = 200;
+  /// Of JSON: a byte 0 takes six bytes.
+  static constexpr size_t kAllBytes = kKeys * 60'000 * 6;
+};
+
+TEST_F(StreamTest, RangeIsWholeForAClientThatReads) {
+  const LineClient client(server_->port());
+  AskForAll(client);
+  const std::string text = client.Rest();
+  EXPECT_GT(text.size(), kAllBytes);
+  EXPECT_TRUE(text.ends_with("{\"cursor\":null}\n\r\n0\r\n\r\n"));
+}
+
+TEST_F(StreamTest, RangeOfAClientThatReadsNothingEnds) {
+  const LineClient client(server_->port());
+  AskForAll(client);
+  while (server_->hub().counters().http_requests.load() == 0 || server_->hub().CountClients() > 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  const std::string text = client.Rest();
+  EXPECT_FALSE(text.ends_with("\r\n0\r\n\r\n"));
+  // What the sockets keep, and a bounded rest.
+  EXPECT_LT(text.size(), kAllBytes / 2);
+}
+
+TEST_F(StreamTest, StopCutsRangesOff) {
+  const LineClient reader(server_->port());
+  const LineClient silent(server_->port());
+  AskForAll(silent);
+  std::thread reading([&] {
+    AskForAll(reader);
+    EXPECT_FALSE(reader.Rest().empty());
+  });
+  while (server_->hub().counters().http_requests.load() < 2) std::this_thread::yield();
+  server_->Stop();
+  reading.join();
+  EXPECT_FALSE(silent.Rest().ends_with("\r\n0\r\n\r\n"));
 }
 
 TEST_F(ServerTest, RefusesAnAddressThatIsTaken) {

@@ -2,6 +2,12 @@
 
 import http.client
 import json
+import os
+import shutil
+import sys
+import threading
+import time
+import unittest
 
 from harness import Basalt, ServerTest
 
@@ -69,6 +75,169 @@ class Http(ServerTest):
         values = {l.split()[0]: float(l.split()[1]) for l in lines if not l.startswith("#")}
         self.assertGreaterEqual(values["basalt_http_requests_total"], 1)
 
+    def lines(self, query, **headers):
+        status, text, response = self.ask("GET", "/v1/keys" + query, **headers)
+        self.assertEqual((status, response.getheader("Content-Type")),
+                         (200, "application/x-ndjson"))
+        return [json.loads(line) for line in text.decode().splitlines()]
+
+    def test_a_range_of_keys_is_read_in_pages(self):
+        client = self.server.client(db=3)
+        client.flushdb()
+        for key in ("a", "b1", "b2", "b3", "c"):
+            client.set(key, "v" + key)
+        client.set(b"\xff", b"\xfe\x00")
+        client.rpush("b4", "x")
+        client.expire("b2", 1000)
+        records = self.lines("?db=3")
+        self.assertEqual([line.get("key") for line in records],
+                         ["a", "b1", "b2", "b3", "b4", "c", {"base64": "/w=="}, None])
+        self.assertEqual(records[0], {"key": "a", "type": "string", "value": "va"})
+        self.assertAlmostEqual(records[2]["expiry_ms"] / 1000, time.time() + 1000, delta=100)
+        self.assertEqual(records[4], {"key": "b4", "type": "list"})
+        self.assertEqual(records[6]["value"], {"base64": "/gA="})
+        self.assertEqual(records[7], {"cursor": None})
+        self.assertEqual(self.lines("?db=3&prefix=b&limit=2&values=0&start=b2"),
+                         [{"key": "b2", "type": "string", "expiry_ms": records[2]["expiry_ms"]},
+                          {"key": "b3", "type": "string"}, {"cursor": "6233"}])
+        self.assertEqual(self.lines("?db=3&prefix=b&limit=2&cursor=6233"),
+                         [{"key": "b4", "type": "list"}, {"cursor": None}])
+        self.assertEqual(self.lines("?db=3&end=b1"), [records[0], {"cursor": None}])
+        self.assertEqual(self.lines("?db=3&prefix=%ff")[0], records[6])
+        self.assertEqual(self.lines("?db=3&limit=1&start=%ff")[1], {"cursor": None})
+        self.assertEqual(self.lines("?db=4"), [{"cursor": None}])
+        self.assertEqual(self.ask("HEAD", "/v1/keys?db=3")[:2], (200, b""))
+        for query in ("?db=16", "?limit=0", "?limit=x", "?nosuch=1", "?start", "?cursor=6",
+                      "?cursor=zz", "?start=%z", "?db=1&db=2", "?" + "&".join(map(str, range(40)))):
+            self.problem(400, "GET", "/v1/keys" + query)
+        self.problem(405, "PUT", "/v1/keys", b"x")
+
+    def test_a_large_range_is_streamed(self):
+        client = self.server.client(db=5)
+        value = "x" * 1000
+        for first in range(0, 20_000, 1000):
+            client.mset({f"{i:06}": value for i in range(first, first + 1000)})
+        raw = self.server.raw()  # Reads nothing at first, and asks for something else behind it.
+        raw.sendall(b"GET /v1/keys?db=5&limit=20000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        client.flushdb()
+        with raw.makefile("rb") as file:
+            text = file.read()
+        head, rest = text.split(b"\r\n\r\n", 1)
+        self.assertIn(b"Transfer-Encoding: chunked", head)
+        body = b""
+        while size := int(rest.split(b"\r\n", 1)[0], 16):
+            rest = rest.split(b"\r\n", 1)[1]
+            body += rest[:size]
+            self.assertEqual(rest[size:size + 2], b"\r\n")
+            rest = rest[size + 2:]
+        self.assertTrue(rest.startswith(b"0\r\n\r\nHTTP/1.1 200 OK\r\n"), rest[:100])
+        keys = [json.loads(line).get("key") for line in body.splitlines()]
+        # It shows one state: that before FLUSHDB, or that after it.
+        self.assertIn(keys, ([f"{i:06}" for i in range(20_000)] + [None], [None]))
+        raw.close()
+
+    def test_http_1_0_gets_no_chunks(self):
+        self.server.client(db=6).set("k", "v")
+        raw = self.server.raw()
+        raw.sendall(b"GET /v1/keys?db=6 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+        head, body = raw.makefile("rb").read().split(b"\r\n\r\n", 1)
+        self.assertNotIn(b"chunked", head)
+        self.assertIn(b"Connection: close", head)
+        self.assertEqual(body, b'{"key":"k","type":"string","value":"v"}\n{"cursor":null}\n')
+        raw.close()
+
+    def batch(self, status, operations, **more):
+        got, text, response = self.ask("POST", "/v1/batch",
+                                       json.dumps({"operations": operations, **more}))
+        answer = json.loads(text)
+        self.assertEqual(got, status, answer)
+        return answer["results"] if status == 200 else answer
+
+    def test_a_batch_is_one_transaction(self):
+        client = self.server.client()
+        client.set("ba", "1")
+        client.rpush("bl", *range(100))
+        tag = self.ask("GET", "/v1/keys/ba")[2].getheader("ETag")
+        results = self.batch(200, [
+            {"op": "put", "key": "b1", "value": "one", "if_none_match": "*"},
+            {"op": "get", "key": "ba", "if_match": tag},
+            {"op": "put", "key": {"base64": "/w=="}, "value": {"base64": "AP8="}},
+            {"op": "get", "key": "none"},
+            {"op": "delete", "key": "none2"},
+            {"op": "put", "key": "bl", "value": "no list", "ttl_ms": 60_000},
+            {"op": "check", "key": "bc", "if_none_match": "*"},
+        ])
+        self.assertEqual([result["status"] for result in results],
+                         [204, 200, 204, 404, 404, 204, 404])
+        self.assertEqual(results[1], {"status": 200, "etag": tag, "value": "1"})
+        for path, place in (("b1", 0), ("%ff", 2), ("bl", 5)):
+            status, _, response = self.ask("GET", "/v1/keys/" + path)
+            self.assertEqual((status, response.getheader("ETag")), (200, results[place]["etag"]))
+        self.assertEqual(client.get(b"\xff"), b"\x00\xff")
+        self.assertGreater(client.pttl("bl"), 0)
+        self.assertEqual(self.batch(200, [{"op": "delete", "key": "bl"}, {"op": "get", "key": "b1"}],
+                                    db=1), [{"status": 404}, {"status": 404}])
+
+    def test_a_condition_that_does_not_hold_leaves_all_as_it_was(self):
+        client = self.server.client()
+        client.set("ca", "1")
+        client.delete("cb", "cc")
+        for condition in ({"key": "ca", "if_match": '"1"'}, {"key": "cc", "if_match": "*"},
+                          {"key": "ca", "if_none_match": "*"}):
+            for op in ("check", "delete", "get"):
+                problem = self.batch(412, [{"op": "put", "key": "cb", "value": "x"},
+                                           {"op": op, **condition}])
+                self.assertEqual(problem["operation"], 1)
+        self.assertEqual((client.get("ca"), client.get("cb")), (b"1", None))
+
+    def test_malformed_batches_are_refused(self):
+        put = {"op": "put", "key": "mm", "value": "x"}
+        for operations in ([], {}, [1], [{}], [{"op": "put", "key": "mm"}], [{**put, "op": "no"}],
+                           [{**put, "ttl_ms": 0}], [{**put, "ttl_ms": 2**60}],
+                           [{**put, "if_match": 1}], [{**put, "x": 1}],
+                           [{**put, "key": {"base64": "?"}}], [put, put],
+                           [{"op": "get", "key": "mm", "value": "x"}],
+                           [{"op": "get", "key": str(i)} for i in range(10_001)]):
+            self.batch(400, operations)
+        self.batch(400, [put], db=16)
+        self.batch(400, [put], more=1)
+        for body in ("", "[1", "1", "{}", "[" * 1000, b"\xff"):
+            self.problem(400, "POST", "/v1/batch", body)
+        self.assertIsNone(self.server.client().get("mm"))
+        self.server.client().rpush("ml", "x")
+        self.assertEqual(self.batch(200, [{"op": "get", "key": "ml"}]),
+                         [{"status": 409, "type": "list"}])
+        for i in range(4):
+            self.server.client().set(f"large{i}", b"x" * 5_000_000)
+        self.batch(413, [{"op": "get", "key": f"large{i}"} for i in range(4)])
+
+    def test_batches_that_conflict_lose_no_update(self):
+        self.server.client().set("n", "0")
+
+        def add(count):
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+            added = 0
+            while added < count:
+                connection.request("GET", "/v1/keys/n")
+                response = connection.getresponse()
+                number, tag = int(response.read()), response.getheader("ETag")
+                connection.request("POST", "/v1/batch", json.dumps({"operations": [
+                    {"op": "put", "key": "n", "value": str(number + 1), "if_match": tag},
+                    {"op": "put", "key": f"n{number + 1}", "value": "x", "if_none_match": "*"}]}))
+                response = connection.getresponse()
+                response.read()
+                added += response.status == 200
+            connection.close()
+
+        threads = [threading.Thread(target=add, args=(25,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(self.server.client().get("n"), b"100")
+        self.assertEqual(self.server.client().exists(*[f"n{i}" for i in range(1, 101)]), 100)
+
     def command(self, path, body, **headers):
         status, text, _ = self.ask("POST", path, json.dumps(body), **headers)
         return status, json.loads(text)
@@ -132,6 +301,31 @@ class Http(ServerTest):
             self.assertRegex(answer, rb"^HTTP/1\.1 4\d\d ")
             raw.close()
         self.assertEqual(self.ask("GET", "/healthz")[0], 200)
+
+
+class Manual(ServerTest):
+    """The sessions of docs/http.md, with curl."""
+
+    @unittest.skipUnless(shutil.which("curl"), "curl is not here (scripts/bootstrap server)")
+    def test_the_sessions_of_the_manual(self):
+        root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+        sys.path.insert(0, os.path.join(root, "tests", "docs"))
+        import console
+
+        with open(os.path.join(root, "docs", "http.md")) as page:
+            sessions = list(console.sessions(page.read().split("\n")))
+        self.assertGreater(len(sessions), 2)
+        ours = f"http://127.0.0.1:{self.server.port}/"
+        for line, _, commands in sessions:
+            for command, expected in commands:
+                while expected and expected[0].startswith("> "):
+                    command += "\n" + expected.pop(0)[2:]
+                command = command.replace("curl", "curl -sS").replace("http://127.0.0.1:6379/", ours)
+                output, _ = console.run(command, self.server.home, os.environ)
+                if expected and not output.endswith("\n"):
+                    output += "\n"
+                wanted = "".join(console.pattern(line) for line in expected)
+                self.assertRegex(output, f"^{wanted}$", f"line {line}: {command}")
 
 
 class Password(ServerTest):

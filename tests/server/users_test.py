@@ -133,6 +133,21 @@ class Users(unittest.TestCase):
             for method in ("GET", "DELETE", "PUT"):
                 self.assertEqual(ask(method, "/v1/keys/" + key, "apppass", "v")[0], 403)
         self.assertEqual(ask("GET", "/v1/keys/app:1", "wrong")[0], 401)
+        self.root.set("app:2", "w")
+        line = b'{"key":"%s","type":"string","value":"%s"}\n'
+        self.assertEqual(ask("GET", "/v1/keys", "apppass"),
+                         (200, line % (b"app:1", b"v") + line % (b"app:2", b"w") +
+                          b'{"cursor":null}\n'))
+        self.assertEqual(ask("GET", "/v1/keys?limit=2", "apppass")[1],
+                         ask("GET", "/v1/keys", "apppass")[1])
+        self.assertEqual(ask("GET", "/v1/keys?start=s", "apppass"), (200, b'{"cursor":null}\n'))
+        batch = '{"operations": [{"op": "%s", "key": "%s"}]}'
+        for op, key, token, status in (("get", "app:1", "apppass", 200),
+                                       ("get", "app:1", "readpass", 200),
+                                       ("delete", "app:1", "readpass", 403),
+                                       ("get", "secret", "apppass", 403),
+                                       ("check", "absent", "apppass", 403)):
+            self.assertEqual(ask("POST", "/v1/batch", token, batch % (op, key))[0], status, op)
         self.assertEqual(ask("GET", "/metrics", "apppass")[0], 403)
         self.assertEqual(ask("GET", "/metrics", "rootpass")[0], 200)
         self.assertIn(b"NOPERM", ask("POST", "/", "apppass", '["GET", "secret"]')[1])
