@@ -13,7 +13,18 @@ endif()
 if(BASALT_BATCHES)
   basalt_batches(sources basalt_server ${sources})
 endif()
-add_library(basalt_server STATIC ${sources})
+# The OpenAPI document is a text of the library.
+set(document ${PROJECT_SOURCE_DIR}/src/server/openapi.json)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${document})
+file(READ ${document} text)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/openapi.cc @ONLY CONTENT
+"#include \"server/openapi.h\"
+
+std::string_view basalt::server::OpenApiDocument() noexcept {
+  return R\"openapi(${text})openapi\";
+}
+")
+add_library(basalt_server STATIC ${sources} ${PROJECT_BINARY_DIR}/openapi.cc)
 add_library(basalt::server ALIAS basalt_server)
 target_include_directories(basalt_server PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 if(BASALT_BATCHES)

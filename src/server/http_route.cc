@@ -2,6 +2,7 @@
 
 #include "server/attempt.h"
 #include "server/metrics.h"
+#include "server/openapi.h"
 
 namespace basalt::server {
 namespace {
@@ -22,10 +23,15 @@ std::optional<HttpResponse> RunMetrics(const HttpCall& call) {
   return HttpResponse{.content_type = "text/plain; version=0.0.4", .body = MetricsText(call.hub)};
 }
 
+std::optional<HttpResponse> RunOpenApi(const HttpCall&) {
+  return HttpResponse{.content_type = "application/json", .body = std::string(OpenApiDocument())};
+}
+
 constexpr HttpRoute kRoutes[] = {
     {"/healthz", "GET, HEAD", true, RunHealth},
     {"/readyz", "GET, HEAD", true, RunReady},
     {"/metrics", "GET, HEAD", false, RunMetrics},
+    {"/openapi.json", "GET, HEAD", false, RunOpenApi},
     {"/v1/keys/{key}", "GET, HEAD, PUT, DELETE", false, RunHttpKey},
     {"/v1/keys", "GET, HEAD", false, RunHttpScan},
     {"/v1/batch", "POST", false, RunHttpBatch},

@@ -11,6 +11,11 @@ import unittest
 
 from harness import Basalt, ServerTest
 
+try:
+    from openapi_spec_validator import validate
+except ImportError:
+    validate = None
+
 
 class Http(ServerTest):
     def setUp(self):
@@ -64,6 +69,18 @@ class Http(ServerTest):
         self.problem(405, "POST", "/v1/keys/list", b"x")
         self.problem(404, "GET", "/nothing")
         self.problem(421, "GET", "/healthz", Host="evil.example")
+
+    def test_the_openapi_document_is_valid(self):
+        status, text, response = self.ask("GET", "/openapi.json")
+        self.assertEqual((status, response.getheader("Content-Type")), (200, "application/json"))
+        document = json.loads(text)
+        self.assertEqual(document["openapi"], "3.1.0")
+        if validate is None:
+            self.skipTest("there is no openapi-spec-validator")
+        validate(document)
+        document["paths"]["/healthz"]["get"]["responses"] = []
+        with self.assertRaises(Exception):
+            validate(document)
 
     def test_health_and_metrics(self):
         self.assertEqual(self.ask("GET", "/healthz")[0], 200)
