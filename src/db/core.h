@@ -193,6 +193,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// InvalidArgument: the snapshot is not one of ours.
   Status CheckSnapshot(const Snapshot& snapshot) const;
   Status Close();
+  /// Absolute and without links, once it is open.
+  const std::string& path() const noexcept { return path_; }
   /// The handle is being destroyed: background work ends, and is waited for, unless this is called
   /// by it.
   void LetGo();
@@ -578,7 +580,7 @@ class Core : public std::enable_shared_from_this<Core> {
   }
   void Notify(const Event& event) const;
 
-  std::string path_;  ///< Absolute and without links, once it is open.
+  std::string path_;
   const DBOptions options_;
   const Environment environment_;
   const Mode mode_;

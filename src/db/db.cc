@@ -13,8 +13,12 @@
 #include "db/core.h"
 #include "db/db_iterator.h"
 #include "db/environment.h"
+#include "db/file_names.h"
+#include "db/served_url.h"
 #include "db/transaction_backend.h"
+#include "io/file_system.h"
 #include "io/memory_file_system.h"
+#include "io/posix_file_lock.h"
 
 namespace basalt::db {
 namespace {
@@ -33,6 +37,7 @@ class DatabaseHandle final : public DB {
   }
   /// Before any other call.
   void Take(std::shared_ptr<Core> core) noexcept { core_ = std::move(core); }
+  const std::string& path() const noexcept { return core_->path(); }
 
   Capabilities capabilities() const noexcept override {
     return {.ordered = true,
@@ -239,6 +244,16 @@ Result<std::unique_ptr<DB>> OpenDatabase(std::string_view path, const DBOptions&
 Result<std::unique_ptr<DB>> OpenDatabaseReadOnly(std::string_view path, const DBOptions& options,
                                                  const Environment& environment) {
   return OpenAs(path, options, environment, Core::Mode::kReadOnly);
+}
+
+Status SetServedUrl(const DB& db, std::string_view url) {
+  const auto* const handle = dynamic_cast<const DatabaseHandle*>(&db);
+  if (handle == nullptr || handle->path() == kMemoryPath) return {};
+  return base::OrOutOfMemory([&]() -> Status {
+    const std::string lock = io::JoinPath(handle->path(), kLockName);
+    const int error = io::SetPosixLockUrl(lock, url);
+    return error == 0 ? Status() : io::ErrnoStatus(error, "write the URL of the server to", lock);
+  });
 }
 
 }  // namespace basalt::db

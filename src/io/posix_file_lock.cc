@@ -29,12 +29,14 @@ constexpr int kReplaced = -1;
 
 /// More than any holder's text: Linux bounds host names by 64 bytes and program names by 255.
 constexpr size_t kHolderBytesMax = 1024;
+constexpr size_t kUrlBytesMax = 512;
 
 struct Held {
   dev_t device;
   ino_t inode;
   int descriptor;
   bool is_mark;
+  size_t text_bytes;  // Of the holder's text, without a URL.
 };
 
 struct flock WholeFile(int type) {
@@ -82,6 +84,7 @@ class LockRegistry {
 
   int Acquire(const std::string& path, PosixFileLock* lock, std::string* holder);
   int Mark(const std::string& path, PosixFileLock* mark);
+  int SetUrl(const std::string& path, std::string_view url);
   void Release(int descriptor);
 
  private:
@@ -136,15 +139,18 @@ std::string HostName() {
   return name.data();
 }
 
-/// Replaces what an earlier holder left. Only the removal of that must succeed.
-int WriteHolder(int descriptor) {
+/// Replaces what an earlier holder left. Only the removal of that must succeed. `text_bytes`: what
+/// was written.
+int WriteHolder(int descriptor, size_t* text_bytes) {
   if (ftruncate(descriptor, 0) != 0) return errno;
   const std::string text = "pid " + std::to_string(getpid()) + "\nstarted " + TimeNow() +
                            "\nhost " + HostName() + "\nprogram " + program_invocation_short_name +
                            "\n";
   const ssize_t written = pwrite(descriptor, text.data(), text.size(), 0);
-  if (written != static_cast<ssize_t>(text.size()) && ftruncate(descriptor, 0) != 0) return errno;
-  return 0;
+  *text_bytes = text.size();
+  if (written == static_cast<ssize_t>(text.size())) return 0;
+  *text_bytes = 0;
+  return ftruncate(descriptor, 0) != 0 ? errno : 0;
 }
 
 /// The rest of the line of `text` that begins with `name` and a space.
@@ -169,6 +175,9 @@ std::string ReadHolder(int descriptor) {
   holder.append(pid).append(" (").append(Line(text, "program"));
   holder.append(", since ").append(Line(text, "started"));
   holder.append(", on host ").append(Line(text, "host")).append(")");
+  if (const std::string_view url = Line(text, "url"); !url.empty() && text.ends_with('\n')) {
+    holder.append(", which serves it at ").append(url).append("; connect to that URL");
+  }
   return holder;
 }
 
@@ -193,8 +202,13 @@ int LockRegistry::AcquireOpened(const std::string& path, int descriptor, std::st
       named.st_ino != attributes.st_ino) {
     return kReplaced;
   }
-  if (const int error = WriteHolder(descriptor); error != 0) return error;
-  held_.push_back({attributes.st_dev, attributes.st_ino, descriptor, /*is_mark=*/false});
+  Held held{.device = attributes.st_dev,
+            .inode = attributes.st_ino,
+            .descriptor = descriptor,
+            .is_mark = false,
+            .text_bytes = 0};
+  if (const int error = WriteHolder(descriptor, &held.text_bytes); error != 0) return error;
+  held_.push_back(held);
   return 0;
 }
 
@@ -217,9 +231,30 @@ int LockRegistry::Mark(const std::string& path, PosixFileLock* mark) {
   if (opened.number() < 0) return errno;
   struct flock whole = WholeFile(F_RDLCK);
   if (fcntl(opened.number(), F_OFD_SETLK, &whole) != 0) return errno;
-  held_.push_back({.device = 0, .inode = 0, .descriptor = opened.number(), .is_mark = true});
+  held_.push_back(
+      {.device = 0, .inode = 0, .descriptor = opened.number(), .is_mark = true, .text_bytes = 0});
   mark->Hold(opened.Take());
   return 0;
+}
+
+int LockRegistry::SetUrl(const std::string& path, std::string_view url) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7F; };
+  if (url.size() > kUrlBytesMax || std::ranges::any_of(url, is_control)) return EINVAL;
+  const std::lock_guard guard(mutex_);
+  struct stat named{};
+  if (stat(path.c_str(), &named) != 0) return errno;
+  const auto held = std::ranges::find_if(held_, [&](const Held& one) {
+    return !one.is_mark && one.device == named.st_dev && one.inode == named.st_ino;
+  });
+  if (held == held_.end()) return ENOENT;
+  const auto end = static_cast<off_t>(held->text_bytes);
+  if (ftruncate(held->descriptor, end) != 0) return errno;
+  if (url.empty()) return 0;
+  const std::string line = "url " + std::string(url) + "\n";
+  const ssize_t written = pwrite(held->descriptor, line.data(), line.size(), end);
+  if (written == static_cast<ssize_t>(line.size())) return 0;
+  const int error = written < 0 ? errno : ENOSPC;
+  return ftruncate(held->descriptor, end) != 0 ? errno : error;
 }
 
 void LockRegistry::Release(int descriptor) {
@@ -240,6 +275,10 @@ int LockPosixFile(const std::string& path, std::unique_ptr<FileLock>* lock, std:
   const int error = LockRegistry::Get().Acquire(path, made.get(), holder);
   if (error == 0) *lock = std::move(made);
   return error;
+}
+
+int SetPosixLockUrl(const std::string& path, std::string_view url) {
+  return LockRegistry::Get().SetUrl(path, url);
 }
 
 int MarkPosixDirectory(const std::string& path, std::unique_ptr<FileLock>* mark) {

@@ -1,3 +1,5 @@
+#include "io/posix_file_lock.h"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -94,6 +96,27 @@ TEST_F(PosixFileLock, TheFileSaysWhoHoldsIt) {
   EXPECT_TRUE(text.starts_with("pid " + std::to_string(getpid()) + "\nstarted 20")) << text;
   EXPECT_NE(text.find("\nhost "), text.npos) << text;
   EXPECT_NE(text.find("\nprogram "), text.npos) << text;
+}
+
+TEST_F(PosixFileLock, TellsOthersTheUrlOfItsHolder) {
+  EXPECT_EQ(SetPosixLockUrl(path_, "redis://127.0.0.1:6379"), ENOENT);
+  auto lock = Lock().value();
+  const std::string before = ReadWholeFile(FileSystem::Posix(), path_, 4096).value();
+  for (const std::string url : {"redis://127.0.0.1:6379", "unix:///a/b"}) {
+    ASSERT_EQ(SetPosixLockUrl(path_, url), 0);
+    const std::string answer = TryInChild();
+    EXPECT_TRUE(answer.ends_with("), which serves it at " + url +
+                                 "; connect to that URL; close it there, or use another path"))
+        << answer;
+  }
+  EXPECT_EQ(SetPosixLockUrl(path_, std::string(600, 'x')), EINVAL);
+  EXPECT_EQ(SetPosixLockUrl(path_, "unix:///a\npid 1"), EINVAL);
+  EXPECT_EQ(SetPosixLockUrl(path_, ""), 0);
+  EXPECT_EQ(ReadWholeFile(FileSystem::Posix(), path_, 4096).value(), before);
+  ASSERT_EQ(SetPosixLockUrl(path_, "unix:///a/b"), 0);
+  lock.reset();
+  EXPECT_EQ(ReadWholeFile(FileSystem::Posix(), path_, 4096).value(), "");
+  EXPECT_EQ(SetPosixLockUrl(path_, "unix:///a/b"), ENOENT);
 }
 
 TEST_F(PosixFileLock, AHolderWithoutTextIsAnotherProcess) {

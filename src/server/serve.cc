@@ -2,7 +2,6 @@
 
 #include "basalt/server.h"
 #include "base/check.h"
-#include "net/address.h"
 #include "server/server.h"
 #include "server/users.h"
 
@@ -43,10 +42,9 @@ Result<std::unique_ptr<Server>> Serve(DB* db, const ServeOptions& options) {
   }
   BASALT_ASSIGN_OR_RETURN(std::unique_ptr<server::Server> server,
                           server::Server::Start(db, wanted));
-  Address address{.host = options.address, .port = server->port()};
-  if (options.address.empty()) address.unix_socket = options.unix_socket;
+  std::string url = server->url();
   return std::unique_ptr<Server>(
-      std::make_unique<ServingServer>(std::move(server), address.ToString()));
+      std::make_unique<ServingServer>(std::move(server), std::move(url)));
 }
 
 }  // namespace basalt::net

@@ -19,6 +19,8 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "db/served_url.h"
+#include "net/address.h"
 #include "server/connection.h"
 
 namespace basalt::server {
@@ -72,7 +74,8 @@ class Server::Loops {
         const ServerOptions& options)
       : dataset_(std::move(dataset)),
         hub_(dataset_.get(), options.settings),
-        pool_(std::move(pool)) {
+        pool_(std::move(pool)),
+        address_(options.address) {
     for (uint32_t i = 0; i < ThreadsOf(options); ++i) loops_.push_back(std::make_unique<Loop>());
   }
 
@@ -80,6 +83,7 @@ class Server::Loops {
   void Run();
   void Stop();
   Hub& hub() noexcept { return hub_; }
+  std::string url() const;
 
  private:
   Status ListenOnTcp(const ServerOptions& options);
@@ -96,6 +100,7 @@ class Server::Loops {
   std::unique_ptr<base::ThreadPool> pool_;
   std::optional<asio::ip::tcp::acceptor> tcp_;
   std::optional<asio::local::stream_protocol::acceptor> unix_;
+  const std::string address_;
   std::string unix_path_;
   size_t next_loop_ = 0;
   bool is_stopped_ = false;
@@ -160,7 +165,15 @@ Status Server::Loops::ListenOnUnix(const std::string& path) {
   return {};
 }
 
+std::string Server::Loops::url() const {
+  net::Address address{.host = address_, .port = hub_.port()};
+  if (!tcp_) address.unix_socket = unix_path_;
+  return address.ToString();
+}
+
 void Server::Loops::Run() {
+  // An older lock file that cannot be written is no reason not to serve.
+  static_cast<void>(db::SetServedUrl(dataset_->db(), url()));
   asio::post(loops_.front()->context(), [this] {
     if (tcp_) Accept(&*tcp_);
     if (unix_) Accept(&*unix_);
@@ -231,6 +244,7 @@ void Server::Loops::Sweep() {
 void Server::Loops::Stop() {
   if (std::exchange(is_stopped_, true)) return;
   hub_.Stop();
+  static_cast<void>(db::SetServedUrl(dataset_->db(), {}));
   asio::post(loops_.front()->context(), [this] {
     error_code ignored;
     if (tcp_) tcp_->close(ignored);
@@ -278,6 +292,7 @@ Result<std::unique_ptr<Server>> Server::Start(DB* db, const ServerOptions& optio
 }
 
 uint16_t Server::port() const noexcept { return loops_->hub().port(); }
+std::string Server::url() const { return loops_->url(); }
 Hub& Server::hub() noexcept { return loops_->hub(); }
 void Server::Stop() { loops_->Stop(); }
 

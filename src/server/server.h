@@ -29,7 +29,9 @@ struct ServerOptions {
   bool IsReachedByOthers() const;
 };
 
-/// Serves a database until Stop. The database outlives it. Functions of one thread at a time.
+/// Serves a database until Stop. The database outlives it. Meanwhile the lock file of the database
+/// has the server's URL, so that others that try to open the database are told. Functions of one
+/// thread at a time.
 class Server {
  public:
   /// Listens and starts its threads. InvalidArgument: an address that is none; IoError: it cannot
@@ -42,6 +44,8 @@ class Server {
 
   /// The port that it listens on; 0: it does not listen on TCP.
   uint16_t port() const noexcept;
+  /// Of the TCP port; of the Unix socket if there is no port.
+  std::string url() const;
   Hub& hub() noexcept;
 
   /// Accepts no more connections, answers the commands that run, closes all connections and ends

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -292,6 +293,29 @@ TEST_F(StreamTest, StopCutsRangesOff) {
   server_->Stop();
   reading.join();
   EXPECT_FALSE(silent.Rest().ends_with("\r\n0\r\n\r\n"));
+}
+
+TEST(Server, WritesItsUrlIntoTheLockFileWhileItServes) {
+  const std::string path = testing::TempDir() + "served_" + std::to_string(::getpid());
+  const auto url_line = [&] {
+    std::ifstream file(path + "/LOCK");
+    std::string line;
+    while (std::getline(file, line)) {
+      if (line.starts_with("url ")) return line;
+    }
+    return std::string();
+  };
+  auto db = DB::Open(path);
+  ASSERT_TRUE(db) << db.error().ToString();
+  EXPECT_EQ(url_line(), "");
+  auto server = Server::Start(db->get(), {.port = 0, .threads = 1});
+  ASSERT_TRUE(server) << server.error().ToString();
+  EXPECT_EQ(url_line(), "url redis://127.0.0.1:" + std::to_string((*server)->port()));
+  (*server)->Stop();
+  EXPECT_EQ(url_line(), "");
+  server->reset();
+  db->reset();
+  EXPECT_TRUE(DB::Destroy(path).ok());
 }
 
 TEST_F(ServerTest, RefusesAnAddressThatIsTaken) {
