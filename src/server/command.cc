@@ -62,9 +62,7 @@ std::optional<double> Call::Double(size_t index, std::string_view error) {
   return number;
 }
 
-void Call::WrongType() {
-  reply.Error("WRONGTYPE Operation against a key holding the wrong kind of value");
-}
+void Call::WrongType() { reply.Error(kWrongTypeError); }
 
 bool Call::Open(std::string_view name, Type type, Key* key) {
   *key = view.Find(name);

@@ -73,6 +73,10 @@ struct Command {
   void (*run)(Call& call);
 };
 
+/// The error of a command on a key of another type.
+inline constexpr std::string_view kWrongTypeError =
+    "WRONGTYPE Operation against a key holding the wrong kind of value";
+
 /// What a command waits for when it cannot be answered yet.
 struct Wait {
   std::vector<std::string> keys;

@@ -8,6 +8,7 @@
 
 #include "server/access.h"
 #include "server/command_table.h"
+#include "server/get_run.h"
 #include "server/pipeline.h"
 
 namespace basalt::server {
@@ -163,6 +164,10 @@ bool Connection::StepRedis() {
       RunPipeline(command);
       return true;
     }
+    if (GetRun::Admits(session_, command, args)) {
+      RunGets(command);
+      return true;
+    }
   }
   if (!args.empty()) Run(args);
   Consume(parser_.consumed());
@@ -191,6 +196,26 @@ void Connection::RunPipeline(const Command* command) {
     hub_->counters().conflicts.fetch_add(1, std::memory_order_relaxed);
   }
   if (!status.ok()) RunPipelineOnPool(std::string(input.substr(0, bytes)), count);
+  Consume(bytes);
+  if (reply_.is_over_limit()) Close();
+}
+
+void Connection::RunGets(const Command* command) {
+  const std::string_view input = Input();
+  size_t bytes = 0;  // Of the commands that were added.
+  GetRun gets(session_.db());
+  session_.set_last_command(command);
+  do {
+    gets.Add(parser_.args()[1]);
+    bytes += parser_.consumed();
+  } while (!gets.IsFull() && parser_.Next(input.substr(bytes)) == RespParser::Outcome::kCommand &&
+           !parser_.args().empty() &&
+           GetRun::Admits(session_, FindCommand(parser_.args().front()), parser_.args()));
+  hub_->counters().commands.fetch_add(gets.count(), std::memory_order_relaxed);
+  reply_.set_version(session_.resp_version());
+  if (!gets.Answer(*hub_, reply_).ok()) {
+    RunPipelineOnPool(std::string(input.substr(0, bytes)), gets.count());
+  }
   Consume(bytes);
   if (reply_.is_over_limit()) Close();
 }

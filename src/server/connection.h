@@ -86,6 +86,8 @@ class Connection final : public Peer {
   /// Runs the command that the parser has, and those that follow it and have arrived, as one
   /// transaction.
   void RunPipeline(const Command* command);
+  /// Answers the GET that the parser has, and those that follow it and have arrived, together.
+  void RunGets(const Command* command);
   void RunOnPool(std::vector<std::string> args);
   void RunPipelineOnPool(std::string bytes, size_t count);
   void OnPoolDone(std::string out, bool is_over_limit, Execution execution,

@@ -65,13 +65,17 @@ uint64_t LoadBigEndian(const char* at) noexcept {
   return __builtin_bswap64(number);
 }
 
+void AppendMetadataKey(std::string* out, uint8_t db, std::string_view key) {
+  out->push_back('M');
+  out->push_back(static_cast<char>(db));
+  out->append(key);
+}
+
 std::string MetadataKey(uint8_t db, std::string_view key) {
-  std::string record;
-  record.reserve(2 + key.size());
-  record.push_back('M');
-  record.push_back(static_cast<char>(db));
-  record.append(key);
-  return record;
+  std::string out;
+  out.reserve(2 + key.size());
+  AppendMetadataKey(&out, db, key);
+  return out;
 }
 
 std::string ElementPrefix(uint64_t id) { return Prefixed('E', id, 0); }

@@ -86,6 +86,7 @@ void AppendBigEndian(std::string* out, uint64_t number);
 uint64_t LoadBigEndian(const char* at) noexcept;
 
 std::string MetadataKey(uint8_t db, std::string_view key);
+void AppendMetadataKey(std::string* out, uint8_t db, std::string_view key);
 std::string ElementPrefix(uint64_t id);
 std::string ListElementKey(uint64_t id, int64_t position);
 std::string ElementKey(uint64_t id, std::string_view field);

@@ -214,6 +214,57 @@ TEST_F(ServerTest, PipelineWhoseRepliesAreLargeIsAnsweredToItsEnd) {
   }
 }
 
+TEST_F(ServerTest, GetsOfAPipelineAreAnsweredLikeSingleOnes) {
+  const LineClient client(server_->port());
+  client.Expect("SET a 1\r\nRPUSH l x\r\nSET b 2 PX 600000", "+OK\r\n:1\r\n+OK\r\n");
+  const std::string too_long(65'520, 'k');
+  std::string commands;
+  std::string replies;
+  for (int i = 0; i < 200; ++i) {  // More than one run has.
+    commands += "GET a\r\nget none\r\nGET l\r\nGET b\r\n";
+    replies += "$1\r\n1\r\n$-1\r\n-";
+    replies += kWrongTypeError;
+    replies += "\r\n$1\r\n2\r\n";
+  }
+  client.Expect(commands + "SET a 3\r\nGET a\r\nGET a b\r\nGET a\r\nSELECT 1\r\nGET a",
+                replies +
+                    "+OK\r\n$1\r\n3\r\n"
+                    "-ERR wrong number of arguments for 'get' command\r\n$1\r\n3\r\n"
+                    "+OK\r\n$-1\r\n");
+  client.Expect("MULTI\r\nGET a\r\nGET a\r\nEXEC\r\nGET a\r\nGET a",
+                "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n");
+  const std::string get_long = "*2\r\n$3\r\nGET\r\n$65520\r\n" + too_long + "\r\n";
+  client.Expect("SELECT 0\r\n" + get_long + "GET a", "+OK\r\n$-1\r\n$1\r\n3\r\n");
+}
+
+TEST(Server, GetsOfAPipelineThatAreOnDiskAreReadOnThePool) {
+  constexpr int kKeys = 3000;
+  const std::string path = testing::TempDir() + "gets_" + std::to_string(::getpid());
+  for (const bool is_filled : {false, true}) {
+    auto db = DB::Open(path, {.memory_budget = 16 << 20});
+    ASSERT_TRUE(db) << db.error().ToString();
+    auto server = Server::Start(db->get(), {.port = 0, .threads = 1});
+    ASSERT_TRUE(server) << server.error().ToString();
+    const LineClient client((*server)->port());
+    std::string gets;
+    std::string values;
+    for (int i = 0; i < kKeys; ++i) {
+      const std::string number = std::to_string(100'000 + i);
+      if (!is_filled) client.Expect("SETRANGE " + number + " 994 " + number, ":1000\r\n");
+      gets += "GET " + number + "\r\n";
+      values += "$1000\r\n" + std::string(994, '\0') + number + "\r\n";
+    }
+    if (is_filled) {
+      ASSERT_TRUE(client.Send(gets));
+      EXPECT_EQ(client.Receive(values.size()), values);
+      EXPECT_GT((*server)->hub().counters().pool_commands.load(), 0U);
+    } else {
+      ASSERT_TRUE((*db)->Flush().ok());
+    }
+  }
+  EXPECT_TRUE(DB::Destroy(path).ok());
+}
+
 TEST_F(ServerTest, StopsWhileClientsAreBusyBlockedAndSilent) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
