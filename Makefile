@@ -9,7 +9,7 @@ NAME ?= db
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-server test-python test-go test-mcp test-mcp-oracle test-mcp-conformance \
+.PHONY: help demo test test-server test-openapi test-python test-go test-mcp test-mcp-oracle test-mcp-conformance \
         test-asan test-tsan \
         test-long planted crash metamorphic torture fuzz bench benches \
         cache-sim cache-plots map-plots format lint install dist clean
@@ -44,6 +44,11 @@ test-go:  ## Run the tests of the Go package, with the race detector
 	@$(BOOTSTRAP) build python
 	@$(call build,release,libbasalt_c)
 	@scripts/test_go
+
+test-openapi:  ## Test the HTTP routes with requests made from their OpenAPI document (schemathesis, from PyPI)
+	@$(BOOTSTRAP) build python
+	@$(call build,release,basalt)
+	tests/server/schemathesis build/release/basalt
 
 test-mcp:  ## Build basalt-mcp, the memory server for agents, and run its tests
 	@$(BOOTSTRAP) build python

@@ -26,11 +26,12 @@ std::optional<BatchOperation::Kind> KindOf(const json::value& op) {
   return std::nullopt;
 }
 
-/// Nothing: it is no whole number from `min` to `max`.
+/// Nothing: it is no whole number from `min` to `max`. 5.0 is a whole number.
 std::optional<int64_t> NumberOf(const json::value& value, int64_t min, int64_t max) {
-  const int64_t* const number = value.if_int64();
-  if (number == nullptr || *number < min || *number > max) return std::nullopt;
-  return *number;
+  boost::system::error_code failed;
+  const auto number = value.to_number<int64_t>(failed);
+  if (failed || number < min || number > max) return std::nullopt;
+  return number;
 }
 
 /// One member of an operation, except `op`.

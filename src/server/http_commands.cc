@@ -63,7 +63,7 @@ json::value ReplyJson::TakeValue() {
   const int64_t number = ParseInteger(line).value_or(-1);
   if (kind == ':') return number;
   if (kind == '+') return line == "OK" ? json::value("OK") : Text(line);
-  if (kind == '-') return json::object{{"error", json::string(line)}};
+  if (kind == '-') return json::object{{"error", ReadableText(line)}};
   if (number < 0) return nullptr;
   if (kind == '$') {
     const std::string_view bytes = rest_.substr(0, static_cast<size_t>(number));
@@ -76,7 +76,7 @@ json::value ReplyJson::TakeValue() {
 }
 
 json::object ReplyJson::TakeAnswer() {
-  if (rest_.starts_with('-')) return {{"error", json::string(TakeLine().substr(1))}};
+  if (rest_.starts_with('-')) return {{"error", ReadableText(TakeLine().substr(1))}};
   is_readable_ = true;
   json::value value = TakeValue();
   if (is_readable_) return {{"result", std::move(value)}};

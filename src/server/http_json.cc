@@ -8,17 +8,36 @@ namespace basalt::server {
 
 namespace json = boost::json;
 
+namespace {
+
+/// Bytes of the character that `bytes` begins with. 0: it begins with none.
+size_t CharacterBytes(std::string_view bytes) noexcept {
+  utf8proc_int32_t point = 0;
+  const utf8proc_ssize_t length =
+      utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(bytes.data()),
+                       static_cast<utf8proc_ssize_t>(bytes.size()), &point);
+  return length > 0 ? static_cast<size_t>(length) : 0;
+}
+
+}  // namespace
+
 bool IsUtf8(std::string_view bytes) noexcept {
-  const auto* at = reinterpret_cast<const utf8proc_uint8_t*>(bytes.data());
-  auto left = static_cast<utf8proc_ssize_t>(bytes.size());
-  while (left > 0) {
-    utf8proc_int32_t point = 0;
-    const utf8proc_ssize_t length = utf8proc_iterate(at, left, &point);
-    if (length <= 0) return false;
-    at += length;
-    left -= length;
+  while (!bytes.empty()) {
+    const size_t length = CharacterBytes(bytes);
+    if (length == 0) return false;
+    bytes.remove_prefix(length);
   }
   return true;
+}
+
+std::string ReadableText(std::string_view bytes) {
+  std::string text;
+  while (!bytes.empty()) {
+    const size_t length = CharacterBytes(bytes);
+    text += length == 0 ? "\xEF\xBF\xBD" : bytes.substr(0, length);
+    bytes.remove_prefix(length == 0 ? 1 : length);
+  }
+  return text;
 }
 
 json::value JsonOfBytes(std::string_view bytes) {

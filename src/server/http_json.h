@@ -17,6 +17,8 @@ namespace basalt::server {
 inline constexpr size_t kJsonBytesMax = size_t{8} << 20;
 
 bool IsUtf8(std::string_view bytes) noexcept;
+/// A text for people: bytes that are not UTF-8 become U+FFFD.
+std::string ReadableText(std::string_view bytes);
 
 boost::json::value JsonOfBytes(std::string_view bytes);
 /// InvalidArgument: the value has neither form.

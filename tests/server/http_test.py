@@ -182,7 +182,7 @@ class Http(ServerTest):
             {"op": "put", "key": {"base64": "/w=="}, "value": {"base64": "AP8="}},
             {"op": "get", "key": "none"},
             {"op": "delete", "key": "none2"},
-            {"op": "put", "key": "bl", "value": "no list", "ttl_ms": 60_000},
+            {"op": "put", "key": "bl", "value": "no list", "ttl_ms": 60_000.0},
             {"op": "check", "key": "bc", "if_none_match": "*"},
         ])
         self.assertEqual([result["status"] for result in results],
@@ -212,6 +212,7 @@ class Http(ServerTest):
         put = {"op": "put", "key": "mm", "value": "x"}
         for operations in ([], {}, [1], [{}], [{"op": "put", "key": "mm"}], [{**put, "op": "no"}],
                            [{**put, "ttl_ms": 0}], [{**put, "ttl_ms": 2**60}],
+                           [{**put, "ttl_ms": 1.5}], [{**put, "ttl_ms": 2**64}],
                            [{**put, "if_match": 1}], [{**put, "x": 1}],
                            [{**put, "key": {"base64": "?"}}], [put, put],
                            [{"op": "get", "key": "mm", "value": "x"}],
@@ -290,6 +291,12 @@ class Http(ServerTest):
             status, answer = self.command(path, body)
             self.assertEqual((status, list(answer)), (400, ["error"]), body)
         self.assertEqual(self.ask("POST", "/", "[1")[0], 400)
+        # An error may repeat a part of what the client sent; it is cut between any two bytes.
+        for length in range(4):
+            status, text, _ = self.ask("POST", "/pipeline",
+                                       json.dumps([["NOSUCH", "x" * length, "\u00e9" * 200], ["GET", "u"]]))
+            self.assertEqual(status, 200)
+            self.assertIn("unknown command", json.loads(text.decode("utf-8"))[0]["error"])
 
     def test_large_bodies_with_expect(self):
         body = b"x" * 3_000_000
