@@ -41,6 +41,13 @@ bool IsSafeHost(std::string_view host) {
          host.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
+/// Whether a request that may change something comes from a web page of another origin. Browsers
+/// send such a POST without asking the server before, and tell the page's origin.
+bool IsFromForeignPage(const HttpRequest& request) {
+  if (request.is_read() || request.origin.empty()) return false;
+  return request.origin != "http://" + request.host && request.origin != "https://" + request.host;
+}
+
 HttpResponse Unauthorized() {
   HttpResponse refused = Problem(401, "a bearer token is needed: the password of a user");
   refused.fields.emplace_back("WWW-Authenticate", "Bearer");
@@ -59,6 +66,9 @@ bool Allows(std::string_view methods, std::string_view method) {
 std::optional<HttpResponse> Respond(Hub& hub, const HttpRequest& request, Mode mode) {
   if (hub.settings().users.Initial() != nullptr && !IsSafeHost(request.host)) {
     return Problem(421, "without a password the server answers to localhost and addresses only");
+  }
+  if (IsFromForeignPage(request)) {
+    return Problem(403, "web pages of other origins may not change anything");
   }
   const std::string_view path =
       std::string_view(request.target).substr(0, request.target.find('?'));

@@ -17,6 +17,7 @@ struct HttpRequest {
   std::string method;
   std::string target;
   std::string host;
+  std::string origin;
   std::string authorization;
   std::string if_match;
   std::string if_none_match;

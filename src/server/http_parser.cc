@@ -69,6 +69,7 @@ void HttpParser::Finish() {
   request_ = {.method = std::string(message.method_string()),
               .target = std::string(message.target()),
               .host = field(http::field::host),
+              .origin = field(http::field::origin),
               .authorization = field(http::field::authorization),
               .if_match = field(http::field::if_match),
               .if_none_match = field(http::field::if_none_match),

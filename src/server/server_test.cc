@@ -205,7 +205,7 @@ TEST_F(ServerTest, PipelineWhoseRepliesAreLargeIsAnsweredToItsEnd) {
   std::string gets;
   for (int i = 0; i < kGets; ++i) gets += "GET a\r\n";
   // Some of the replies fit into the socket's buffers at once, and some do not.
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < 3; ++round) {
     ASSERT_TRUE(client.Send(gets));
     for (int i = 0; i < kGets; ++i) {
       ASSERT_EQ(client.Receive(9), "$100000\r\n") << "reply " << i;
@@ -238,7 +238,7 @@ TEST_F(ServerTest, GetsOfAPipelineAreAnsweredLikeSingleOnes) {
 }
 
 TEST(Server, GetsOfAPipelineThatAreOnDiskAreReadOnThePool) {
-  constexpr int kKeys = 3000;
+  constexpr int kKeys = 1000;
   const std::string path = testing::TempDir() + "gets_" + std::to_string(::getpid());
   for (const bool is_filled : {false, true}) {
     auto db = DB::Open(path, {.memory_budget = 16 << 20});
@@ -307,7 +307,7 @@ class StreamTest : public ServerTest {
         client.Send("GET /v1/keys HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
   }
 
-  static constexpr size_t kKeys = 200;
+  static constexpr size_t kKeys = 100;
   /// Of JSON: a byte 0 takes six bytes.
   static constexpr size_t kAllBytes = kKeys * 60'000 * 6;
 };

@@ -82,6 +82,20 @@ class Http(ServerTest):
         with self.assertRaises(Exception):
             validate(document)
 
+    def test_web_pages_of_other_origins_change_nothing(self):
+        client = self.server.client()
+        client.set("origin", "1")
+        own = f"127.0.0.1:{self.server.port}"
+        batch = json.dumps({"operations": [{"op": "delete", "key": "origin"}]})
+        for origin in ("http://evil.example", "null", "http://127.0.0.1:1", own):
+            self.problem(403, "POST", "/", '["DEL", "origin"]', Origin=origin)
+            self.problem(403, "POST", "/pipeline", '[["DEL", "origin"]]', Origin=origin)
+            self.problem(403, "POST", "/v1/batch", batch, Origin=origin)
+            self.problem(403, "DELETE", "/v1/keys/origin", Origin=origin)
+            self.assertEqual(self.ask("GET", "/v1/keys/origin", Origin=origin)[:2], (200, b"1"))
+        self.assertEqual(self.ask("POST", "/v1/batch", batch, Origin="http://" + own)[0], 200)
+        self.assertIsNone(client.get("origin"))
+
     def test_health_and_metrics(self):
         self.assertEqual(self.ask("GET", "/healthz")[0], 200)
         self.assertEqual(self.ask("GET", "/readyz")[0], 200)
