@@ -107,7 +107,7 @@ Result<BatchRequest> BatchRequest::Parse(std::string_view body) {
   if (body.size() > kJsonBytesMax) return BadBatch("it is above 8 MiB");
   boost::system::error_code failed;
   const json::value value = json::parse(body, failed);
-  if (failed) return BadBatch("it is no JSON: " + failed.message());
+  if (failed) return BadBatch("it is not JSON: " + failed.message());
   if (!value.is_object()) return BadBatch("it must be an object with 'operations'");
   BatchRequest request;
   for (const auto& [name, member] : value.get_object()) {

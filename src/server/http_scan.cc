@@ -45,7 +45,7 @@ std::string CursorOf(std::string_view key) {
 
 /// The first key behind the one that a cursor names.
 Result<std::string> PlaceOf(std::string_view cursor) {
-  const auto bad = Status(StatusCode::kInvalidArgument, "the cursor is none of this server's");
+  const auto bad = Status(StatusCode::kInvalidArgument, "the cursor is not one of this server's");
   if (cursor.size() % 2 != 0) return bad;
   std::string encoded;
   for (size_t i = 0; i < cursor.size(); i += 2) {
