@@ -19,54 +19,7 @@ namespace basalt {
 
 namespace phash {
 
-inline uint64_t MulHigh(uint64_t a, uint64_t b) noexcept {
-  __extension__ using Wide = unsigned __int128;
-  return static_cast<uint64_t>((Wide{a} * b) >> 64);
-}
-
-/// Hashes a 64-bit number: a bijection that is a part of the format. All bits of the result except
-/// the lowest depend on all bits of the number.
-inline uint64_t Mix(uint64_t hash) noexcept {
-  hash = (hash ^ (hash >> 32)) * 0xD6E8'FEB8'6659'FD93;
-  return (hash ^ (hash >> 32)) * 0xD6E8'FEB8'6659'FD93;
-}
-
-/// One level of a perfect hash function: maps hashes to slots by a seed for each bucket.
-struct Level {
-  /// For shift seeds. Dense seeds may have shorter slices.
-  static constexpr uint32_t kSliceLog2 = 10;
-
-  const uint8_t* seeds;  ///< One for each bucket. 0: the next level places the bucket's keys.
-  uint64_t buckets;
-  uint64_t slice_begins;  ///< keys - slice + 1
-  uint64_t keys;
-  uint32_t drop;  ///< 32 - log2 of a slice's slots
-  bool dense;
-
-  uint64_t Bucket(uint64_t mixed) const noexcept { return MulHigh(mixed, buckets); }
-  /// `seed` is not 0.
-  uint64_t Slot(uint64_t mixed, uint32_t seed) const noexcept {
-    return MulHigh(mixed, slice_begins) +
-           (dense ? DenseOffset(mixed, seed, drop) : ShiftOffset(mixed, seed));
-  }
-  /// The middle of the range of slots that Slot can return.
-  uint64_t Middle(uint64_t mixed) const noexcept {
-    return MulHigh(mixed, slice_begins) + (uint64_t{1} << 31 >> drop);
-  }
-
-  static uint32_t ShiftOffset(uint64_t mixed, uint32_t seed) noexcept {
-    const uint32_t start = static_cast<uint32_t>(mixed) >> (32 - kSliceLog2);
-    return (start + 4 * seed) & ((uint32_t{1} << kSliceLog2) - 1);
-  }
-  static uint32_t DenseOffset(uint64_t mixed, uint32_t seed, uint32_t drop) noexcept {
-    return (static_cast<uint32_t>(mixed) + seed * DenseStep(mixed)) >> drop;
-  }
-  static uint32_t DenseStep(uint64_t mixed) noexcept {
-    return static_cast<uint32_t>((mixed * 0x9E37'79B9'7F4A'7C15) >> 32);
-  }
-};
-
-struct Header;
+class Function;
 struct Cells;
 
 }  // namespace phash
@@ -135,42 +88,19 @@ class PerfectHash {
   /// The serialised form, valid as long as this object or a copy of it lives. The same keys give
   /// the same bytes, in any order and on every processor. The only exception is keys that have
   /// equal hashes under PerfectHashOptions::hash_seed and under the next seed.
-  std::string_view bytes() const& noexcept { return bytes_; }
+  std::string_view bytes() const& noexcept;
   std::string_view bytes() const&& = delete;  // They may be freed with the temporary.
 
   /// The number of keys.
-  uint64_t size() const noexcept { return size_; }
-  PerfectHashSeeds seeds() const noexcept { return seeds_; }
+  uint64_t size() const noexcept;
+  PerfectHashSeeds seeds() const noexcept;
   double bits_per_key() const noexcept;
 
   /// The number of a key, below size() (0 if size() is 0). For 97 of 100 keys it needs one memory
-  /// access: about 2 ns if the seeds (a quarter byte a key) are cached.
-  uint64_t Index(std::string_view key) const noexcept { return Index(HashKey(key)); }
+  /// access: about 3 ns if the seeds (a quarter byte a key) are cached.
+  uint64_t Index(std::string_view key) const noexcept;
   /// The same for a key that is a 64-bit hash, or a result of HashKey.
-  uint64_t Index(uint64_t hash) const noexcept { return Index(PlaceOf(hash)); }
-  /// A number below size(), at most 512 away from that of each key for which Index needs one read
-  /// of memory. Needs none: what is stored around it can be asked for before Index knows more.
-  uint64_t Near(uint64_t hash) const noexcept { return top_.Middle(phash::Mix(hash)); }
-  /// Asks for the memory that Index reads, some keys before it is called.
-  [[gnu::always_inline]] void Prefetch(uint64_t hash) const noexcept {
-    static_cast<void>(Ask(hash));
-  }
-  /// The same in two halves, so that nothing is computed twice: Index takes what Ask has given.
-  struct Asked {
-    uint64_t mixed;
-    const uint8_t* seed;
-  };
-  [[gnu::always_inline]] Asked Ask(uint64_t hash) const noexcept {
-    const Asked asked = PlaceOf(hash);
-    __builtin_prefetch(asked.seed, 0, 2);
-    return asked;
-  }
-  uint64_t Index(const Asked& asked) const noexcept {
-    const uint32_t seed = *asked.seed;
-    if (seed != 0) [[likely]]
-      return top_.Slot(asked.mixed, seed);
-    return IndexOfBumped(asked.mixed);
-  }
+  uint64_t Index(uint64_t hash) const noexcept;
   /// Looks up many keys and prefetches their memory. `indexes` has at least as many elements.
   void IndexMany(std::span<const uint64_t> hashes, std::span<uint64_t> indexes) const noexcept;
   void IndexMany(std::span<const std::string_view> keys,
@@ -179,7 +109,7 @@ class PerfectHash {
   /// The hash of a byte key: XXH3-64 with this function's seed.
   uint64_t HashKey(std::string_view key) const noexcept;
   /// PerfectHashOptions::hash_seed, unless two byte keys had equal hashes under it.
-  uint64_t hash_seed() const noexcept { return hash_seed_; }
+  uint64_t hash_seed() const noexcept;
 
   /// How the keys are distributed over the levels of the function.
   struct LevelFigures {
@@ -192,23 +122,13 @@ class PerfectHash {
 
  private:
   friend class PerfectHashBuilder;
-  struct Rest;
+  friend class FingerprintMap;
+  friend class FingerprintSet;
 
-  PerfectHash(const phash::Header& header, std::shared_ptr<const Rest> rest,
-              std::string_view bytes);
+  explicit PerfectHash(std::shared_ptr<const phash::Function> function) noexcept;
   static Result<PerfectHash> Own(Result<std::string> bytes);
-  [[gnu::always_inline]] Asked PlaceOf(uint64_t hash) const noexcept {
-    const uint64_t mixed = phash::Mix(hash);
-    return {.mixed = mixed, .seed = top_.seeds + top_.Bucket(mixed)};
-  }
-  uint64_t IndexOfBumped(uint64_t mixed) const noexcept;
 
-  phash::Level top_;
-  uint64_t size_;
-  uint64_t hash_seed_;
-  PerfectHashSeeds seeds_;
-  std::string_view bytes_;
-  std::shared_ptr<const Rest> rest_;  ///< The other levels, and the bytes if this object owns them.
+  std::shared_ptr<const phash::Function> function_;
 };
 
 /// Keys that can be read several times, in the same order each time.

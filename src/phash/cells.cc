@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/coding.h"
 #include "phash/format.h"
+#include "phash/level.h"
 #include "phash/packed_bits.h"
 
 namespace basalt::phash {

@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "phash/cells.h"
 #include "phash/format.h"
+#include "phash/function.h"
+#include "phash/level.h"
 #include "phash/packed_bits.h"
 
 namespace basalt {
@@ -129,7 +131,8 @@ Result<FingerprintSet> FingerprintSet::Open(std::string_view bytes) try {
 
 bool FingerprintSet::MayContain(uint64_t hash) const noexcept {
   if (size() == 0) return false;
-  const uint64_t found = PackedBits::Get(cells_, numbers_.Index(hash), fingerprint_bits_);
+  const uint64_t found =
+      PackedBits::Get(cells_, numbers_.function_->Index(hash), fingerprint_bits_);
   return found == phash::Fingerprint(phash::Mix(hash), fingerprint_bits_);
 }
 
@@ -212,7 +215,7 @@ Result<FingerprintMap> FingerprintMap::Open(std::string_view bytes) try {
 std::optional<uint64_t> FingerprintMap::Get(uint64_t hash) const noexcept {
   if (size() == 0) return std::nullopt;
   const uint64_t cell =
-      PackedBits::Get(cells_, numbers_.Index(hash), fingerprint_bits_ + payload_bits_);
+      PackedBits::Get(cells_, numbers_.function_->Index(hash), fingerprint_bits_ + payload_bits_);
   const uint64_t found = cell & ((uint64_t{1} << fingerprint_bits_) - 1);
   if (found != phash::Fingerprint(phash::Mix(hash), fingerprint_bits_)) return std::nullopt;
   return cell >> fingerprint_bits_;

@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "phash/format.h"
 #include "phash/hole_list.h"
+#include "phash/level.h"
 #include "phash/level_builder.h"
 #include "phash/partition.h"
 #include "phash/threads.h"

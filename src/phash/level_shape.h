@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "phash/format.h"
+#include "phash/level.h"
 
 // How one level of a function divides hashes into buckets, buckets into parts and those into
 // chunks, and slots into slices. All of it follows from the number of keys and the kind of seeds

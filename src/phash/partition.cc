@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "phash/level.h"
 #include "phash/threads.h"
 
 namespace basalt::phash {

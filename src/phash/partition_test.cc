@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "phash/level.h"
 #include "phash/test_functions.h"
 
 namespace basalt::phash {

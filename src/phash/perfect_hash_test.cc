@@ -11,6 +11,8 @@
 
 #include "base/random.h"
 #include "phash/format.h"
+#include "phash/function.h"
+#include "phash/level.h"
 #include "phash/test_functions.h"
 
 namespace basalt::phash {
@@ -254,16 +256,17 @@ TEST(PerfectHash, NoKeysHaveNoBitsAndTheNumberZero) {
   EXPECT_EQ(function.Index("anything"), 0u);
 }
 
-TEST(PerfectHash, NearIsAtMostHalfASliceAwayFromWhatTheFirstLevelPlaces) {
+TEST(PerfectHash, ApproximateIndexIsAtMostHalfASliceAwayFromWhatTheFirstLevelPlaces) {
   for (const PerfectHashSeeds seeds : kBothKinds) {
     for (const uint64_t count : {1, 32, 33, 100, 2'000, 10'000, 100'000, 1'000'000}) {
       const std::vector<uint64_t> hashes = RandomHashes(count, 11);
-      const PerfectHash function = BuildFrom(hashes, {.seeds = seeds});
+      const PerfectHash built = BuildFrom(hashes, {.seeds = seeds});
+      const phash::Function function = phash::Function::Open(built.bytes()).value();
       const auto levels = function.levels();
       const uint64_t half = levels[0].slice / 2;
       uint64_t far = 0;
       for (const uint64_t hash : hashes) {
-        const uint64_t near = function.Near(hash);
+        const uint64_t near = function.ApproximateIndex(hash);
         ASSERT_LT(near, count);
         const uint64_t index = function.Index(hash);
         far += std::max(near, index) - std::min(near, index) > half;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "phash/dense_search.h"
+#include "phash/level.h"
 #include "phash/taken_slots.h"
 
 namespace basalt::phash {

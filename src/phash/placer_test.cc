@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "base/test_dispatch.h"
 #include "phash/dense_search.h"
+#include "phash/level.h"
 #include "phash/taken_slots.h"
 #include "phash/test_functions.h"
 

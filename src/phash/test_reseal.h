@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/seeded_hash.h"
 #include "phash/format.h"
+#include "phash/level.h"
 
 namespace basalt::phash {
 

@@ -115,7 +115,7 @@ Result<std::shared_ptr<const BaseFile>> BaseFile::Open(io::FileSystem* fs, std::
   BASALT_ASSIGN_OR_RETURN(const std::string_view function_bytes, read("function", header.function));
   BASALT_RETURN_IF_ERROR(read("block checksums", header.block_checksums).status());
   BASALT_RETURN_IF_ERROR(read("starts", header.starts).status());
-  Result<PerfectHash> function = PerfectHash::Open(function_bytes);
+  Result<phash::Function> function = phash::Function::Open(function_bytes);
   if (!function) {
     return FileError(function.error().code(), path, "function", header.function.offset,
                      function.error().message());
@@ -132,7 +132,7 @@ Result<std::shared_ptr<const BaseFile>> BaseFile::Open(io::FileSystem* fs, std::
 }
 
 BaseFile::BaseFile(std::string path, std::unique_ptr<io::Mapping> mapping, const BaseHeader& header,
-                   PerfectHash function, uint64_t hash_seed)
+                   phash::Function function, uint64_t hash_seed)
     : function_(std::move(function)),
       takes_hashes_(function_.hash_seed() == hash_seed),
       data_(mapping->bytes().data() + header.data.offset),
@@ -263,7 +263,7 @@ Status BaseFile::VerifyRecord(uint64_t slot, uint64_t end) const {
                                  " bytes do not fit into its " + std::to_string(end - begin));
   }
   BASALT_RETURN_IF_ERROR(VerifyZeros(header_.data.offset + record_end, header_.data.offset + end));
-  const uint64_t right_slot = function_.Index(record.key());
+  const uint64_t right_slot = function_.Index(function_.HashKey(record.key()));
   if (right_slot == slot) return Status();
   return RecordError(slot, "its key belongs to slot " + std::to_string(right_slot));
 }

@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 
-#include "basalt/perfect_hash.h"
 #include "basalt/status.h"
 #include "base/coding.h"
 #include "io/file_system.h"
+#include "phash/function.h"
 #include "shared_map/base_format.h"
 #include "shared_map/record.h"
 #include "shared_map/verified_bits.h"
@@ -64,21 +64,21 @@ class BaseFile {
 
   /// The slot at which the key is if it is anywhere: below figures().records, which must not be 0.
   [[gnu::always_inline]] uint64_t Slot(uint64_t hash, std::string_view key) const noexcept {
-    return takes_hashes_ ? function_.Index(hash) : function_.Index(key);
+    return function_.Index(takes_hashes_ ? hash : function_.HashKey(key));
   }
   /// The same in two halves, for many keys at once: the first asks for the memory that the second
   /// reads.
-  [[gnu::always_inline]] PerfectHash::Asked AskForSlot(uint64_t hash) const noexcept {
-    return function_.Ask(hash);
+  [[gnu::always_inline]] phash::Function::Lookup PrefetchSeed(uint64_t hash) const noexcept {
+    return function_.PrefetchSeed(hash);
   }
-  [[gnu::always_inline]] uint64_t Slot(const PerfectHash::Asked& asked,
+  [[gnu::always_inline]] uint64_t Slot(const phash::Function::Lookup& lookup,
                                        std::string_view key) const noexcept {
-    return takes_hashes_ ? function_.Index(asked) : function_.Index(key);
+    return takes_hashes_ ? function_.Index(lookup) : function_.Index(function_.HashKey(key));
   }
   /// A place in the data near the record of the key, for nearly all keys: told from the hash alone.
   /// (Anywhere, if the function hashes keys by a seed of its own.)
   [[gnu::always_inline]] uint64_t PlaceNear(uint64_t hash) const noexcept {
-    const uint64_t slot = function_.Near(hash);
+    const uint64_t slot = function_.ApproximateIndex(hash);
     return stride_ != 0 ? slot * stride_ : 8 * uint64_t{start_samples_[slot / kSampleEvery]};
   }
   /// A line that nobody reads: so addresses there are being translated while the function's seed
@@ -139,7 +139,7 @@ class BaseFile {
   static constexpr uint64_t kSampleEvery = 256;
 
   BaseFile(std::string path, std::unique_ptr<io::Mapping> mapping, const BaseHeader& header,
-           PerfectHash function, uint64_t hash_seed);
+           phash::Function function, uint64_t hash_seed);
 
   /// Into the second level: many prefetches into the first one wait for each other on some
   /// processors, three times as long on Zen 4.
@@ -182,7 +182,7 @@ class BaseFile {
   Status VerifyRecord(uint64_t slot, uint64_t end) const;
 
   // What a lookup reads stands first.
-  PerfectHash function_;
+  phash::Function function_;
   bool takes_hashes_;  // It hashes keys as those do who look them up.
   const char* data_;
   const uint32_t* starts_;  // nullptr: fixed layout

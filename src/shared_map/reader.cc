@@ -53,7 +53,7 @@ namespace {
 struct alignas(64) Underway {
   uint64_t hash;
   const BaseFile* base;  // Null: no base has the key.
-  PerfectHash::Asked asked;
+  phash::Function::Lookup lookup;
   uint64_t slot;
   Generation::MaybeIn maybe;
   ChangeSet::Candidate candidate;  // The change that may decide.
@@ -72,7 +72,7 @@ template <Detour kDetour>
   underway->hash = base::HashShort(key, from.hash_of());
   if constexpr (kDetour == Detour::kChanges) from.PrefetchFilters(underway->hash);
   underway->base = from.BaseOf(underway->hash);
-  if (underway->base != nullptr) underway->asked = underway->base->AskForSlot(underway->hash);
+  if (underway->base != nullptr) underway->lookup = underway->base->PrefetchSeed(underway->hash);
 }
 
 template <Detour kDetour>
@@ -84,7 +84,7 @@ template <Detour kDetour>
   }
   const BaseFile* const base = underway->base;
   if (base == nullptr) return;
-  underway->slot = base->Slot(underway->asked, key);
+  underway->slot = base->Slot(underway->lookup, key);
   if (kDetour == Detour::kNone || base->is_fixed()) {
     base->PrefetchRecord(underway->slot);
   } else {
