@@ -25,6 +25,10 @@
 namespace basalt {
 
 class Cache;
+template <class V>
+class Pinned;
+template <class K, class V>
+class TypedCache;
 
 namespace cache {
 class CacheCore;
@@ -253,7 +257,7 @@ class Cache {
 
 namespace cache {
 
-/// Holds an object in a cache. Pinned is this with a type.
+/// Holds an object in a cache. For Pinned only.
 class ObjectPin {
  public:
   ObjectPin() noexcept = default;
@@ -264,7 +268,9 @@ class ObjectPin {
   }
   ~ObjectPin();
 
- protected:
+ private:
+  template <class V>
+  friend class basalt::Pinned;
   friend class ObjectCache;
   ObjectPin(Shard* shard, Entry* entry) noexcept;
   void Swap(ObjectPin* other) noexcept {
@@ -278,13 +284,17 @@ class ObjectPin {
   const void* object_ = nullptr;
 };
 
-/// The part of TypedCache that does not depend on its types.
+/// The part of TypedCache that does not depend on its types. For TypedCache only.
 class ObjectCache {
  public:
   ObjectCache(const ObjectCache&) = delete;
   ObjectCache& operator=(const ObjectCache&) = delete;
+  ~ObjectCache();
 
- protected:
+ private:
+  template <class K, class V>
+  friend class basalt::TypedCache;
+
   /// An object that will be moved into the cache.
   struct Source {
     void* object;
@@ -295,29 +305,26 @@ class ObjectCache {
   enum class When : uint8_t { kAlways, kIfAbsent, kIfPresent };
 
   explicit ObjectCache(std::shared_ptr<CacheCore> core) noexcept;
-  ~ObjectCache();
   static Result<std::shared_ptr<CacheCore>> CreateCore(CacheOptions options,
                                                        void (*destroy)(void*) noexcept);
 
-  Result<bool> PutObject(std::string_view key, const Source& source, const CachePutOptions& options,
-                         When when);
+  Result<bool> Put(std::string_view key, const Source& source, const CachePutOptions& options,
+                   When when);
   /// `update` gets the present object, or null.
-  Status UpdateObject(
-      std::string_view key,
-      const std::function<Result<std::optional<Source>>(const void* present)>& update);
-  ObjectPin GetObject(std::string_view key, bool counts) const;
-  ObjectPin TakeObject(std::string_view key);
-  bool DeleteObject(std::string_view key);
-  bool TouchObject(std::string_view key, std::chrono::milliseconds ttl);
-  Result<ObjectPin> GetOrComputeObject(std::string_view key,
-                                       const std::function<Result<Source>()>& compute,
-                                       const CachePutOptions& options);
-  Status ForEachObject(const std::function<bool(std::string_view key, const void* object)>& visit);
-  void ClearObjects();
-  Status SetCapacityBytes(uint64_t capacity_bytes);
-  CacheStats Stats() const;
+  Status Update(std::string_view key,
+                const std::function<Result<std::optional<Source>>(const void* present)>& update);
+  ObjectPin Get(std::string_view key, bool counts) const;
+  ObjectPin Take(std::string_view key);
+  bool Delete(std::string_view key);
+  bool Touch(std::string_view key, std::chrono::milliseconds ttl);
+  Result<ObjectPin> GetOrCompute(std::string_view key,
+                                 const std::function<Result<Source>()>& compute,
+                                 const CachePutOptions& options);
+  Status ForEach(const std::function<bool(std::string_view key, const void* object)>& visit);
+  void Clear();
+  Status SetCapacity(uint64_t capacity_bytes);
+  CacheStats GetStats() const;
 
- private:
   std::shared_ptr<CacheCore> core_;
 };
 
@@ -326,19 +333,25 @@ class ObjectCache {
 /// An object in a TypedCache. It stays valid and unchanged while the Pinned lives, even after the
 /// cache is destroyed. Empty if the key was absent. Move-only.
 template <class V>
-class Pinned : public cache::ObjectPin {
+class Pinned {
  public:
   Pinned() noexcept = default;
-  explicit Pinned(cache::ObjectPin pin) noexcept : ObjectPin(std::move(pin)) {}
 
-  explicit operator bool() const noexcept { return object_ != nullptr; }
+  explicit operator bool() const noexcept { return pin_.object_ != nullptr; }
   /// Deleted for a temporary, whose object may be destroyed with it.
-  const V* get() const& noexcept { return static_cast<const V*>(object_); }
+  const V* get() const& noexcept { return static_cast<const V*>(pin_.object_); }
   const V& operator*() const& noexcept { return *get(); }
   const V* operator->() const& noexcept { return get(); }
   const V* get() const&& = delete;
   const V& operator*() const&& = delete;
   const V* operator->() const&& = delete;
+
+ private:
+  template <class K, class W>
+  friend class TypedCache;
+  explicit Pinned(cache::ObjectPin pin) noexcept : pin_(std::move(pin)) {}
+
+  cache::ObjectPin pin_;
 };
 
 /// A concurrent cache of objects. It is a Cache whose values have type V. An object is constructed
@@ -357,7 +370,7 @@ class Pinned : public cache::ObjectPin {
 /// MultiGet (call Get for each key), Allocate (objects are constructed, not filled) and Reserve
 /// (objects are charged by their weight).
 template <class K, class V>
-class TypedCache : private cache::ObjectCache {
+class TypedCache {
   static_assert(std::is_nothrow_move_constructible_v<V> && std::is_nothrow_destructible_v<V>,
                 "V must move and be destroyed without throwing");
   static_assert(alignof(V) <= 8, "hold what needs a greater alignment by a std::unique_ptr");
@@ -372,7 +385,7 @@ class TypedCache : private cache::ObjectCache {
   using Weight = std::function<size_t(const Key&, const V&)>;
 
   static Result<std::unique_ptr<TypedCache>> Create(CacheOptions options = {}, Weight weight = {}) {
-    Result<std::shared_ptr<cache::CacheCore>> core = CreateCore(
+    Result<std::shared_ptr<cache::CacheCore>> core = cache::ObjectCache::CreateCore(
         std::move(options), [](void* object) noexcept { static_cast<V*>(object)->~V(); });
     if (!core) return core.error();
     std::unique_ptr<TypedCache> made(new (std::nothrow)
@@ -385,19 +398,21 @@ class TypedCache : private cache::ObjectCache {
   // As the functions of Cache with these names.
 
   Status Put(const Key& key, V value, const CachePutOptions& options = {}) {
-    return PutObject(Bytes(key), SourceOf(key, &value), options, When::kAlways).status();
+    return objects_.Put(Bytes(key), SourceOf(key, &value), options, When::kAlways).status();
   }
   Result<bool> PutIfAbsent(const Key& key, V value, const CachePutOptions& options = {}) {
-    return PutObject(Bytes(key), SourceOf(key, &value), options, When::kIfAbsent);
+    return objects_.Put(Bytes(key), SourceOf(key, &value), options, When::kIfAbsent);
   }
   Result<bool> Replace(const Key& key, V value, const CachePutOptions& options = {}) {
-    return PutObject(Bytes(key), SourceOf(key, &value), options, When::kIfPresent);
+    return objects_.Put(Bytes(key), SourceOf(key, &value), options, When::kIfPresent);
   }
-  Pinned<V> Get(const Key& key) { return Pinned<V>(GetObject(Bytes(key), true)); }
-  Pinned<V> Peek(const Key& key) const { return Pinned<V>(GetObject(Bytes(key), false)); }
-  Pinned<V> Take(const Key& key) { return Pinned<V>(TakeObject(Bytes(key))); }
-  bool Delete(const Key& key) { return DeleteObject(Bytes(key)); }
-  bool Touch(const Key& key, std::chrono::milliseconds ttl) { return TouchObject(Bytes(key), ttl); }
+  Pinned<V> Get(const Key& key) { return Pinned<V>(objects_.Get(Bytes(key), true)); }
+  Pinned<V> Peek(const Key& key) const { return Pinned<V>(objects_.Get(Bytes(key), false)); }
+  Pinned<V> Take(const Key& key) { return Pinned<V>(objects_.Take(Bytes(key))); }
+  bool Delete(const Key& key) { return objects_.Delete(Bytes(key)); }
+  bool Touch(const Key& key, std::chrono::milliseconds ttl) {
+    return objects_.Touch(Bytes(key), ttl);
+  }
 
   /// `fn(const V* present)`, null where the key is absent, gives a Result<std::optional<V>>: what
   /// replaces it, which is another object and keeps its expiry, or nothing, which erases it.
@@ -412,7 +427,7 @@ class TypedCache : private cache::ObjectCache {
       return std::optional<Source>(SourceOf(key, &*made));
     };
     // By reference, so that it takes no memory.
-    return UpdateObject(Bytes(key), std::cref(update));
+    return objects_.Update(Bytes(key), std::cref(update));
   }
 
   /// `fn()` gives a Result<V>.
@@ -427,23 +442,26 @@ class TypedCache : private cache::ObjectCache {
       return SourceOf(key, &*computed);
     };
     // By reference, so that it takes no memory.
-    Result<cache::ObjectPin> pin = GetOrComputeObject(Bytes(key), std::cref(compute), options);
+    Result<cache::ObjectPin> pin = objects_.GetOrCompute(Bytes(key), std::cref(compute), options);
     if (!pin) return pin.error();
     return Pinned<V>(std::move(*pin));
   }
 
   Status ForEach(const std::function<bool(const Key& key, const V& value)>& visit) {
-    return ForEachObject([&](std::string_view bytes, const void* object) {
+    return objects_.ForEach([&](std::string_view bytes, const void* object) {
       return visit(KeyOf(bytes), *static_cast<const V*>(object));
     });
   }
-  void Clear() { ClearObjects(); }
-  Status SetCapacity(uint64_t capacity_bytes) { return SetCapacityBytes(capacity_bytes); }
-  CacheStats GetStats() const { return Stats(); }
+  void Clear() { objects_.Clear(); }
+  Status SetCapacity(uint64_t capacity_bytes) { return objects_.SetCapacity(capacity_bytes); }
+  CacheStats GetStats() const { return objects_.GetStats(); }
 
  private:
+  using Source = cache::ObjectCache::Source;
+  using When = cache::ObjectCache::When;
+
   TypedCache(std::shared_ptr<cache::CacheCore> core, Weight weight) noexcept
-      : ObjectCache(std::move(core)), weight_(std::move(weight)) {}
+      : objects_(std::move(core)), weight_(std::move(weight)) {}
 
   static std::string_view Bytes(const Key& key) noexcept {
     if constexpr (kIsString) {
@@ -470,6 +488,7 @@ class TypedCache : private cache::ObjectCache {
             }};
   }
 
+  cache::ObjectCache objects_;
   Weight weight_;
 };
 

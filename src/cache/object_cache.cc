@@ -39,8 +39,8 @@ Result<std::shared_ptr<CacheCore>> ObjectCache::CreateCore(CacheOptions options,
   return CacheCore::Create(std::move(options), destroy);
 }
 
-Result<bool> ObjectCache::PutObject(std::string_view key, const Source& source,
-                                    const CachePutOptions& options, When when) {
+Result<bool> ObjectCache::Put(std::string_view key, const Source& source,
+                              const CachePutOptions& options, When when) {
   Result<NewEntry> entry = EntryOf(core_.get(), key, source, options, false);
   if (!entry) {
     if (entry.error().code() == StatusCode::kResourceExhausted) {
@@ -54,7 +54,7 @@ Result<bool> ObjectCache::PutObject(std::string_view key, const Source& source,
                                                                   : Condition::kIfPresent);
 }
 
-Status ObjectCache::UpdateObject(
+Status ObjectCache::Update(
     std::string_view key,
     const std::function<Result<std::optional<Source>>(const void* present)>& update) {
   const auto update_entry = [&](const Entry* present) -> Result<std::optional<NewEntry>> {
@@ -67,25 +67,25 @@ Status ObjectCache::UpdateObject(
   return core_->UpdateEntry(key, std::cref(update_entry));
 }
 
-ObjectPin ObjectCache::GetObject(std::string_view key, bool counts) const {
+ObjectPin ObjectCache::Get(std::string_view key, bool counts) const {
   EntryRef ref = core_->Find(key, counts);
   return ref ? ObjectPin(ref.shard(), ref.Release()) : ObjectPin();
 }
 
-ObjectPin ObjectCache::TakeObject(std::string_view key) {
+ObjectPin ObjectCache::Take(std::string_view key) {
   EntryRef ref = core_->TakeObject(key);
   return ref ? ObjectPin(ref.shard(), ref.Release()) : ObjectPin();
 }
 
-bool ObjectCache::DeleteObject(std::string_view key) { return core_->Delete(key); }
+bool ObjectCache::Delete(std::string_view key) { return core_->Delete(key); }
 
-bool ObjectCache::TouchObject(std::string_view key, std::chrono::milliseconds ttl) {
+bool ObjectCache::Touch(std::string_view key, std::chrono::milliseconds ttl) {
   return core_->Touch(key, ttl);
 }
 
-Result<ObjectPin> ObjectCache::GetOrComputeObject(std::string_view key,
-                                                  const std::function<Result<Source>()>& compute,
-                                                  const CachePutOptions& options) {
+Result<ObjectPin> ObjectCache::GetOrCompute(std::string_view key,
+                                            const std::function<Result<Source>()>& compute,
+                                            const CachePutOptions& options) {
   const auto compute_entry = [&]() -> Result<NewEntry> {
     BASALT_ASSIGN_OR_RETURN(const Source source, compute());
     Result<NewEntry> entry = EntryOf(core_.get(), key, source, options, false);
@@ -97,16 +97,16 @@ Result<ObjectPin> ObjectCache::GetOrComputeObject(std::string_view key,
   return ObjectPin(ref.shard(), ref.Release());
 }
 
-Status ObjectCache::ForEachObject(
+Status ObjectCache::ForEach(
     const std::function<bool(std::string_view key, const void* object)>& visit) {
   return core_->ForEach(
       [&](const Entry& entry) { return visit(entry.key(), entry.value() + kWeightBytes); });
 }
 
-void ObjectCache::ClearObjects() { core_->Clear(); }
-Status ObjectCache::SetCapacityBytes(uint64_t capacity_bytes) {
+void ObjectCache::Clear() { core_->Clear(); }
+Status ObjectCache::SetCapacity(uint64_t capacity_bytes) {
   return core_->SetCapacity(capacity_bytes);
 }
-CacheStats ObjectCache::Stats() const { return core_->GetStats(); }
+CacheStats ObjectCache::GetStats() const { return core_->GetStats(); }
 
 }  // namespace basalt::cache
