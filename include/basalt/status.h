@@ -109,7 +109,8 @@ class [[nodiscard]] Status {
 };
 
 namespace internal {
-/// Ends the process with a message: the caller broke a precondition of Result or Status.
+/// Ends the process with a message: the caller broke a precondition of Result or Status. It is in
+/// this header because the templates below call it.
 [[noreturn]] void ResultCheckFailed(const char* what, const Status* error) noexcept;
 }  // namespace internal
 

@@ -26,11 +26,6 @@ namespace basalt {
 
 class Transaction;
 
-namespace internal {
-/// The InvalidArgument of a MultiGet.
-Status DifferInLength(size_t keys, size_t results);
-}  // namespace internal
-
 /// A record that a read found.
 struct Entry {
   Value value;
@@ -153,16 +148,10 @@ class Store {
   /// error. The returned Status is about the arguments only: InvalidArgument if the spans differ in
   /// length.
   Status MultiGet(std::span<const std::string_view> keys, std::span<Result<MaybeValue>> results,
-                  const ReadOptions& options = {}) const {
-    if (keys.size() != results.size()) return internal::DifferInLength(keys.size(), results.size());
-    return DoMultiGet(keys, results, options);
-  }
+                  const ReadOptions& options = {}) const;
   /// Like MultiGet, for keys of several keyspaces. `options.keyspace` is ignored.
   Status MultiGet(std::span<const KeyspaceKey> keys, std::span<Result<MaybeValue>> results,
-                  const ReadOptions& options = {}) const {
-    if (keys.size() != results.size()) return internal::DifferInLength(keys.size(), results.size());
-    return DoMultiGetOfKeyspaces(keys, results, options);
-  }
+                  const ReadOptions& options = {}) const;
   /// Never null: errors are in the iterator's status().
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options = {}) const {
     return DoNewIterator(options);

@@ -22,6 +22,7 @@ namespace basalt {
 
 namespace transaction {
 class State;
+struct TransactionAccess;
 }  // namespace transaction
 
 /// Reads and writes that take effect together or not at all, as if no other write ran at the same
@@ -105,12 +106,10 @@ class Transaction {
   /// Bytes of its writes and of its record of reads.
   uint64_t memory_bytes() const noexcept;
 
-  /// For store implementations.
-  explicit Transaction(std::unique_ptr<transaction::State> state) noexcept;
-  /// For servers. Only as long as it is open.
-  transaction::State* state() noexcept { return state_.get(); }
-
  private:
+  friend struct transaction::TransactionAccess;
+  explicit Transaction(std::unique_ptr<transaction::State> state) noexcept;
+
   std::unique_ptr<transaction::State> state_;
 };
 

@@ -192,11 +192,4 @@ class WriteBatch {
   Status error_;
 };
 
-namespace internal {
-/// Like WriteBatch::ForEach, over the bytes of a validated batch. `end` is the offset of the
-/// record's end.
-Status ForEachRecord(std::string_view bytes,
-                     const std::function<Status(const WriteBatch::Record&, size_t end)>& visit);
-}  // namespace internal
-
 }  // namespace basalt

@@ -2,15 +2,30 @@
 
 #include <string>
 
+#include "base/check.h"
+#include "base/multi_get_lengths.h"
 #include "base/out_of_memory.h"
 
 namespace basalt {
 
-Status internal::DifferInLength(size_t keys, size_t results) {
+Status base::CheckMultiGetLengths(size_t keys, size_t results) {
+  if (keys == results) return {};
   return base::ErrorThatSays(StatusCode::kInvalidArgument, [&] {
     return "MultiGet: " + std::to_string(keys) + " keys, but room for " + std::to_string(results) +
            " results";
   });
+}
+
+Status Store::MultiGet(std::span<const std::string_view> keys,
+                       std::span<Result<MaybeValue>> results, const ReadOptions& options) const {
+  BASALT_RETURN_IF_ERROR(base::CheckMultiGetLengths(keys.size(), results.size()));
+  return DoMultiGet(keys, results, options);
+}
+
+Status Store::MultiGet(std::span<const KeyspaceKey> keys, std::span<Result<MaybeValue>> results,
+                       const ReadOptions& options) const {
+  BASALT_RETURN_IF_ERROR(base::CheckMultiGetLengths(keys.size(), results.size()));
+  return DoMultiGetOfKeyspaces(keys, results, options);
 }
 
 Result<KeyspaceId> Store::OpenOrCreateKeyspace(std::string_view name,

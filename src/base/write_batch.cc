@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/batch_cursor.h"
+#include "base/batch_records.h"
 #include "base/check.h"
 #include "base/coding.h"
 #include "base/merge_operator.h"
@@ -330,32 +331,7 @@ Status WriteBatch::ForEachCondition(const std::function<Status(const Requirement
 }
 
 Status WriteBatch::ForEach(const std::function<Status(const Record&)>& visit) const {
-  return internal::ForEachRecord(bytes_,
-                                 [&](const Record& record, size_t) { return visit(record); });
-}
-
-Status internal::ForEachRecord(
-    std::string_view bytes,
-    const std::function<Status(const WriteBatch::Record&, size_t end)>& visit) {
-  base::BatchCursor cursor(bytes);
-  while (cursor.Next()) {
-    const bool is_merge = cursor.kind() == RecordKind::kMerge;
-    const std::chrono::milliseconds time(static_cast<int64_t>(cursor.time_ms()));
-    WriteBatch::Record record{.kind = cursor.kind(),
-                              .keyspace = static_cast<KeyspaceId>(cursor.keyspace()),
-                              .key = cursor.key(),
-                              .value = is_merge ? cursor.value().substr(1) : cursor.value()};
-    if (is_merge) record.merge_operator = static_cast<MergeOperator>(cursor.value()[0]);
-    if (cursor.never_expires()) {
-      record.ttl = std::chrono::milliseconds(0);
-    } else if (cursor.time_is_expiry()) {
-      record.expiry = WallTime(time);
-    } else if (time.count() != 0) {
-      record.ttl = time;
-    }
-    BASALT_RETURN_IF_ERROR(visit(record, static_cast<size_t>(cursor.next() - bytes.data())));
-  }
-  return {};
+  return base::ForEachRecord(bytes_, [&](const Record& record, size_t) { return visit(record); });
 }
 
 Result<WriteBatch> WriteBatch::Parse(std::string_view bytes) {

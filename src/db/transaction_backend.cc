@@ -57,7 +57,7 @@ class TransactionBackend final : public transaction::Backend {
 Result<Transaction> NewTransaction(const std::shared_ptr<Core>& core,
                                    const TransactionOptions& options) {
   BASALT_RETURN_IF_ERROR(core->CheckWritable());
-  return Transaction(
+  return transaction::TransactionAccess::Make(
       std::make_unique<transaction::State>(std::make_shared<TransactionBackend>(core), options));
 }
 

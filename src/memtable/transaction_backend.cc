@@ -46,7 +46,7 @@ class TransactionBackend final : public transaction::Backend {
 
 Result<Transaction> NewTransaction(const std::shared_ptr<StoreCore>& core,
                                    const TransactionOptions& options) {
-  return Transaction(
+  return transaction::TransactionAccess::Make(
       std::make_unique<transaction::State>(std::make_shared<TransactionBackend>(core), options));
 }
 

@@ -48,7 +48,7 @@ class TransactionBackend final : public transaction::Backend {
 }  // namespace
 
 Transaction NewTransaction(std::shared_ptr<Client> client, const TransactionOptions& options) {
-  return Transaction(std::make_unique<transaction::State>(
+  return transaction::TransactionAccess::Make(std::make_unique<transaction::State>(
       std::make_shared<TransactionBackend>(std::move(client)), options));
 }
 

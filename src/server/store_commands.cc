@@ -150,7 +150,8 @@ void RunStoreHello(Call& call) {
   call.reply.Integer(bits);
   call.reply.Integer(static_cast<int64_t>(std::min(limits.command_bytes, limits.argument_bytes)));
   call.reply.Integer(static_cast<int64_t>(limits.arguments));
-  call.reply.Integer(tx->state()->DefaultTtl(KeyspaceId::kDefault).count());
+  call.reply.Integer(
+      transaction::TransactionAccess::StateOf(*tx)->DefaultTtl(KeyspaceId::kDefault).count());
 }
 
 /// NotFound: the keyspace that is named is not there.
@@ -437,7 +438,7 @@ Result<StoreWrite> WriteOf(StoreCall& store, const Call& call) {
 /// A commit of a transaction whose reads the client has made.
 Result<Commit> CommitTransaction(StoreCall& store, const StoreWrite& write, uint64_t memory_limit) {
   BASALT_ASSIGN_OR_RETURN(Transaction tx, store.db().Begin({.memory_limit = memory_limit}));
-  transaction::State* const state = tx.state();
+  transaction::State* const state = transaction::TransactionAccess::StateOf(tx);
   BASALT_RETURN_IF_ERROR(state->ReadAt(
       Snapshot(write.snapshot->state(), write.snapshot->sequence(), write.snapshot->time())));
   BASALT_RETURN_IF_ERROR(

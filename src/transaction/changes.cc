@@ -4,14 +4,14 @@
 #include <utility>
 
 #include "basalt/store.h"
-#include "base/batch_cursor.h"
+#include "base/batch_records.h"
 
 namespace basalt {
 
 // In log form a put's time is its expiry, and a merge's is when it was written.
 Status CommittedBatch::ForEach(
     const std::function<Status(const WriteBatch::Record&)>& visit) const {
-  return internal::ForEachRecord(bytes_, [&](const WriteBatch::Record& record, size_t) {
+  return base::ForEachRecord(bytes_, [&](const WriteBatch::Record& record, size_t) {
     WriteBatch::Record shown = record;
     if (record.kind == RecordKind::kPut && record.ttl) {
       shown.expiry = WallTime(*record.ttl);

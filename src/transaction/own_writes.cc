@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/batch_records.h"
 #include "base/check.h"
 #include "base/wall_time_millis.h"
 
@@ -68,7 +69,7 @@ void OwnWrites::TruncateTo(const WriteBatch::Mark& mark) noexcept {
 const OwnWrites::OfKeyspace* OwnWrites::Of(KeyspaceId keyspace, uint64_t now_ms) {
   if (applied_bytes_ < batch_.byte_size()) {
     const size_t from = applied_bytes_;
-    const Status applied = internal::ForEachRecord(
+    const Status applied = base::ForEachRecord(
         batch_.bytes().substr(from), [&](const WriteBatch::Record& record, size_t end) -> Status {
           Apply(record, now_ms);
           applied_bytes_ = from + end;

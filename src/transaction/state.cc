@@ -4,7 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
 #include "base/key_bound.h"
+#include "base/multi_get_lengths.h"
 #include "base/update_function.h"
 #include "base/visible_iterator.h"
 #include "base/wall_time_millis.h"
@@ -113,7 +115,7 @@ Result<MaybeValue> State::Get(std::string_view key, const ReadOptions& options) 
 
 Status State::MultiGet(std::span<const std::string_view> keys,
                        std::span<Result<MaybeValue>> results, const ReadOptions& options) {
-  if (keys.size() != results.size()) return internal::DifferInLength(keys.size(), results.size());
+  BASALT_RETURN_IF_ERROR(base::CheckMultiGetLengths(keys.size(), results.size()));
   for (size_t i = 0; i < keys.size(); ++i) results[i] = Get(keys[i], options);
   return {};
 }

@@ -90,4 +90,13 @@ class State {
   uint64_t savepoints_made_ = 0;
 };
 
+/// What stores and the server may do with a Transaction, and users may not.
+struct TransactionAccess {
+  static Transaction Make(std::unique_ptr<State> state) noexcept {
+    return Transaction(std::move(state));
+  }
+  /// Null: it has ended.
+  static State* StateOf(Transaction& transaction) noexcept { return transaction.state_.get(); }
+};
+
 }  // namespace basalt::transaction
