@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "bench/cache_sim/zipf.h"
+#include "tools/workload/zipf.h"
 
 namespace basalt::bench {
 namespace {
@@ -39,11 +39,11 @@ CacheRequests UniformRequests(size_t count, uint32_t keys, uint32_t put_percent,
 }
 
 CacheRequests ZipfRequests(size_t count, uint32_t keys, uint64_t seed) {
-  const cache_sim::Zipf zipf(keys, kZipfSkew);
+  const workload::Zipf zipf(keys, kZipfSkew);
   base::Random random(seed);
   CacheRequests requests(count);
   for (CacheRequest& request : requests) {
-    const uint32_t number = zipf(&random);
+    const auto number = static_cast<uint32_t>(zipf(random));
     request = {CacheKey(number), number, false};
   }
   return requests;

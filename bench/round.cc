@@ -63,6 +63,8 @@ double SecondsSince(steady_clock::time_point start) {
   return std::chrono::duration<double>(steady_clock::now() - start).count();
 }
 
+std::string YcsbName(const workload::YcsbMix& mix) { return std::string("ycsb_") + mix.name; }
+
 }  // namespace
 
 bool Round::AnyWanted(const std::vector<std::string>& benchmarks) const {
@@ -310,7 +312,7 @@ void Round::RunFillSync() {
 
 void Round::RunYcsb() {
   std::vector<std::string> names = {"open"};
-  for (const YcsbWorkload& workload : YcsbWorkloads()) names.push_back(workload.name);
+  for (const workload::YcsbMix& mix : workload::kYcsbMixes) names.push_back(YcsbName(mix));
   if (!AnyWanted(names)) return;
   OpenFresh(Level::kProcess);
   YcsbRecords records(settings_.keys);
@@ -320,8 +322,8 @@ void Round::RunYcsb() {
   }
   WaitUntilIdle();
   RunOpens();
-  for (const YcsbWorkload& workload : YcsbWorkloads()) {
-    if (Wanted(workload.name)) RunWorkload(workload, &records);
+  for (const workload::YcsbMix& mix : workload::kYcsbMixes) {
+    if (Wanted(YcsbName(mix))) RunYcsbMix(mix, &records);
   }
   CloseAndRemove();
 }
@@ -341,14 +343,15 @@ void Round::RunOpens() {
   WaitUntilIdle();
 }
 
-void Round::RunWorkload(const YcsbWorkload& workload, YcsbRecords* records) {
-  using Kind = YcsbRequest::Kind;
-  const std::vector<YcsbRequest> requests = records->Requests(workload, kYcsbSeed);
+void Round::RunYcsbMix(const workload::YcsbMix& mix, YcsbRecords* records) {
+  using Kind = workload::YcsbRequest::Kind;
+  const std::string name = YcsbName(mix);
+  const std::vector<YcsbKeyRequest> requests = records->Requests(mix, kYcsbSeed);
   const Values values(kYcsbSeed);
   uint64_t found = 0;
   uint64_t scanned = 0;
   const auto run = [&](uint32_t i) {
-    const YcsbRequest& request = requests[i];
+    const YcsbKeyRequest& request = requests[i];
     const std::string_view key = request.key.view();
     if (request.kind == Kind::kScan) {
       scanned += subject_->SeekAndNext(key, request.scan_records - 1);
@@ -359,15 +362,14 @@ void Round::RunWorkload(const YcsbWorkload& workload, YcsbRecords* records) {
     }
     if (request.kind != Kind::kRead) subject_->Put(key, values.At(i));
   };
-  const Measurement measured =
-      Run(workload.name, {.calls = static_cast<uint32_t>(requests.size())}, run);
+  const Measurement measured = Run(name, {.calls = static_cast<uint32_t>(requests.size())}, run);
   const auto expected = std::count_if(requests.begin(), requests.end(), [](const auto& request) {
     return request.kind == Kind::kRead || request.kind == Kind::kReadModifyWrite;
   });
-  Expect(workload.name, found, static_cast<uint64_t>(expected));
+  Expect(name, found, static_cast<uint64_t>(expected));
   if (scanned > 0) {
-    Expect(workload.name, scanned, agreed_->try_emplace(workload.name, scanned).first->second);
-    Add(workload.name, "records", "ops/s", static_cast<double>(scanned) / measured.seconds);
+    Expect(name, scanned, agreed_->try_emplace(name, scanned).first->second);
+    Add(name, "records", "ops/s", static_cast<double>(scanned) / measured.seconds);
   }
   WaitUntilIdle();
 }

@@ -73,7 +73,7 @@ class Round {
   void RunReads();
   void RunScansAcrossDeletes();
   void RunOpens();
-  void RunWorkload(const YcsbWorkload& workload, YcsbRecords* records);
+  void RunYcsbMix(const workload::YcsbMix& mix, YcsbRecords* records);
 
   const Settings& settings_;
   const int number_;

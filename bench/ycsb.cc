@@ -1,60 +1,38 @@
 #include "bench/ycsb.h"
 
+#include "base/random.h"
+
 namespace basalt::bench {
 namespace {
 
-constexpr double kSkew = 0.99;
-constexpr uint64_t kLongestScan = 100;
 constexpr uint64_t kOrderSeed = 5;
 
 }  // namespace
 
-const std::vector<YcsbWorkload>& YcsbWorkloads() {
-  static const std::vector<YcsbWorkload> workloads = {
-      {.name = "ycsb_a", .update_percent = 50},
-      {.name = "ycsb_b", .update_percent = 5},
-      {.name = "ycsb_c"},
-      {.name = "ycsb_f", .read_modify_write_percent = 50},
-      {.name = "ycsb_d", .insert_percent = 5, .reads_latest = true},
-      {.name = "ycsb_e", .insert_percent = 5, .scan_percent = 95, .requests_percent = 10},
-  };
-  return workloads;
-}
-
 YcsbRecords::YcsbRecords(uint32_t loaded)
-    : order_(Permutation(loaded, kOrderSeed)), ranks_(loaded, kSkew), present_(loaded) {}
+    : order_(Permutation(loaded, kOrderSeed)),
+      popularity_(loaded, workload::kYcsbSkew),
+      present_(loaded) {}
 
-Key YcsbRecords::KeyOf(uint32_t record) const {
-  const auto loaded = static_cast<uint32_t>(order_.size());
+Key YcsbRecords::KeyOf(uint64_t record) const {
+  const uint64_t loaded = order_.size();
   return record < loaded ? PresentKey(order_[record]) : MissingKey(order_[record - loaded]);
 }
 
-std::vector<YcsbRequest> YcsbRecords::Requests(const YcsbWorkload& workload, uint64_t seed) {
+std::vector<YcsbKeyRequest> YcsbRecords::Requests(const workload::YcsbMix& mix, uint64_t seed) {
+  const workload::YcsbRequests draws(mix, popularity_, order_.size());
   base::Random random(seed);
-  const uint64_t count = order_.size() * workload.requests_percent / 100;
-  std::vector<YcsbRequest> requests;
+  const uint64_t count = order_.size() / (mix.scans > 0 ? 10 : 1);
+  std::vector<YcsbKeyRequest> requests;
   requests.reserve(count);
-  for (uint64_t i = 0; i < count; ++i) requests.push_back(Draw(workload, &random));
-  return requests;
-}
-
-YcsbRequest YcsbRecords::Draw(const YcsbWorkload& workload, base::Random* random) {
-  using Kind = YcsbRequest::Kind;
-  auto point = static_cast<uint32_t>(random->Below(100));
-  const auto falls_in = [&point](uint32_t percent) {
-    const bool is_inside = point < percent;
-    point -= is_inside ? 0 : percent;
-    return is_inside;
-  };
-  if (falls_in(workload.insert_percent)) return {Kind::kInsert, 0, KeyOf(present_++)};
-  const uint32_t rank = ranks_(random);
-  const Key key = KeyOf(workload.reads_latest ? present_ - 1 - rank : rank);
-  if (falls_in(workload.update_percent)) return {Kind::kUpdate, 0, key};
-  if (falls_in(workload.read_modify_write_percent)) return {Kind::kReadModifyWrite, 0, key};
-  if (falls_in(workload.scan_percent)) {
-    return {Kind::kScan, static_cast<uint8_t>(random->Between(1, kLongestScan)), key};
+  for (uint64_t i = 0; i < count; ++i) {
+    const workload::YcsbRequest draw = draws.Draw(random, present_);
+    const bool inserts = draw.kind == workload::YcsbRequest::Kind::kInsert;
+    requests.push_back({.kind = draw.kind,
+                        .scan_records = static_cast<uint8_t>(draw.scan_records),
+                        .key = KeyOf(inserts ? present_++ : draw.record)});
   }
-  return {Kind::kRead, 0, key};
+  return requests;
 }
 
 }  // namespace basalt::bench

@@ -41,7 +41,7 @@ add_executable(vector_bench ${vector_sources} ${bench}/cache_report.cc ${bench}/
 target_link_libraries(vector_bench PRIVATE ${CMAKE_DL_LIBS})
 foreach(program db_bench cache_bench memtable_bench phash_bench shared_map_bench vector_bench)
   target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${program} PRIVATE ${BASALT_INTERNALS} basalt_warnings RocksDB::rocksdb-shared)
+  target_link_libraries(${program} PRIVATE basalt_workload ${BASALT_INTERNALS} basalt_warnings RocksDB::rocksdb-shared)
 endforeach()
 
 # Embeddings need none of those engines; the peer is a program of Python.
@@ -86,4 +86,4 @@ file(GLOB sources CONFIGURE_DEPENDS ${bench}/steady/*.cc)
 add_executable(steady_bench ${sources} ${bench}/disk_space.cc ${bench}/idle.cc ${bench}/measurement.cc
                             ${bench}/process_io.cc ${bench}/report.cc ${bench}/text.cc ${bench}/workload.cc)
 target_include_directories(steady_bench PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(steady_bench PRIVATE ${BASALT_INTERNALS} basalt_warnings)
+target_link_libraries(steady_bench PRIVATE basalt_workload ${BASALT_INTERNALS} basalt_warnings)

@@ -19,7 +19,7 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/tools/basalt/main.cc)
     add_library(basalt_tool STATIC ${tool_sources} ${PROJECT_SOURCE_DIR}/tools/basalt/serve.cc
                                    ${PROJECT_SOURCE_DIR}/tools/basalt/serve_verb.cc)
     target_include_directories(basalt_tool PUBLIC ${PROJECT_SOURCE_DIR})
-    target_link_libraries(basalt_tool PUBLIC basalt_server ${BASALT_INTERNALS} CLI11::CLI11 Boost::json
+    target_link_libraries(basalt_tool PUBLIC basalt_server basalt_workload ${BASALT_INTERNALS} CLI11::CLI11 Boost::json
                                       PRIVATE basalt_warnings)
     if(TARGET basalt_embed)
       target_link_libraries(basalt_tool PUBLIC basalt_embed)

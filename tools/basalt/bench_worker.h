@@ -1,30 +1,14 @@
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <string_view>
 
 #include "base/random.h"
-#include "tools/basalt/compressible_values.h"
 #include "tools/basalt/workload.h"
+#include "tools/workload/compressible_values.h"
 
 namespace basalt::tools {
-
-/// A number as a key: 16 decimal digits with zeros in front, as db_bench writes it.
-class NumberKey {
- public:
-  static constexpr size_t kBytes = 16;
-  explicit NumberKey(uint64_t number) noexcept {
-    for (size_t i = kBytes; i-- > 0; number /= 10) {
-      digits_[i] = static_cast<char>('0' + number % 10);
-    }
-  }
-  std::string_view view() const noexcept { return {digits_.data(), kBytes}; }
-
- private:
-  std::array<char, kBytes> digits_;
-};
 
 /// The state of a workload's operations: random numbers, values, and the counts of one thread.
 class BenchWorker {
@@ -43,7 +27,7 @@ class BenchWorker {
   base::Random& random() noexcept { return random_; }
   WorkloadCounts& counts() noexcept { return counts_; }
 
-  std::string_view NextValue() noexcept { return values_.Next(options().value_bytes); }
+  std::string_view NextValue() noexcept { return values_.At(values_taken_++); }
   uint64_t RandomNumber() noexcept { return random_.Below(options().num); }
 
   /// Calls `call` with each number of the share, and times it together with what it takes to make
@@ -103,7 +87,8 @@ class BenchWorker {
   const WorkloadShare& share_;
   WorkloadCounts& counts_;
   base::Random random_;
-  CompressibleValues values_;
+  workload::CompressibleValues values_;
+  uint64_t values_taken_ = 0;
   bool ended_ = false;
 };
 

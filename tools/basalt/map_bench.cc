@@ -17,17 +17,19 @@
 #include "base/coding.h"
 #include "base/hash.h"
 #include "base/random.h"
-#include "tools/basalt/bench_worker.h"
-#include "tools/basalt/compressible_values.h"
 #include "tools/basalt/document.h"
 #include "tools/basalt/document_line.h"
 #include "tools/basalt/figures.h"
 #include "tools/basalt/map_arguments.h"
 #include "tools/basalt/progress.h"
 #include "tools/basalt/workload.h"
+#include "tools/workload/compressible_values.h"
+#include "tools/workload/number_key.h"
 
 namespace basalt::tools {
 namespace {
+
+using workload::NumberKey;
 
 using Clock = std::chrono::steady_clock;
 using MaybeView = SharedMap::MaybeView;
@@ -204,7 +206,7 @@ Result<BuiltMap> BuildMap(const MapBenchOptions& options) {
   Progress progress(ProgressStyleForStderr(options.progress), "", 0);
   BuiltMap built{.map = {}, .stats = {}, .figures = {.name = "build", .counts = {}}};
   WorkloadCounts& counts = built.figures.counts;
-  CompressibleValues values(options.seed, options.value_bytes);
+  const workload::CompressibleValues values(options.seed, options.value_bytes);
   counts.begin = Clock::now();
   const Result<std::unique_ptr<SharedMapBuilder>> builder =
       SharedMapBuilder::Create(options.map, {.overwrite = true, .layout = options.layout});
@@ -212,7 +214,7 @@ Result<BuiltMap> BuildMap(const MapBenchOptions& options) {
   progress.BeginStage("adding", ProgressUnit::kKeys, 0, options.num);
   for (uint64_t i = 0; i < options.num; ++i) {
     const NumberKey key(i);
-    Status added = (*builder)->Add(key.view(), values.Next(options.value_bytes));
+    Status added = (*builder)->Add(key.view(), values.At(i));
     if (!added.ok()) return added;
     if (i % 1024 == 0) progress.Update(i, 0);
   }

@@ -5,9 +5,12 @@
 
 #include "tools/basalt/bench_worker.h"
 #include "tools/basalt/ycsb.h"
+#include "tools/workload/number_key.h"
 
 namespace basalt::tools {
 namespace {
+
+using workload::NumberKey;
 
 // How many calls.
 

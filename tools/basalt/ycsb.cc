@@ -1,25 +1,18 @@
 #include "tools/basalt/ycsb.h"
 
-#include <algorithm>
 #include <array>
-#include <optional>
+#include <memory>
 #include <string>
+#include <string_view>
 
 #include "tools/basalt/bench_worker.h"
-#include "tools/basalt/zipf.h"
+#include "tools/workload/ycsb.h"
+#include "tools/workload/zipf.h"
 
 namespace basalt::tools {
 namespace {
 
-/// Percent of each operation, 100 together.
-struct Mix {
-  uint32_t reads = 0;
-  uint32_t updates = 0;
-  uint32_t inserts = 0;
-  uint32_t scans = 0;
-  uint32_t modifications = 0;
-  bool newest_first = false;
-};
+using workload::ScrambledZipf;
 
 class RecordKey {
  public:
@@ -39,34 +32,33 @@ class RecordKey {
 /// One thread of a mix.
 class YcsbWorker {
  public:
-  YcsbWorker(BenchWorker& worker, const Mix& mix)
+  YcsbWorker(BenchWorker& worker, const workload::YcsbMix& mix)
       : worker_(worker),
-        mix_(mix),
-        scrambled_(worker.options().num),
-        ages_(worker.options().num, ScrambledZipf::kSkew) {}
+        requests_(mix, ScrambledZipf(worker.options().num), worker.options().num) {}
 
   Status Run() {
     return worker_.ForEachCall([this](uint64_t) { return DoOne(); });
   }
 
  private:
-  static constexpr uint64_t kScannedMax = 100;
-
   Status DoOne() {
-    uint64_t draw = worker_.random().Below(100);
-    if (draw < mix_.reads) return worker_.Get(RecordKey(Choose()).view());
-    draw -= mix_.reads;
-    if (draw < mix_.updates) return worker_.Put(RecordKey(Choose()).view(), {});
-    draw -= mix_.updates;
-    if (draw < mix_.inserts) return Insert();
-    draw -= mix_.inserts;
-    return draw < mix_.scans ? Scan() : Modify();
-  }
-
-  uint64_t Choose() {
-    if (!mix_.newest_first) return scrambled_(worker_.random());
-    const uint64_t newest = worker_.run().ycsb_records.load(std::memory_order_relaxed) - 1;
-    return newest - std::min(newest, ages_(worker_.random()));
+    using Kind = workload::YcsbRequest::Kind;
+    const uint64_t present = worker_.run().ycsb_records.load(std::memory_order_relaxed);
+    const workload::YcsbRequest request = requests_.Draw(worker_.random(), present);
+    const RecordKey key(request.record);
+    switch (request.kind) {
+      case Kind::kRead:
+        return worker_.Get(key.view());
+      case Kind::kUpdate:
+        return worker_.Put(key.view(), {});
+      case Kind::kInsert:
+        return Insert();
+      case Kind::kScan:
+        return Scan(key.view(), request.scan_records);
+      case Kind::kReadModifyWrite:
+        return Modify(key.view());
+    }
+    return {};
   }
 
   Status Insert() {
@@ -74,44 +66,39 @@ class YcsbWorker {
     return worker_.Put(RecordKey(record).view(), {});
   }
 
-  Status Scan() {
-    const RecordKey first(Choose());
-    const uint64_t wanted = worker_.random().Between(1, kScannedMax);
+  Status Scan(std::string_view first, uint32_t wanted) {
     const std::unique_ptr<Iterator> it = worker_.db().NewIterator();
-    it->Seek(first.view());
-    worker_.CountLookup(it->Valid() && it->key() == first.view());
+    it->Seek(first);
+    worker_.CountLookup(it->Valid() && it->key() == first);
     uint64_t bytes = 0;
-    for (uint64_t i = 0; i < wanted && it->Valid(); ++i, it->Next()) {
+    for (uint32_t i = 0; i < wanted && it->Valid(); ++i, it->Next()) {
       bytes += it->key().size() + it->value().size();
     }
     worker_.Count(bytes);
     return it->status();
   }
 
-  Status Modify() {
-    const RecordKey key(Choose());
+  Status Modify(std::string_view key) {
     bool found = false;
     const std::string_view value = worker_.NextValue();
-    const Status updated = worker_.db().Update(key.view(), [&](EntryUpdate& entry) {
+    const Status updated = worker_.db().Update(key, [&](EntryUpdate& entry) {
       found = entry.exists();
       entry.Set(std::string(value));
       return Status();
     });
-    worker_.Count(key.view().size() + value.size());
+    worker_.Count(key.size() + value.size());
     worker_.CountLookup(found);
     return updated;
   }
 
   BenchWorker& worker_;
-  const Mix& mix_;
-  ScrambledZipf scrambled_;
-  Zipf ages_;
+  workload::YcsbRequests<ScrambledZipf> requests_;
 };
 
-Status RunMix(const Mix& mix, WorkloadRun& run, const WorkloadShare& share,
-              WorkloadCounts& counts) {
+template <char kMix>
+Status RunMix(WorkloadRun& run, const WorkloadShare& share, WorkloadCounts& counts) {
   BenchWorker worker(run, share, counts);
-  return YcsbWorker(worker, mix).Run();
+  return YcsbWorker(worker, workload::FindYcsbMix(kMix)).Run();
 }
 
 }  // namespace
@@ -123,22 +110,22 @@ Status RunYcsbLoad(WorkloadRun& run, const WorkloadShare& share, WorkloadCounts&
 }
 
 Status RunYcsbA(WorkloadRun& run, const WorkloadShare& share, WorkloadCounts& counts) {
-  return RunMix({.reads = 50, .updates = 50}, run, share, counts);
+  return RunMix<'a'>(run, share, counts);
 }
 Status RunYcsbB(WorkloadRun& run, const WorkloadShare& share, WorkloadCounts& counts) {
-  return RunMix({.reads = 95, .updates = 5}, run, share, counts);
+  return RunMix<'b'>(run, share, counts);
 }
 Status RunYcsbC(WorkloadRun& run, const WorkloadShare& share, WorkloadCounts& counts) {
-  return RunMix({.reads = 100}, run, share, counts);
+  return RunMix<'c'>(run, share, counts);
 }
 Status RunYcsbD(WorkloadRun& run, const WorkloadShare& share, WorkloadCounts& counts) {
-  return RunMix({.reads = 95, .inserts = 5, .newest_first = true}, run, share, counts);
+  return RunMix<'d'>(run, share, counts);
 }
 Status RunYcsbE(WorkloadRun& run, const WorkloadShare& share, WorkloadCounts& counts) {
-  return RunMix({.inserts = 5, .scans = 95}, run, share, counts);
+  return RunMix<'e'>(run, share, counts);
 }
 Status RunYcsbF(WorkloadRun& run, const WorkloadShare& share, WorkloadCounts& counts) {
-  return RunMix({.reads = 50, .modifications = 50}, run, share, counts);
+  return RunMix<'f'>(run, share, counts);
 }
 
 }  // namespace basalt::tools

@@ -4,7 +4,10 @@
 
 #include "base/random.h"
 
-namespace basalt::tools {
+namespace basalt::workload {
+
+/// The skew of YCSB.
+inline constexpr double kYcsbSkew = 0.99;
 
 /// Zipf-distributed ranks below `items`: rank i comes up in proportion to 1 / (i + 1)^skew. Draws
 /// with one power and no table, as in Gray et al., "Quickly Generating Billion-Record Synthetic
@@ -31,11 +34,10 @@ class Zipf {
 /// anywhere among them, and their popularity does not depend on how many items there are.
 class ScrambledZipf {
  public:
-  explicit ScrambledZipf(uint64_t items) : items_(items), ranks_(kRanks, kSkew) {}
+  explicit ScrambledZipf(uint64_t items) : items_(items), ranks_(kRanks, kYcsbSkew) {}
 
   uint64_t operator()(base::Random& random) const { return Scramble(ranks_(random)) % items_; }
 
-  static constexpr double kSkew = 0.99;
   /// FNV-1a over the number's 8 bytes, lowest first.
   static uint64_t Scramble(uint64_t number) noexcept;
 
@@ -46,4 +48,4 @@ class ScrambledZipf {
   Zipf ranks_;
 };
 
-}  // namespace basalt::tools
+}  // namespace basalt::workload

@@ -1,9 +1,9 @@
-#include "tools/basalt/zipf.h"
+#include "tools/workload/zipf.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace basalt::tools {
+namespace basalt::workload {
 
 Zipf::Zipf(uint64_t items, double skew) : items_(items), skew_(skew), zeta_(Zeta(items, skew)) {
   const double two_of_items = 2.0 / static_cast<double>(items);
@@ -44,4 +44,4 @@ uint64_t ScrambledZipf::Scramble(uint64_t number) noexcept {
   return hash;
 }
 
-}  // namespace basalt::tools
+}  // namespace basalt::workload

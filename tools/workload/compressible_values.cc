@@ -1,12 +1,13 @@
-#include "tools/basalt/compressible_values.h"
+#include "tools/workload/compressible_values.h"
 
 #include <algorithm>
 
 #include "base/random.h"
 
-namespace basalt::tools {
+namespace basalt::workload {
 
-CompressibleValues::CompressibleValues(uint64_t seed, size_t value_bytes) {
+CompressibleValues::CompressibleValues(uint64_t seed, size_t value_bytes)
+    : value_bytes_(value_bytes) {
   constexpr size_t kTextBytes = 1 << 20;
   constexpr size_t kRandomBytes = 50;
   base::Random random(seed);
@@ -19,13 +20,7 @@ CompressibleValues::CompressibleValues(uint64_t seed, size_t value_bytes) {
     }
     text_.append(piece).append(piece);
   }
+  slices_ = text_.size() / std::max<size_t>(value_bytes, 1);
 }
 
-std::string_view CompressibleValues::Next(size_t value_bytes) noexcept {
-  if (position_ + value_bytes > text_.size()) position_ = 0;
-  const std::string_view value(text_.data() + position_, value_bytes);
-  position_ += value_bytes;
-  return value;
-}
-
-}  // namespace basalt::tools
+}  // namespace basalt::workload

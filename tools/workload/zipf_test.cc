@@ -1,4 +1,4 @@
-#include "tools/basalt/zipf.h"
+#include "tools/workload/zipf.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-namespace basalt::tools {
+namespace basalt::workload {
 namespace {
 
 TEST(Zipf, ZetaIsTheSumThatItStandsFor) {
@@ -72,4 +72,4 @@ TEST(ScrambledZipf, ThePopularOnesLieAnywhere) {
 }
 
 }  // namespace
-}  // namespace basalt::tools
+}  // namespace basalt::workload
