@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "basalt/db.h"
-#include "tests/database_command.h"
+#include "tests/command.h"
+#include "tests/command_output.h"
 
 namespace basalt {
 namespace {
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 namespace json = boost::json;
 using std::string_literals::operator""s;
 
-class BenchCli : public DatabaseCommandTest {
+class BenchCli : public CommandTest {
  protected:
   /// Runs workloads and gives their results by name.
   std::map<std::string, json::object> Bench(const std::string& arguments) const {

@@ -11,7 +11,8 @@
 #include <string>
 
 #include "basalt/db.h"
-#include "tests/database_command.h"
+#include "tests/command.h"
+#include "tests/command_output.h"
 
 namespace basalt {
 namespace {
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 namespace json = boost::json;
 using std::string_literals::operator""s;
 
-using CheckCli = DatabaseCommandTest;
+using CheckCli = CommandTest;
 
 TEST_F(CheckCli, WhatCannotBeReadIsNoDamage) {
   EXPECT_EQ(Out("$B put db k v && mv db/MANIFEST away && mkdir db/MANIFEST"), "");
@@ -99,13 +100,13 @@ TEST_F(CheckCli, ADamagedTableIsCorruption) {
 TEST_F(CheckCli, CheckAndRepairSayTheSameInEveryFormat) {
   WriteFile("many", Out("seq -w 1 1000 | sed 's/.*/key&\\tvalue-&/'"));
   EXPECT_EQ(Out("$B load db many --batch 10 >/dev/null"), "");
-  json::object report = Figures("$B check db");
+  json::object report = Figures(*this, "$B check db");
   EXPECT_EQ(Number(report, "log_records"), 100U);
   EXPECT_TRUE(report.at("findings").as_array().empty());
 
   const std::string log = OnlyFile(".log");
   FlipBit(At(log), ReadFile(log).find("value-0500"));
-  report = Figures("$B check db", 4);
+  report = Figures(*this, "$B check db", 4);
   ASSERT_EQ(report.at("findings").as_array().size(), 1U);
   EXPECT_NE(Text(report.at("findings").as_array()[0].as_object(), "status").find("LSN 50 to 50"),
             std::string::npos);
@@ -115,7 +116,7 @@ TEST_F(CheckCli, CheckAndRepairSayTheSameInEveryFormat) {
   EXPECT_EQ(Number(repaired, "first_lsn_lost"), 50U);
   EXPECT_EQ(Number(repaired, "last_lsn_lost"), 100U);
   EXPECT_EQ(repaired.at("moved_to_lost").as_array().size(), 1U);
-  EXPECT_EQ(Number(Figures("$B repair db"), "first_lsn_lost"), 0U);
+  EXPECT_EQ(Number(Figures(*this, "$B repair db"), "first_lsn_lost"), 0U);
 }
 
 TEST_F(CheckCli, RepairNamesATableThatIsMissing) {
@@ -127,7 +128,7 @@ TEST_F(CheckCli, RepairNamesATableThatIsMissing) {
   EXPECT_EQ(repaired.code, 4);
   EXPECT_NE(repaired.out.find("FINDING"), std::string::npos) << repaired.out;
   EXPECT_NE(repaired.out.find(table), std::string::npos) << repaired.out;
-  const json::object report = Figures("$B repair db", 4);
+  const json::object report = Figures(*this, "$B repair db", 4);
   EXPECT_EQ(report.at("findings").as_array().size(), 1U);
 }
 
@@ -140,7 +141,7 @@ TEST_F(CheckCli, StatShowsTheSameFiguresInEveryFormat) {
                           " %\n", "\n  log_bytes ", "\n  write_waits ", "\n  snapshots "}) {
     EXPECT_NE(("\n" + table).find(row), std::string::npos) << row << "\n" << table;
   }
-  const json::object figures = Figures("$B stat db");
+  const json::object figures = Figures(*this, "$B stat db");
   EXPECT_EQ(Number(figures, "last_sequence"), 5001U);
   EXPECT_EQ(Number(figures, "recovered_records"), 1U);
   EXPECT_EQ(Text(figures, "background_error"), "");
@@ -165,7 +166,7 @@ TEST_F(CheckCli, CompactDropsWhatIsDeletedAndOverwritten) {
   EXPECT_NE(said.find("after  1,000 records in 1 table, "), std::string::npos) << said;
   EXPECT_NE(said.find("took "), std::string::npos) << said;
   uint64_t deletes = 0;
-  const json::object figures = Figures("$B stat db");
+  const json::object figures = Figures(*this, "$B stat db");
   for (const json::value& level : figures.at("levels").as_array()) {
     deletes += Number(level.as_object(), "deletes");
   }

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "basalt/db.h"
-#include "tests/database_command.h"
+#include "tests/command.h"
+#include "tests/command_output.h"
 
 namespace basalt {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::string_literals::operator""s;
 
-using Cli = DatabaseCommandTest;
+using Cli = CommandTest;
 
 TEST_F(Cli, EveryVerbExplainsItselfWithExamples) {
   const std::string help = Out("$B --help");

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
-#include <boost/json.hpp>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -11,25 +10,10 @@
 #include <sstream>
 #include <string>
 
-// The command-line program run as a person or a script runs it: by a shell. What uses this is part
-// of the program cli_test, which has BASALT_TOOL, the path, and compiles Boost.JSON in cli_test.cc.
+// The command-line program run by a shell, as a person or a script runs it. BASALT_TOOL is its
+// path.
 
 namespace basalt {
-
-/// An object of JSON; an empty one, and a failure, where the text is none.
-inline boost::json::object ParseObject(const std::string& text) {
-  boost::json::error_code error;
-  const boost::json::value value = boost::json::parse(text, error);
-  EXPECT_FALSE(error) << error.message() << ": " << text;
-  return value.is_object() ? value.get_object() : boost::json::object();
-}
-
-/// An unsigned number of a document, wherever it came from.
-inline uint64_t Number(const boost::json::object& document, const char* name) {
-  const boost::json::value* value = document.if_contains(name);
-  EXPECT_NE(value, nullptr) << name;
-  return value == nullptr ? 0 : value->to_number<uint64_t>();
-}
 
 /// Changes one bit of the byte at `offset`.
 inline void FlipBit(const std::filesystem::path& path, uintmax_t offset) {
@@ -47,7 +31,7 @@ struct Outcome {
   std::string err;
 };
 
-/// A test that runs the program in a directory of its own, which goes when the test ends.
+/// A test that runs the program in a directory of its own, which is removed when the test ends.
 class CommandTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -59,6 +43,7 @@ class CommandTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(home_); }
 
+ public:
   std::filesystem::path At(const std::string& name) const { return home_ / name; }
 
   void WriteFile(const std::string& name, const std::string& bytes) const {
@@ -92,6 +77,19 @@ class CommandTest : public testing::Test {
     EXPECT_EQ(outcome.code, code) << command << "\n" << outcome.err;
     EXPECT_EQ(outcome.out, "") << command;
     EXPECT_NE(outcome.err.find(word), std::string::npos) << command << "\n" << outcome.err;
+  }
+
+  /// The only file of the database `db` whose name ends so; a path in the test's directory.
+  std::string OnlyFile(const std::string& ending) const {
+    std::string found;
+    for (const auto& entry : std::filesystem::directory_iterator(At("db"))) {
+      const std::string name = entry.path().filename().string();
+      if (!name.ends_with(ending)) continue;
+      EXPECT_EQ(found, "") << "a second file: " << name;
+      found = "db/" + name;
+    }
+    EXPECT_NE(found, "") << ending;
+    return found;
   }
 
  private:

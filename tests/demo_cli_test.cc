@@ -4,12 +4,12 @@
 
 #include <string>
 
-#include "tests/database_command.h"
+#include "tests/command.h"
 
 namespace basalt {
 namespace {
 
-using DemoCli = DatabaseCommandTest;
+using DemoCli = CommandTest;
 
 TEST_F(DemoCli, TheDemoProvesWhatItSaysOnAnyText) {
   WriteFile("text", Out("seq 1 5000 | sed 's/$/ is a number/'"));

@@ -4,12 +4,13 @@
 
 #include <string>
 
-#include "tests/database_command.h"
+#include "tests/command.h"
+#include "tests/command_output.h"
 
 namespace basalt {
 namespace {
 
-class GraphCli : public DatabaseCommandTest {
+class GraphCli : public CommandTest {
  protected:
   void LoadPeople() {
     WriteFile("nodes.csv",
@@ -44,7 +45,7 @@ TEST_F(GraphCli, FilesOfNeo4jAreLoadedAndExported) {
   EXPECT_EQ(Out("$B graph export ./copy"), kPeople);
   EXPECT_EQ(Out("$B graph load ./db nodes.csv edges.csv --batch 1").find("loaded 3 nodes"), 0u);
   EXPECT_EQ(Out("$B graph export ./db"), kPeople);
-  const auto stat = Figures("$B graph stat ./db");
+  const auto stat = Figures(*this, "$B graph stat ./db");
   EXPECT_EQ(stat.at("nodes"), 3);
   EXPECT_EQ(stat.at("edges"), 3);
   EXPECT_EQ(stat.at("labels"), 3);

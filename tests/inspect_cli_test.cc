@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "basalt/db.h"
-#include "tests/database_command.h"
+#include "tests/command.h"
+#include "tests/command_output.h"
 
 namespace basalt {
 namespace {
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 namespace json = boost::json;
 using std::string_literals::operator""s;
 
-class InspectCli : public DatabaseCommandTest {
+class InspectCli : public CommandTest {
  protected:
   /// A database with a table, a log of two batches, and what a name says of both.
   void MakeDatabase() const {
@@ -64,7 +65,7 @@ TEST_F(InspectCli, AManifestShowsItsTables) {
   EXPECT_EQ(Text(table, "smallest_key"), "0001");
   EXPECT_EQ(Text(table, "largest_key"), "2000");
   EXPECT_TRUE(manifest.at("findings").as_array().empty());
-  Figures("$B inspect db/MANIFEST");
+  Figures(*this, "$B inspect db/MANIFEST");
   ExpectRefused("$B inspect db/MANIFEST --output table", 2, "table not in {json,csv,raw}");
 }
 
@@ -177,7 +178,7 @@ TEST_F(InspectCli, ATableShowsItsPartsAndTheyTileTheFile) {
   }
   EXPECT_EQ(Number(table.at("trailer").as_object(), "section_table_offset"), end);
   EXPECT_EQ(Number(table.at("trailer").as_object(), "file_bytes"), fs::file_size(At(file)));
-  Figures("$B inspect " + file);
+  Figures(*this, "$B inspect " + file);
 }
 
 TEST_F(InspectCli, AnyDamagedByteOfAManifestOrTableIsFound) {

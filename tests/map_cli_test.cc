@@ -16,6 +16,7 @@
 #include "basalt/db.h"
 #include "basalt/shared_map.h"
 #include "tests/command.h"
+#include "tests/command_output.h"
 
 namespace basalt {
 namespace {

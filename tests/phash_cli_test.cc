@@ -6,14 +6,15 @@
 #include <cstddef>
 #include <string>
 
-#include "tests/database_command.h"
+#include "tests/command.h"
+#include "tests/command_output.h"
 
 namespace basalt {
 namespace {
 
 namespace json = boost::json;
 
-class PhashCli : public DatabaseCommandTest {
+class PhashCli : public CommandTest {
  protected:
   /// The lines that a command prints, sorted as numbers.
   std::string Sorted(const std::string& command) const { return Out(command + " | sort -n"); }
@@ -207,7 +208,7 @@ TEST_F(PhashCli, StatShowsTheLevelsAsATableOrJson) {
   EXPECT_EQ(table.find("fingerprint_bits"), std::string::npos) << table;
   EXPECT_NE(Out("$B phash stat k.set").find("\nfingerprint_bits "), std::string::npos);
   EXPECT_EQ(Out("$B phash stat k.set --json").find("{\"kind\":\"set\",\"keys\":20000,"), 0U);
-  const json::object figures = Figures("$B phash stat k.phf");
+  const json::object figures = Figures(*this, "$B phash stat k.phf");
   EXPECT_EQ(Number(figures, "keys"), 20000U);
   EXPECT_GE(figures.at("levels").as_array().size(), 2U);
   const std::string map = Out("$B phash stat k.map --json");

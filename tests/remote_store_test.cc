@@ -21,6 +21,9 @@
 #include "basalt/db.h"
 #include "basalt/graph.h"
 #include "basalt/transaction.h"
+#ifdef BASALT_TOOL
+#include "tests/command.h"
+#endif
 #ifdef BASALT_SERVER
 #include "basalt/server.h"
 #endif
@@ -412,33 +415,24 @@ TEST(RemoteStore, AKilledServerLosesNothingThatItHasAcknowledged) {
   }
 }
 
-/// What the command-line program prints, both streams.
-std::string RunProgram(const std::string& arguments) {
-  std::FILE* const output = ::popen((BASALT_TOOL " " + arguments + " 2>&1").c_str(), "r");
-  std::string text;
-  for (int byte = std::fgetc(output); byte != EOF; byte = std::fgetc(output)) {
-    text.push_back(static_cast<char>(byte));
-  }
-  ::pclose(output);
-  return text;
-}
+using RemoteStoreCli = CommandTest;
 
-TEST(RemoteStore, VerbsTakeTheUrlOfAServer) {
-  const Program program(std::filesystem::temp_directory_path() /
-                        ("basalt_verbs_" + std::to_string(getpid())));
+TEST_F(RemoteStoreCli, VerbsTakeTheUrlOfAServer) {
+  const Program program(At("db"));
   const std::string url = program.url();
   const auto store = program.Connect();
-  EXPECT_EQ(RunProgram("put " + url + " user/42 Ada"), "");
+  EXPECT_EQ(Out("$B put " + url + " user/42 Ada"), "");
   EXPECT_EQ(store->Get("user/42").value()->ToString(), "Ada");
-  EXPECT_EQ(RunProgram("get " + url + " user/42"), "Ada\n");
-  EXPECT_TRUE(RunProgram("get " + url + " nobody").contains("no key")) << url;
-  EXPECT_EQ(RunProgram("scan " + url + " --keys-only"), "user/42\n");
-  EXPECT_TRUE(RunProgram("dump " + url).starts_with("user/42"));
-  EXPECT_EQ(RunProgram("del " + url + " user/42"), "");
+  EXPECT_EQ(Out("$B get " + url + " user/42"), "Ada\n");
+  EXPECT_TRUE(Run("$B get " + url + " nobody").err.contains("no key")) << url;
+  EXPECT_EQ(Out("$B scan " + url + " --keys-only"), "user/42\n");
+  EXPECT_TRUE(Out("$B dump " + url).starts_with("user/42"));
+  EXPECT_EQ(Out("$B del " + url + " user/42"), "");
   EXPECT_FALSE(store->Contains("user/42").value());
-  EXPECT_TRUE(RunProgram("stat " + url).contains("redis_version"));
+  EXPECT_TRUE(Out("$B stat " + url).contains("redis_version"));
   for (const char* verb : {"check ", "compact ", "repair "}) {
-    EXPECT_TRUE(RunProgram(verb + url).contains("needs the directory of a database")) << verb;
+    const std::string complaint = Run(std::string("$B ") + verb + url).err;
+    EXPECT_TRUE(complaint.contains("needs the directory of a database")) << complaint;
   }
 }
 

@@ -3,15 +3,16 @@
 #include <boost/json.hpp>
 #include <string>
 
-#include "tests/database_command.h"
+#include "tests/command.h"
+#include "tests/command_output.h"
 
 namespace basalt {
 namespace {
 
-class RetrievalCommandTest : public DatabaseCommandTest {
+class RetrievalCommandTest : public CommandTest {
  protected:
   void SetUp() override {
-    DatabaseCommandTest::SetUp();
+    CommandTest::SetUp();
     WriteFile("ada.md",
               "# Ada Lovelace\n\nAda was a mathematician. Charles Babbage was her friend.\n");
     WriteFile("engine.txt", "A machine that was never finished.\n");

@@ -7,12 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/database_command.h"
+#include "tests/command.h"
+#include "tests/command_output.h"
 
 namespace basalt {
 namespace {
 
-class VectorCli : public DatabaseCommandTest {
+class VectorCli : public CommandTest {
  protected:
   static std::string Bytes(const std::vector<float>& elements) {
     std::string bytes(elements.size() * sizeof(float), '\0');

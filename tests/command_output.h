@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
-#include <filesystem>
+#include <cstdint>
 #include <map>
 #include <sstream>
 #include <string>
@@ -12,9 +12,24 @@
 
 #include "tests/command.h"
 
-// Commands on a database, and what they print in each format.
+// What commands print, in each format. cli_test.cc compiles Boost.JSON.
 
 namespace basalt {
+
+/// An object of JSON; an empty one, and a failure, where the text is none.
+inline boost::json::object ParseObject(const std::string& text) {
+  boost::json::error_code error;
+  const boost::json::value value = boost::json::parse(text, error);
+  EXPECT_FALSE(error) << error.message() << ": " << text;
+  return value.is_object() ? value.get_object() : boost::json::object();
+}
+
+/// An unsigned number of a document, wherever it came from.
+inline uint64_t Number(const boost::json::object& document, const char* name) {
+  const boost::json::value* value = document.if_contains(name);
+  EXPECT_NE(value, nullptr) << name;
+  return value == nullptr ? 0 : value->to_number<uint64_t>();
+}
 
 /// The lines of a CSV text as RFC 4180 has them.
 inline std::vector<std::vector<std::string>> ParseCsv(const std::string& text) {
@@ -76,47 +91,31 @@ inline void Flatten(const std::string& name, const boost::json::value& value,
   }
 }
 
-/// A test of commands on a database.
-class DatabaseCommandTest : public CommandTest {
- protected:
-  /// Runs a command that prints figures in each format, which must all say the same.
-  boost::json::object Figures(const std::string& command, int code = 0) const {
-    const auto run = [&](const std::string& format) {
-      const Outcome outcome = Run(command + " --output " + format);
-      EXPECT_EQ(outcome.code, code) << command << " " << format << "\n" << outcome.err;
-      return outcome.out;
-    };
-    const boost::json::object document = ParseObject(run("json"));
-    std::map<std::string, std::string> flat;
-    Flatten("", document, &flat);
-    const auto lines = ParseCsv(run("csv"));
-    EXPECT_EQ(lines.at(0), (std::vector<std::string>{"name", "value"})) << command;
-    EXPECT_EQ(lines.size(), flat.size() + 1) << command;
-    std::string raw;
-    for (size_t i = 1; i < lines.size(); ++i) {
-      const std::string& name = lines[i].at(0);
-      EXPECT_TRUE(flat.contains(name)) << command << ": " << name;
-      if (flat[name] != "a decimal") {
-        EXPECT_EQ(lines[i].at(1), flat[name]) << command << ": " << name;
-      }
-      raw += name + "\t" + lines[i].at(1) + "\n";
+/// Runs a command that prints figures in each format, which must all say the same.
+inline boost::json::object Figures(const CommandTest& test, const std::string& command,
+                                   int code = 0) {
+  const auto run = [&](const std::string& format) {
+    const Outcome outcome = test.Run(command + " --output " + format);
+    EXPECT_EQ(outcome.code, code) << command << " " << format << "\n" << outcome.err;
+    return outcome.out;
+  };
+  const boost::json::object document = ParseObject(run("json"));
+  std::map<std::string, std::string> flat;
+  Flatten("", document, &flat);
+  const auto lines = ParseCsv(run("csv"));
+  EXPECT_EQ(lines.at(0), (std::vector<std::string>{"name", "value"})) << command;
+  EXPECT_EQ(lines.size(), flat.size() + 1) << command;
+  std::string raw;
+  for (size_t i = 1; i < lines.size(); ++i) {
+    const std::string& name = lines[i].at(0);
+    EXPECT_TRUE(flat.contains(name)) << command << ": " << name;
+    if (flat[name] != "a decimal") {
+      EXPECT_EQ(lines[i].at(1), flat[name]) << command << ": " << name;
     }
-    EXPECT_EQ(run("raw"), raw) << command;
-    return document;
+    raw += name + "\t" + lines[i].at(1) + "\n";
   }
-
-  /// The only file of the database `db` whose name ends so; a path in the test's directory.
-  std::string OnlyFile(const std::string& ending) const {
-    std::string found;
-    for (const auto& entry : std::filesystem::directory_iterator(At("db"))) {
-      const std::string name = entry.path().filename().string();
-      if (!name.ends_with(ending)) continue;
-      EXPECT_EQ(found, "") << "a second file: " << name;
-      found = "db/" + name;
-    }
-    EXPECT_NE(found, "") << ending;
-    return found;
-  }
-};
+  EXPECT_EQ(run("raw"), raw) << command;
+  return document;
+}
 
 }  // namespace basalt
