@@ -1,35 +1,23 @@
-#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "basalt/cache.h"
 #include "base/random.h"
+#include "base/test_history.h"
 #include "base/test_update.h"
 #include "cache/test_cache.h"
 
-// Threads record their operations on a few keys, and the times by tickets of one counter, drawn
-// before and after. Then every read is checked against the records.
-//
-// Every value has a version of its own. A read of version v is wrong in these cases.
-// - No thread had put v when the read ended, or its put was refused.
-// - v was absent at a moment after its put had ended and before the read began, as another
-//   operation proves: another version was put, or the key was deleted or found absent. A value that
-//   is gone does not come back.
-// - v was taken, or updated to another value, before the read began; or that happens twice.
-// - The time of v was over when the read began.
+// Threads record their operations on a few keys (base/test_history.h).
 
 namespace basalt::cache {
 namespace {
@@ -37,100 +25,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr uint64_t kAbsent = 0;  // In place of a version.
-
-/// Tickets drawn before and after.
-struct Span {
-  uint64_t begin = 0;
-  uint64_t end = 0;
-};
-
-/// What happened to one key.
-struct Notes {
-  struct Put {
-    uint64_t version;
-    Span span;
-    Clock::time_point dead_at;  ///< It has expired by then.
-  };
-  struct Read {
-    uint64_t version;
-    Span span;
-    Clock::time_point began_at;
-  };
-  struct Consumption {
-    uint64_t version;
-    uint64_t end;
-  };
-  std::vector<Put> puts;
-  /// At some moment within each, the key had none of the versions that were put before it began.
-  std::vector<Span> absences;
-  std::vector<Read> reads;
-  std::vector<Consumption> consumptions;
-
-  void Append(const Notes& other) {
-    puts.insert(puts.end(), other.puts.begin(), other.puts.end());
-    absences.insert(absences.end(), other.absences.begin(), other.absences.end());
-    reads.insert(reads.end(), other.reads.begin(), other.reads.end());
-    consumptions.insert(consumptions.end(), other.consumptions.begin(), other.consumptions.end());
-  }
-};
-
-/// For each ticket, the earliest end of an absence that began after it.
-class AbsenceIndex {
- public:
-  explicit AbsenceIndex(std::vector<Span> absences) : absences_(std::move(absences)) {
-    std::sort(absences_.begin(), absences_.end(),
-              [](const Span& a, const Span& b) { return a.begin < b.begin; });
-    for (size_t i = absences_.size(); i-- > 1;) {
-      absences_[i - 1].end = std::min(absences_[i - 1].end, absences_[i].end);
-    }
-  }
-  uint64_t FirstEndAfter(uint64_t ticket) const {
-    const auto it =
-        std::upper_bound(absences_.begin(), absences_.end(), ticket,
-                         [](uint64_t value, const Span& span) { return value < span.begin; });
-    return it == absences_.end() ? std::numeric_limits<uint64_t>::max() : it->end;
-  }
-
- private:
-  std::vector<Span> absences_;
-};
-
-/// Gives how many reads were checked.
-size_t Check(uint64_t key, const Notes& notes) {
-  struct Version {
-    Span put;
-    Clock::time_point dead_at;
-    uint64_t stale_from = std::numeric_limits<uint64_t>::max();
-  };
-  const AbsenceIndex absences(notes.absences);
-  std::unordered_map<uint64_t, Version> versions;
-  for (const Notes::Put& put : notes.puts) {
-    versions[put.version] = {put.span, put.dead_at, absences.FirstEndAfter(put.span.end)};
-  }
-  std::unordered_map<uint64_t, uint64_t> consumed;
-  for (const auto& [version, end] : notes.consumptions) {
-    EXPECT_TRUE(consumed.emplace(version, end).second)
-        << "key " << key << ": version " << version << " was taken or updated twice";
-    const auto it = versions.find(version);
-    if (it != versions.end()) it->second.stale_from = std::min(it->second.stale_from, end);
-  }
-  for (const Notes::Read& read : notes.reads) {
-    const auto it = versions.find(read.version);
-    if (it == versions.end()) {
-      ADD_FAILURE() << "key " << key << ": version " << read.version << " was never put";
-      continue;
-    }
-    const Version& version = it->second;
-    EXPECT_LT(version.put.begin, read.span.end) << "key " << key << ": read before it was put";
-    EXPECT_LE(read.span.begin, version.stale_from)
-        << "key " << key << ": version " << read.version << ", put in [" << version.put.begin
-        << ", " << version.put.end << "], was read in [" << read.span.begin << ", " << read.span.end
-        << "]";
-    EXPECT_LE(read.began_at, version.dead_at) << "key " << key << ": read after its expiry";
-  }
-  return notes.reads.size();
-}
+using base::KeyHistory;
+using base::kNoVersion;
+using base::TicketSpan;
 
 /// What all threads share.
 struct SharedWorld {
@@ -150,7 +47,7 @@ class Actor {
   void Run(int operations) {
     for (int i = 0; i < operations; ++i) Step();
   }
-  const Notes& notes(uint64_t key) const { return notes_[key]; }
+  const KeyHistory& history(uint64_t key) const { return histories_[key]; }
 
  private:
   void Step() {
@@ -207,11 +104,15 @@ class Actor {
     if (!IsWhole(key, value)) world_->torn.fetch_add(1);
     return VersionOf(value);
   }
-  void NoteRead(uint64_t key, uint64_t version, Span span, Clock::time_point began_at) {
-    if (version == kAbsent) {
-      notes_[key].absences.push_back(span);
+  /// At some moment of the span the key had none of the versions that were put before.
+  void NoteAbsence(uint64_t key, TicketSpan span) {
+    histories_[key].writes.push_back({kNoVersion, span});
+  }
+  void NoteRead(uint64_t key, uint64_t version, TicketSpan span, Clock::time_point began_at) {
+    if (version == kNoVersion) {
+      NoteAbsence(key, span);
     } else {
-      notes_[key].reads.push_back({version, span, began_at});
+      histories_[key].reads.push_back({version, span, began_at});
     }
   }
 
@@ -228,44 +129,47 @@ class Actor {
     const CachePutOptions options = NewTtl();
     uint64_t version = 0;
     const std::string value = NewValue(&version);
-    Span span{.begin = Ticket()};
+    TicketSpan span{.begin = Ticket()};
     const Result<bool> put = put_value(value, options);
     span.end = Ticket();
     if (put && !*put) return;
-    notes_[key_].absences.push_back(span);
-    if (put) notes_[key_].puts.push_back({version, span, DeadAt(options)});
+    if (put) {
+      histories_[key_].writes.push_back({version, span, DeadAt(options)});
+    } else {
+      NoteAbsence(key_, span);
+    }
   }
 
   void Delete() {
-    Span span{.begin = Ticket()};
+    TicketSpan span{.begin = Ticket()};
     world_->cache->Delete(name_);
     span.end = Ticket();
-    notes_[key_].absences.push_back(span);
+    NoteAbsence(key_, span);
   }
 
   void Take() {
     const Clock::time_point began_at = Clock::now();
-    Span span{.begin = Ticket()};
+    TicketSpan span{.begin = Ticket()};
     const MaybeValue taken = world_->cache->Take(name_);
     span.end = Ticket();
-    notes_[key_].absences.push_back(span);
+    NoteAbsence(key_, span);
     if (!taken) return;
     const uint64_t version = VersionIn(key_, taken->view());
     NoteRead(key_, version, span, began_at);
-    notes_[key_].consumptions.push_back({version, span.end});
+    histories_[key_].consumptions.push_back({version, span.end});
   }
 
   // What the last run of the function saw is there until the new value takes its place.
   void Update() {
     const bool erases = random_.OneIn(5);
-    uint64_t seen = kAbsent;
-    uint64_t version = kAbsent;
-    Span put;
-    Span read;
+    uint64_t seen = kNoVersion;
+    uint64_t version = kNoVersion;
+    TicketSpan put;
+    TicketSpan read;
     Clock::time_point began_at;
     const auto update =
         [&](std::optional<std::string_view> before) -> Result<std::optional<std::string>> {
-      seen = before ? VersionIn(key_, *before) : kAbsent;
+      seen = before ? VersionIn(key_, *before) : kNoVersion;
       began_at = Clock::now();
       read.begin = Ticket();
       if (put.begin == 0) put.begin = read.begin;
@@ -276,23 +180,24 @@ class Actor {
     put.end = read.end = Ticket();
     if (!status.ok()) return;
     NoteRead(key_, seen, read, began_at);
-    if (seen != kAbsent) notes_[key_].consumptions.push_back({seen, read.end});
-    notes_[key_].absences.push_back(read);
-    if (!erases) notes_[key_].puts.push_back({version, put, Clock::time_point::max()});
+    if (seen != kNoVersion) histories_[key_].consumptions.push_back({seen, read.end});
+    NoteAbsence(key_, read);
+    if (!erases)
+      histories_[key_].writes.push_back({.version = version, .span = put, .replaces = false});
   }
 
   // Whether what was computed here has been kept is not known: it proves no absence.
   void GetOrCompute() {
     const CachePutOptions options = NewTtl();
-    uint64_t version = kAbsent;
+    uint64_t version = kNoVersion;
     const Clock::time_point began_at = Clock::now();
-    Span span{.begin = Ticket()};
+    TicketSpan span{.begin = Ticket()};
     const Result<Value> value = world_->cache->GetOrCompute(
         name_, [&]() -> Result<std::string> { return NewValue(&version); }, options);
     span.end = Ticket();
     if (!value) return;
-    if (version != kAbsent) {
-      notes_[key_].puts.push_back({version, span, DeadAt(options)});
+    if (version != kNoVersion) {
+      histories_[key_].writes.push_back({version, span, DeadAt(options), /*replaces=*/false});
     } else {
       NoteRead(key_, VersionIn(key_, value->view()), span, began_at);
     }
@@ -300,10 +205,10 @@ class Actor {
 
   void Get() {
     const Clock::time_point began_at = Clock::now();
-    Span span{.begin = Ticket()};
+    TicketSpan span{.begin = Ticket()};
     MaybeValue value = random_.OneIn(2) ? world_->cache->Get(name_) : world_->cache->Peek(name_);
     span.end = Ticket();
-    NoteRead(key_, value ? VersionIn(key_, value->view()) : kAbsent, span, began_at);
+    NoteRead(key_, value ? VersionIn(key_, value->view()) : kNoVersion, span, began_at);
     if (!value) return;
     // Held for a while, and looked at again.
     auto& [held_key, held_value] = held_[random_.Below(held_.size())];
@@ -324,12 +229,12 @@ class Actor {
       asked[i] = names[i];
     }
     const Clock::time_point began_at = Clock::now();
-    Span span{.begin = Ticket()};
+    TicketSpan span{.begin = Ticket()};
     const Status status = world_->cache->MultiGet(asked, values);
     span.end = Ticket();
     if (!status.ok()) return;
     for (size_t i = 0; i < kCount; ++i) {
-      NoteRead(keys[i], values[i] ? VersionIn(keys[i], values[i]->view()) : kAbsent, span,
+      NoteRead(keys[i], values[i] ? VersionIn(keys[i], values[i]->view()) : kNoVersion, span,
                began_at);
     }
   }
@@ -338,7 +243,7 @@ class Actor {
   base::Random random_;
   uint64_t key_ = 0;
   std::string name_;
-  std::array<Notes, kKeys> notes_;
+  std::array<KeyHistory, kKeys> histories_;
   std::array<std::pair<uint64_t, MaybeValue>, 16> held_;
 };
 
@@ -362,9 +267,10 @@ TEST_P(CacheHistoryTest, NoReadReturnsWhatWasGoneBeforeItBegan) {
   EXPECT_EQ(world.torn.load(), 0u);
   size_t reads = 0;
   for (uint64_t key = 0; key < Actor::kKeys && !HasFailure(); ++key) {
-    Notes all;
-    for (const Actor& actor : actors) all.Append(actor.notes(key));
-    reads += Check(key, all);
+    KeyHistory all;
+    for (const Actor& actor : actors) all.Append(actor.history(key));
+    reads += all.reads.size();
+    base::HistoryCheck(key, std::move(all), /*may_lose=*/true).Run();
   }
   EXPECT_GT(reads, kActors * kOperations / 4);
   const CacheStats stats = cache->GetStats();
@@ -378,44 +284,6 @@ INSTANTIATE_TEST_SUITE_P(All, CacheHistoryTest,
                                          std::pair{Eviction::kClock, 8u},
                                          std::pair{Eviction::kS3Fifo, 1u},
                                          std::pair{Eviction::kS3Fifo, 8u}));
-
-TEST(CacheHistory, TheCheckFindsEachKindOfWrongRead) {
-  const auto never = Clock::time_point::max();
-  const auto now = Clock::now();
-  const auto finds = [](const Notes& notes) {
-    testing::TestPartResultArray failures;
-    {
-      const testing::ScopedFakeTestPartResultReporter reporter(
-          testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &failures);
-      Check(0, notes);
-    }
-    return failures.size() > 0;
-  };
-  const Notes fine{.puts = {{1, {1, 2}, never}},
-                   .absences = {{1, 2}, {4, 7}},
-                   .reads = {{1, {3, 5}, now}, {1, {6, 8}, now}},
-                   .consumptions = {}};
-  EXPECT_FALSE(finds(fine));
-  Notes notes = fine;
-  notes.reads.push_back({1, {9, 10}, now});
-  EXPECT_TRUE(finds(notes)) << "after the absence";
-  notes = fine;
-  notes.reads.push_back({2, {3, 5}, now});
-  EXPECT_TRUE(finds(notes)) << "of what was never put";
-  notes = fine;
-  notes.puts.push_back({2, {20, 21}, never});
-  notes.reads.push_back({2, {18, 19}, now});
-  EXPECT_TRUE(finds(notes)) << "before the put";
-  notes = fine;
-  notes.consumptions.push_back({1, 5});
-  EXPECT_TRUE(finds(notes)) << "after it was taken";
-  notes = fine;
-  notes.consumptions = {{1, 8}, {1, 9}};
-  EXPECT_TRUE(finds(notes)) << "taken twice";
-  notes = fine;
-  notes.puts[0].dead_at = now - milliseconds(1);
-  EXPECT_TRUE(finds(notes)) << "after its expiry";
-}
 
 }  // namespace
 }  // namespace basalt::cache

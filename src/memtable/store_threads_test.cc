@@ -1,4 +1,3 @@
-#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,18 +6,17 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "basalt/memtable.h"
 #include "base/random.h"
+#include "base/test_history.h"
 #include "base/test_update.h"
 #include "memtable/store_test_support.h"
 
@@ -62,101 +60,13 @@ void RunTogether(size_t count, const std::function<void(uint64_t)>& run) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// A history. Threads note what they do to a few keys, and when by tickets of one counter, drawn
-// before and after; then every read is checked against the notes.
-//
-// Every write has a version; a delete too. A read of a version is wrong when the write began after
-// the read had ended, or when another write began after it had ended and was seen, or ended itself,
-// before the read began. What a read finds absent is wrong when that holds for all deletes, and for
-// the state before the first write.
+// Threads record what they do to a few keys (base/test_history.h).
 
-struct Span {
-  uint64_t begin = 0;
-  uint64_t end = 0;
-};
+using base::KeyHistory;
+using base::kNoVersion;
+using base::TicketSpan;
 
-constexpr uint64_t kAbsent = 0;
 constexpr uint64_t kNeverSeen = 999'999'999;  // Written, but hidden within its own batch.
-
-struct Notes {
-  struct Event {
-    uint64_t version;  ///< kAbsent: a delete, or a read that found nothing.
-    Span span;
-  };
-  std::vector<Event> writes;
-  std::vector<Event> reads;
-
-  void Append(const Notes& other) {
-    writes.insert(writes.end(), other.writes.begin(), other.writes.end());
-    reads.insert(reads.end(), other.reads.begin(), other.reads.end());
-  }
-};
-
-/// For each ticket, the earliest end of a write that began after it.
-class NextWrite {
- public:
-  explicit NextWrite(std::vector<Span> writes) : writes_(std::move(writes)) {
-    std::ranges::sort(writes_, {}, &Span::begin);
-    for (size_t i = writes_.size(); i-- > 1;) {
-      writes_[i - 1].end = std::min(writes_[i - 1].end, writes_[i].end);
-    }
-  }
-  uint64_t FirstEndAfter(uint64_t ticket) const {
-    const auto it = std::ranges::upper_bound(writes_, ticket, {}, &Span::begin);
-    return it == writes_.end() ? std::numeric_limits<uint64_t>::max() : it->end;
-  }
-
- private:
-  std::vector<Span> writes_;
-};
-
-/// Gives how many reads were checked.
-size_t Check(uint64_t key, Notes notes) {
-  std::unordered_map<uint64_t, Span*> puts;
-  for (auto& [version, span] : notes.writes) {
-    if (version != kAbsent) puts.emplace(version, &span);
-  }
-  // What somebody has read is there, though its write may not have ended.
-  std::unordered_map<uint64_t, uint64_t> ends;
-  for (const auto& [version, span] : notes.reads) {
-    const auto it = ends.emplace(version, span.end).first;
-    it->second = std::min(it->second, span.end);
-  }
-  for (const auto& [version, end] : ends) {
-    const auto it = puts.find(version);
-    if (it != puts.end()) it->second->end = std::min(it->second->end, end);
-  }
-  std::vector<Span> spans;
-  std::vector<Span> absences = {Span{}};  // Before the first write.
-  for (const auto& [version, span] : notes.writes) {
-    spans.push_back(span);
-    if (version == kAbsent) absences.push_back(span);
-  }
-  const NextWrite next_write(std::move(spans));
-  for (Span& absence : absences) absence.end = next_write.FirstEndAfter(absence.end);
-
-  for (const auto& [version, read] : notes.reads) {
-    if (version == kAbsent) {
-      const bool is_possible = std::ranges::any_of(absences, [&read](const Span& absence) {
-        return absence.begin < read.end && read.begin <= absence.end;
-      });
-      EXPECT_TRUE(is_possible) << "key " << key << " was not found in [" << read.begin << ", "
-                               << read.end << "]";
-      continue;
-    }
-    const auto it = puts.find(version);
-    if (it == puts.end()) {
-      ADD_FAILURE() << "key " << key << ": version " << version << " was never written";
-      continue;
-    }
-    const Span& put = *it->second;
-    EXPECT_LT(put.begin, read.end) << "key " << key << ": read before it was written";
-    EXPECT_LE(read.begin, next_write.FirstEndAfter(put.end))
-        << "key " << key << ": version " << version << ", written in [" << put.begin << ", "
-        << put.end << "], was read in [" << read.begin << ", " << read.end << "]";
-  }
-  return notes.reads.size();
-}
 
 /// What all threads share.
 struct World {
@@ -175,7 +85,7 @@ class Actor {
   void Run(int operations) {
     for (int i = 0; i < operations; ++i) Step();
   }
-  const Notes& notes(uint64_t key) const { return notes_[key]; }
+  const KeyHistory& history(uint64_t key) const { return histories_[key]; }
 
  private:
   static std::string Name(uint64_t key) { return Numbered("key", 100 + key); }
@@ -184,7 +94,7 @@ class Actor {
     key_ = random_.Below(kKeys);
     switch (random_.Below(20)) {
       case 0:
-        return Note(kAbsent, [this] { return world_->table->Delete(Name(key_)); });
+        return Note(kNoVersion, [this] { return world_->table->Delete(Name(key_)); });
       case 1:
         return DeleteRange();
       case 2:
@@ -222,14 +132,14 @@ class Actor {
   }
   template <class Write>
   void Note(uint64_t version, const Write& write) {
-    Span span{.begin = Ticket()};
+    TicketSpan span{.begin = Ticket()};
     const Status status = write();
     span.end = Ticket();
     EXPECT_TRUE(IsOk(status));
-    notes_[key_].writes.push_back({version, span});
+    histories_[key_].writes.push_back({version, span});
   }
-  void NoteRead(uint64_t key, std::optional<std::string_view> value, Span span) {
-    notes_[key].reads.push_back({value ? NumberIn(*value) : kAbsent, span});
+  void NoteRead(uint64_t key, std::optional<std::string_view> value, TicketSpan span) {
+    histories_[key].reads.push_back({value ? NumberIn(*value) : kNoVersion, span});
   }
 
   void Put() {
@@ -239,9 +149,9 @@ class Actor {
   }
 
   void Update() {
-    uint64_t version = kAbsent;
+    uint64_t version = kNoVersion;
     const bool erases = random_.OneIn(4);
-    Span span{.begin = Ticket()};
+    TicketSpan span{.begin = Ticket()};
     const Status status = world_->table->Update(
         Name(key_),
         base::ByValue([&](std::optional<std::string_view>) -> Result<std::optional<std::string>> {
@@ -251,7 +161,7 @@ class Actor {
     span.end = Ticket();
     EXPECT_TRUE(IsOk(status));
     // A delete of what is absent need not be written, and hides nothing.
-    notes_[key_].writes.push_back({version, span});
+    histories_[key_].writes.push_back({version, span});
   }
 
   void WriteBatchOfSome() {
@@ -262,31 +172,32 @@ class Actor {
         batch.Put(Name(key), std::to_string(kNeverSeen) + " hidden by the next");
       if (random_.OneIn(4)) {
         batch.Delete(Name(key));
-        last.emplace_back(key, kAbsent);
+        last.emplace_back(key, kNoVersion);
       } else {
         uint64_t version = 0;
         batch.Put(Name(key), NewValue(&version));
         last.emplace_back(key, version);
       }
     }
-    Span span{.begin = Ticket()};
+    TicketSpan span{.begin = Ticket()};
     const Status status = world_->table->Write(batch);
     span.end = Ticket();
     EXPECT_TRUE(IsOk(status));
-    for (const auto& [key, version] : last) notes_[key].writes.push_back({version, span});
+    for (const auto& [key, version] : last) histories_[key].writes.push_back({version, span});
   }
 
   void DeleteRange() {
     const uint64_t end = std::min(key_ + random_.Below(6), kKeys);
-    Span span{.begin = Ticket()};
+    TicketSpan span{.begin = Ticket()};
     const Status status = world_->table->DeleteRange(Name(key_), Name(end));
     span.end = Ticket();
     EXPECT_TRUE(IsOk(status));
-    for (uint64_t key = key_; key < end; ++key) notes_[key].writes.push_back({kAbsent, span});
+    for (uint64_t key = key_; key < end; ++key)
+      histories_[key].writes.push_back({kNoVersion, span});
   }
 
   void Get() {
-    Span span{.begin = Ticket()};
+    TicketSpan span{.begin = Ticket()};
     const Result<MaybeValue> value = world_->table->Get(Name(key_));
     span.end = Ticket();
     ASSERT_TRUE(value);
@@ -294,7 +205,7 @@ class Actor {
   }
 
   void GetAtSnapshot() {
-    Span span{.begin = Ticket()};
+    TicketSpan span{.begin = Ticket()};
     const Snapshot snapshot = SnapshotOf(*world_->table);
     span.end = Ticket();
     for (uint64_t key = key_; key < kKeys; key += 7) {
@@ -307,7 +218,7 @@ class Actor {
     const uint64_t end = std::min(key_ + 20, kKeys);
     const std::string lower = Name(key_);
     const std::string upper = Name(end);
-    Span span{.begin = Ticket()};
+    TicketSpan span{.begin = Ticket()};
     const auto it = world_->table->NewIterator({.lower = lower, .upper = upper});
     span.end = Ticket();
     const Contents all = random_.OneIn(2) ? ReadForwards(it.get()) : ReadBackwards(it.get());
@@ -334,7 +245,7 @@ class Actor {
       names[i] = Name(keys[i]);
       asked[i] = names[i];
     }
-    Span span{.begin = Ticket()};
+    TicketSpan span{.begin = Ticket()};
     const Status status = world_->table->MultiGet(asked, values);
     span.end = Ticket();
     ASSERT_TRUE(IsOk(status));
@@ -348,7 +259,7 @@ class Actor {
   World* const world_;
   base::Random random_;
   uint64_t key_ = 0;
-  std::array<Notes, kKeys> notes_;
+  std::array<KeyHistory, kKeys> histories_;
 };
 
 class MemTableHistoryTest : public testing::TestWithParam<uint32_t> {};
@@ -369,9 +280,10 @@ TEST_P(MemTableHistoryTest, NoReadReturnsWhatWasGoneBeforeItBegan) {
 
   size_t reads = 0;
   for (uint64_t key = 0; key < Actor::kKeys && !HasFailure(); ++key) {
-    Notes all;
-    for (const Actor& actor : actors) all.Append(actor.notes(key));
-    reads += Check(key, std::move(all));
+    KeyHistory all;
+    for (const Actor& actor : actors) all.Append(actor.history(key));
+    reads += all.reads.size();
+    base::HistoryCheck(key, std::move(all), /*may_lose=*/false).Run();
   }
   EXPECT_GT(reads, kActors * kOperations / 2);
   table->WaitForBackgroundWork();
@@ -381,39 +293,6 @@ TEST_P(MemTableHistoryTest, NoReadReturnsWhatWasGoneBeforeItBegan) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shards, MemTableHistoryTest, testing::Values(1u, 16u));
-
-TEST(MemTableHistory, TheCheckFindsEachKindOfWrongRead) {
-  const auto finds = [](const Notes& notes) {
-    testing::TestPartResultArray failures;
-    {
-      const testing::ScopedFakeTestPartResultReporter reporter(
-          testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &failures);
-      Check(0, notes);
-    }
-    return failures.size() > 0;
-  };
-  const Notes fine{.writes = {{1, {2, 3}}, {2, {6, 9}}, {kAbsent, {12, 13}}, {3, {20, 29}}},
-                   .reads = {{kAbsent, {1, 2}},
-                             {1, {5, 7}},
-                             {2, {7, 8}},
-                             {2, {10, 11}},
-                             {kAbsent, {14, 15}},
-                             {kAbsent, {21, 22}}}};
-  EXPECT_FALSE(finds(fine));
-  const auto finds_also = [&](const Notes::Event& read) {
-    Notes notes = fine;
-    notes.reads.push_back(read);
-    return finds(notes);
-  };
-  EXPECT_TRUE(finds_also({1, {10, 11}})) << "overwritten";
-  EXPECT_TRUE(finds_also({1, {9, 10}})) << "overwritten, as a read has shown, though not ended";
-  EXPECT_TRUE(finds_also({2, {14, 15}})) << "deleted";
-  EXPECT_TRUE(finds_also({3, {18, 19}})) << "not yet written";
-  EXPECT_TRUE(finds_also({4, {18, 19}})) << "never written";
-  EXPECT_TRUE(finds_also({kAbsent, {4, 5}})) << "written before";
-  EXPECT_TRUE(finds_also({kAbsent, {30, 31}})) << "written again";
-  EXPECT_FALSE(finds_also({1, {7, 8}})) << "at the same time";
-}
 
 // Batches are whole
 
