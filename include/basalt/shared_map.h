@@ -153,7 +153,8 @@ class SharedMap {
   /// Sets one key. ResourceExhausted: the disk is full, and nothing has changed. If compaction is
   /// too slow, writes wait for it (SharedMapOptions::compact_in_background).
   Status Put(std::string_view key, std::string_view value, const WriteOptions& options = {});
-  /// Removes one key. It may be absent.
+  /// Removes one key. It may be absent. Deletes continue on a full disk, in space that the map
+  /// reserves for them; see docs/shared-map.md.
   Status Delete(std::string_view key, const WriteOptions& options = {});
   /// Reads, computes and writes one key in one atomic step. `fn` runs outside all locks, and runs
   /// again if the key changed meanwhile. After three attempts the Update gets a turn: other

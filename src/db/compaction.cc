@@ -292,7 +292,7 @@ void Core::DropWhatIsCovered(const CompactionJob& job) {
   // The manifest needs room, too. What fails is tried again with the next edit.
   if (!io::IsDiskFull(install())) return;
   {
-    const ReserveFile::Loan loan(reserve_.get());
+    const io::ReserveFile::Loan loan(reserve_.get());
     static_cast<void>(install());
   }
   static_cast<void>(FillReserve(LogAhead()));

@@ -36,11 +36,11 @@
 #include "db/manifest.h"
 #include "db/obsolete_files.h"
 #include "db/pacer.h"
-#include "db/reserve_file.h"
 #include "db/unnamed_files.h"
 #include "db/version.h"
 #include "io/expiry_clock.h"
 #include "io/posix_descriptor.h"
+#include "io/reserve_file.h"
 #include "memtable/generation.h"
 #include "memtable/merges_of_key.h"
 #include "transaction/listener_list.h"
@@ -593,7 +593,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::optional<io::SpareDescriptors> spare_descriptors_;
   std::shared_ptr<Cache> cache_;
   std::shared_ptr<table::MetadataBudget> metadata_;
-  std::unique_ptr<ReserveFile> reserve_;
+  std::unique_ptr<io::ReserveFile> reserve_;
   std::shared_ptr<ObsoleteFiles> obsolete_;  // null: opened read-only
   std::mutex full_disk_mutex_;  // of deletes that the disk has refused: each takes all the reserve
   /// Compaction waits until there is room for the reserve again.

@@ -144,7 +144,7 @@ Status Core::FlushGeneration(const std::shared_ptr<Generation>& generation) {
       [&] {
         Status flushed = TryFlush(generation);
         if (!io::IsDiskFull(flushed)) return flushed;
-        const ReserveFile::Loan loan(reserve_.get());
+        const io::ReserveFile::Loan loan(reserve_.get());
         return TryFlush(generation);
       },
       "out of memory while flushing a memtable");

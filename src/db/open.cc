@@ -125,8 +125,8 @@ Result<std::shared_ptr<Core>> Core::Open(std::string path, const DBOptions& opti
         std::make_shared<ObsoleteFiles>(environment.fs, core->path_, environment.clock);
   }
   core->reserve_ =
-      std::make_unique<ReserveFile>(environment.fs, io::JoinPath(core->path_, kReserveName),
-                                    /*is_wanted=*/environment.owned_fs == nullptr);
+      std::make_unique<io::ReserveFile>(environment.fs, io::JoinPath(core->path_, kReserveName),
+                                        /*is_wanted=*/environment.owned_fs == nullptr);
   if (mode == Mode::kReadOnly) {
     BASALT_RETURN_IF_ERROR(core->LoadForReading());
     return core;

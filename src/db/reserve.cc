@@ -62,7 +62,7 @@ class Core::ReserveUse {
 
  private:
   Core* const core_;
-  std::optional<ReserveFile::Loan> loan_;
+  std::optional<io::ReserveFile::Loan> loan_;
 };
 
 uint64_t Core::ReserveFor(uint64_t log_bytes) const noexcept {

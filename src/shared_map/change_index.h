@@ -51,6 +51,10 @@ class ChangeIndex {
   static constexpr uint64_t kHeaderBytes = 4096;
   static constexpr uint64_t kCapacityMin = 512;
 
+  /// Of a file.
+  static constexpr uint64_t BytesFor(uint64_t capacity) noexcept {
+    return kHeaderBytes + FilterBytes(capacity) + 8 * capacity;
+  }
   /// A power of two with room for `keys`.
   static uint64_t CapacityFor(uint64_t keys) noexcept;
 
@@ -155,9 +159,6 @@ class ChangeIndex {
   void PointTo(char* begin, uint64_t capacity) noexcept;
   static constexpr uint64_t FilterBytes(uint64_t capacity) noexcept {
     return 8 * (capacity / kWordsPerFilterWord);
-  }
-  static constexpr uint64_t BytesFor(uint64_t capacity) noexcept {
-    return kHeaderBytes + FilterBytes(capacity) + 8 * capacity;
   }
   char* FilterWord(uint64_t hash) const noexcept {
     return filter_ + 8 * (FirstPosition(hash) / kWordsPerFilterWord);

@@ -32,7 +32,9 @@ std::optional<FileName> ParseFileName(std::string_view name) {
 }
 
 bool IsMapFileName(std::string_view name) {
-  if (name == kControlName || name == kLockName || ParseFileName(name)) return true;
+  if (name == kControlName || name == kLockName || name == kReserveName || ParseFileName(name)) {
+    return true;
+  }
   return name.ends_with(".tmp") && IsMapFileName(name.substr(0, name.size() - 4));
 }
 

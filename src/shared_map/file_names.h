@@ -15,6 +15,7 @@
 //   LOCK                held by the one process that writes
 //   spool-NNNNNN        records of a build under way
 //   *.tmp               a generation that was not finished
+//   RESERVE             disk space kept for deletes
 //
 // base, log, index and spool files share one count, and a number is never used twice by what
 // somebody may have seen.
@@ -23,6 +24,7 @@ namespace basalt::shared_map {
 
 inline constexpr std::string_view kControlName = "CONTROL";
 inline constexpr std::string_view kLockName = "LOCK";
+inline constexpr std::string_view kReserveName = "RESERVE";
 
 enum class FileKind : uint8_t { kGeneration, kBase, kLog, kIndex, kSpool };
 

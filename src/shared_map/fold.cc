@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -51,8 +52,11 @@ BaseTotals TotalsOf(const Generation& generation) {
 /// What one fold has to do, as of its begin.
 class Writer::FoldWork {
  public:
-  explicit FoldWork(std::shared_ptr<const Generation> generation)
-      : generation_(std::move(generation)), changes_(generation_->bases().size()) {}
+  /// `synced`: what lies before it in the newest changes survives a power cut.
+  FoldWork(std::shared_ptr<const Generation> generation, Location synced)
+      : generation_(std::move(generation)),
+        replaced_{.end = synced},
+        changes_(generation_->bases().size()) {}
 
   /// Finds the newest change of every key, by shard.
   Status Gather() {
@@ -82,7 +86,8 @@ class Writer::FoldWork {
   uint64_t hash_seed() const { return generation_->list().hash_seed(); }
   uint64_t BaseFileOf(uint64_t shard) const { return generation_->list().shards[shard].base_file; }
 
-  /// The records that the shard's next base holds, where they lie now.
+  /// The addresses of the records that the shard's next base holds. Records that a newer synced
+  /// change replaces are left out, so a fold that found no space finds it after deletes.
   Result<std::vector<const char*>> Collect(uint64_t shard) const {
     std::vector<const char*> records;
     records.reserve(BaseRecords(shard) + changes_[shard].size());
@@ -94,28 +99,41 @@ class Writer::FoldWork {
       RecordRef change;
       const Found found = folding().Find(hash, record.key(), &change);
       if (found == Found::kCorrupt) return generation_->WhyCorrupt(hash, record.key(), {});
-      if (found == Found::kAbsent) records.push_back(record.address());
+      if (found == Found::kAbsent && !IsReplaced(hash, record.key())) {
+        records.push_back(record.address());
+      }
     }
     for (const char* const change : changes_[shard]) {
       const RecordRef record(change + kChangeHeaderBytes);
-      if (record.header().kind == static_cast<uint8_t>(RecordKind::kPut)) {
-        records.push_back(record.address());
+      if (!record.is_put() || IsReplaced(generation_->hash_of()(record.key()), record.key())) {
+        continue;
       }
+      records.push_back(record.address());
     }
     return records;
   }
 
  private:
   const ChangeSet& folding() const { return generation_->change_sets()[1]; }
+  bool IsReplaced(uint64_t hash, std::string_view key) const {
+    if (!generation_->newest().index().HasChanges()) return false;
+    ReadLimit limit = replaced_;
+    RecordRef newer;
+    return generation_->newest().Find(hash, key, &limit, &newer) == Found::kPresent;
+  }
 
   const std::shared_ptr<const Generation> generation_;
+  const ReadLimit replaced_;
   std::vector<std::vector<const char*>> changes_;  // Addresses in the log, by shard.
 };
 
+uint64_t Writer::StoredBytes() const {
+  return TotalsOf(*generation_).bytes + uint64_t{end_.end} * kLogUnit;
+}
+
 uint32_t Writer::WantedShardBits() const {
   const BaseTotals totals = TotalsOf(*generation_);
-  const uint32_t wanted =
-      RecordSpool::ShardBits(totals.records + keys_, totals.bytes + uint64_t{end_.end} * kLogUnit);
+  const uint32_t wanted = RecordSpool::ShardBits(totals.records + keys_, StoredBytes());
   return std::max(list_.shard_bits, wanted);
 }
 
@@ -172,11 +190,15 @@ Status Writer::InstallShards(std::span<const FoldedShard> folded) {
 
 Status Writer::FoldShards(const SharedMapProgressFunction& on_progress) {
   std::shared_ptr<const Generation> generation;
+  Location synced = 0;
   {
     const std::lock_guard guard(mutex_);
+    BASALT_RETURN_IF_ERROR(Refusal());
+    if (changes_ != 0) BASALT_RETURN_IF_ERROR(SyncLog());
     generation = generation_;
+    synced = synced_;
   }
-  FoldWork work(std::move(generation));
+  FoldWork work(std::move(generation), synced);
   BASALT_RETURN_IF_ERROR(work.Gather());
   const uint64_t total = work.records();
   uint64_t done = 0;
@@ -242,6 +264,31 @@ Status Writer::Fold(const SharedMapProgressFunction& on_progress, FoldReason rea
   BASALT_RETURN_IF_ERROR(RefuseFork());
   const std::lock_guard fold_guard(fold_mutex_);
   const FoldUnderWay under_way(this);
+  std::optional<io::ReserveFile::Loan> reserve;
+  {
+    const std::lock_guard guard(mutex_);
+    if (lacks_room_ || reserve_is_owed_) TakeReserve(&reserve);
+  }
+  Status folded = FoldAll(on_progress, reason);
+  if (!reserve && io::IsDiskFull(folded)) {
+    {
+      const std::lock_guard guard(mutex_);
+      TakeReserve(&reserve);
+    }
+    folded = FoldAll(on_progress, reason);
+  }
+  reserve.reset();
+  const std::lock_guard guard(mutex_);
+  static_cast<void>(FillReserve());
+  return folded;
+}
+
+void Writer::TakeReserve(std::optional<io::ReserveFile::Loan>* loan) {
+  loan->emplace(&reserve_);
+  reserve_is_owed_ = true;
+}
+
+Status Writer::FoldAll(const SharedMapProgressFunction& on_progress, FoldReason reason) {
   // One that was broken off comes first, and then the changes made since.
   for (bool again = true; again;) {
     {

@@ -1,4 +1,9 @@
 // How log and index of a map's changes grow: a new segment, and an index with more words, or both.
+//
+// A map on a full disk must accept deletes, because its user frees space with them. So the file
+// RESERVE keeps space for the deletes of many entries. Log and index grow for puts only while the
+// reserve is whole. A delete that finds no other space takes the reserve. Puts are then refused
+// until the reserve is whole again. A fold that lacks space may use the reserve, too.
 
 #include <algorithm>
 #include <bit>
@@ -15,7 +20,25 @@ constexpr uint64_t kSegmentBytesMin = uint64_t{64} << 10;
 constexpr uint64_t kSegmentBytesMax = uint64_t{1} << 30;
 constexpr uint64_t kPageBytes = 4096;
 
+// The reserve has space for each deleted entry: its change, and its part of the index, which exists
+// twice while it grows.
+constexpr uint64_t kReserveMin = uint64_t{32} << 10;
+constexpr uint64_t kReserveForEntry = 128;
+constexpr uint64_t kReserveOfSmallMax = uint64_t{8} << 20;
+constexpr uint64_t kReservePart =
+    16;  ///< The reserve is at most so much of a larger map's records.
+/// Most lists of files are smaller.
+constexpr uint64_t kListBytes = uint64_t{16} << 10;
+
 uint64_t Room(const ChangeIndex& index) noexcept { return index.capacity() / 8 * 5; }
+
+uint64_t BytesOf(std::span<const Writer::Operation> operations) {
+  uint64_t bytes = 0;
+  for (const Writer::Operation& operation : operations) {
+    bytes += kChangeHeaderBytes + PaddedRecordBytes(operation.key.size(), operation.value.size());
+  }
+  return bytes;
+}
 
 }  // namespace
 
@@ -55,15 +78,50 @@ Status Writer::AddChangeSet(GenerationList* next, uint64_t log_bytes, NewFiles* 
   return Status();
 }
 
-Status Writer::MakeRoom(uint64_t bytes, uint64_t keys) {
+uint64_t Writer::ReserveBytes() const {
+  const uint64_t most = std::max(kReserveOfSmallMax, StoredBytes() / kReservePart);
+  return base::RoundUp(std::min(kReserveMin + kReserveForEntry * entries_, most), kPageBytes);
+}
+
+bool Writer::FillReserve() {
+  if (!reserve_.Fill(ReserveBytes())) return false;
+  reserve_is_owed_ = false;
+  return true;
+}
+
+Status Writer::MakeRoom(std::span<const Operation> operations) {
+  const bool only_deletes = std::ranges::all_of(
+      operations, [](const Operation& operation) { return operation.kind == RecordKind::kDelete; });
+  // Until the reserve is whole, the rest of log and index is for deletes.
+  if (!only_deletes && reserve_is_owed_ && !FillReserve()) return NoRoomBesideReserve();
+  const uint64_t bytes = BytesOf(operations);
+  if (!only_deletes) return Grow(bytes, operations.size(), GrowthRoom::kBesideReserve);
+  Status room = Grow(bytes, operations.size(), GrowthRoom::kSome);
+  if (!io::IsDiskFull(room) || !failed_.ok()) return room;
+  if (reserve_.Release()) reserve_is_owed_ = true;
+  return reserve_is_owed_ ? Grow(bytes, operations.size(), GrowthRoom::kAll) : room;
+}
+
+Status Writer::NoRoomBesideReserve() {
+  lacks_room_ = true;
+  return Status(StatusCode::kResourceExhausted,
+                core_->directory() +
+                    ": the disk is full; the rest of its space is kept for deletes; free space, or "
+                    "delete keys and call Compact, then try again");
+}
+
+Status Writer::Grow(uint64_t bytes, uint64_t keys, GrowthRoom where) {
   const ChangeIndex& index = generation_->newest().index();
   const LogSegment& segment = *generation_->newest().segments().back();
   const bool log_is_full = end_.end + bytes / kLogUnit > segment.limit();
   const bool index_is_full = keys_ + keys > Room(index);
   if (!log_is_full && !index_is_full) return Status();
+  if (where == GrowthRoom::kBesideReserve && !FillReserve()) return NoRoomBesideReserve();
   Growth growth{.log_bytes = 0, .index_capacity = index.capacity()};
   Growth least = growth;
-  if (log_is_full) {
+  // A later log would need space for another copy of the index.
+  const bool adds_log = log_is_full || where == GrowthRoom::kAll;
+  if (adds_log) {
     BASALT_RETURN_IF_ERROR(SyncLog());
     least.log_bytes = base::RoundUp(kLogHeaderBytes + bytes, kPageBytes);
     growth.log_bytes = std::max(UsualSegmentBytes(&list_.change_sets.front()), least.log_bytes);
@@ -72,11 +130,15 @@ Status Writer::MakeRoom(uint64_t bytes, uint64_t keys) {
     growth.index_capacity = ChangeIndex::CapacityFor(2 * (keys_ + keys));
     least.index_capacity = ChangeIndex::CapacityFor(keys_ + keys);
   }
-  // Of the room that there is, half is left to a fold.
   const uint64_t usual = growth.log_bytes;
   if (const auto free = fs_->FreeBytes(core_->directory())) {
-    growth.log_bytes =
-        std::max(std::min(usual, base::RoundUp(*free / 2, kPageBytes)), least.log_bytes);
+    if (where == GrowthRoom::kAll) {
+      growth = GrowthInto(*free, least);
+    } else if (adds_log) {
+      // Half of the free space is left to a fold.
+      growth.log_bytes =
+          std::max(std::min(usual, base::RoundUp(*free / 2, kPageBytes)), least.log_bytes);
+    }
   }
   lacks_room_ = growth.log_bytes < usual;
   for (;;) {
@@ -88,6 +150,20 @@ Status Writer::MakeRoom(uint64_t bytes, uint64_t keys) {
     growth.log_bytes = std::max(base::RoundUp(growth.log_bytes / 2, kPageBytes), least.log_bytes);
     growth.index_capacity = least.index_capacity;
   }
+}
+
+Writer::Growth Writer::GrowthInto(uint64_t free, const Growth& least) const {
+  Growth growth = least;
+  const auto fits = [&](uint64_t capacity) { return ChangeIndex::BytesFor(capacity) <= free / 2; };
+  const uint64_t wanted = ChangeIndex::CapacityFor(keys_ + entries_);
+  while (growth.index_capacity < wanted && fits(2 * growth.index_capacity)) {
+    growth.index_capacity *= 2;
+  }
+  const uint64_t others = ChangeIndex::BytesFor(growth.index_capacity) + kListBytes;
+  const uint64_t log_bytes = free - std::min(free, others);
+  growth.log_bytes = std::clamp(log_bytes / kPageBytes * kPageBytes, least.log_bytes,
+                                std::max(least.log_bytes, kSegmentBytesMax));
+  return growth;
 }
 
 Status Writer::PublishGrown(const Growth& growth) {

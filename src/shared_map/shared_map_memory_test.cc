@@ -98,6 +98,7 @@ class World {
         ListFile::Open(fs, directory, number, std::nullopt).value().list.FileNames();
     named.emplace_back(kControlName);
     named.emplace_back(kLockName);
+    named.emplace_back(kReserveName);
     std::sort(named.begin(), named.end());
     EXPECT_EQ(fs->List(directory).value(), named);
   }

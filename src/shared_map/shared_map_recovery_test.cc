@@ -244,7 +244,7 @@ TEST(SharedMapFullDisk, AFoldGivesBackTheRoomOfReplacedChanges) {
 TEST(SharedMapFullDisk, AFoldThatFindsNoRoomIsTriedAgainNowAndThen) {
   TestMachine machine;
   auto map = machine.Create().value();
-  const std::string value(2000, 'v');
+  const std::string value(30'000, 'v');  // Its base is larger than the reserve.
   machine.fs().SetCapacity(machine.fs().BytesUsed() + 1);
   while (map->Put("key", value).ok()) {
   }
@@ -259,7 +259,7 @@ TEST(SharedMapFullDisk, AFoldThatFindsNoRoomIsTriedAgainNowAndThen) {
     EXPECT_GE(refused, 1000u);
     EXPECT_LE(refused, 1000u + changes);
   }
-  machine.fs().SetCapacity(machine.fs().BytesUsed() + 40'000);
+  machine.fs().SetCapacity(machine.fs().BytesUsed() + 150'000);
   machine.executor().RunAll();
   EXPECT_EQ(map->GetStats().value().compact_error, "");
   ASSERT_TRUE(map->Put("key", value).ok());
@@ -292,6 +292,76 @@ TEST(SharedMapFullDisk, ALogOfTooManySmallFilesIsFolded) {
   while (!map->Put("later", model["later"]).ok()) ASSERT_LT(refused++, 2000);
   EXPECT_GT(map->GetStats().value().optimizations, 0u);
   ExpectHolds(*map, model);
+}
+
+/// Puts until one is refused for lack of space, then leaves no free space on the disk.
+Model FillDisk(TestMachine* machine, SharedMap* map) {
+  Model model;
+  Status status;
+  for (uint64_t i = 0; status.ok(); ++i) {
+    const std::string value(1000, static_cast<char>('a' + i % 26));
+    status = map->Put(KeyOf(i), value);
+    if (status.ok()) model[KeyOf(i)] = value;
+  }
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.ToString();
+  machine->fs().SetCapacity(machine->fs().BytesUsed());
+  return model;
+}
+
+TEST(SharedMapFullDisk, AFullMapTakesAllDeletesThenCompactThenPuts) {
+  for (const uint64_t disk_kib : {300, 1000, 6000}) {
+    for (const bool in_background : {false, true}) {
+      SCOPED_TRACE(disk_kib);
+      TestMachine machine;
+      auto map = machine.Create({.compact_in_background = in_background}).value();
+      machine.fs().SetCapacity(machine.fs().BytesUsed() + (disk_kib << 10));
+      Model model = FillDisk(&machine, map.get());
+      ASSERT_GT(model.size(), disk_kib / 4);
+      while (!model.empty()) {
+        const std::string key = model.begin()->first;
+        const Status deleted = map->Delete(key);
+        ASSERT_TRUE(deleted.ok()) << model.size() << " left: " << deleted.ToString();
+        model.erase(key);
+        if (model.size() % 500 == 0) ExpectHolds(*map, model);
+      }
+      const Status folded = map->Compact();
+      ASSERT_TRUE(folded.ok()) << folded.ToString();
+      for (int i = 0; i < 20; ++i) {
+        const Status put = map->Put("again", std::string(1000, 'v'));
+        ASSERT_TRUE(put.ok()) << put.ToString();
+      }
+      model["again"] = std::string(1000, 'v');
+      ExpectHolds(*map, model);
+      map.reset();
+      ExpectHolds(*machine.Open().value(), model);
+    }
+  }
+}
+
+TEST(SharedMapFullDisk, PutsDoNotTakeTheSpaceOfDeletes) {
+  TestMachine machine;
+  auto map = machine.Create({.compact_in_background = false}).value();
+  machine.fs().SetCapacity(machine.fs().BytesUsed() + (uint64_t{1} << 20));
+  Model model = FillDisk(&machine, map.get());
+  const std::string reserve = io::JoinPath(TestMachine::kPath, kReserveName);
+  EXPECT_GT(machine.fs().FileSize(reserve).value(), 128 * model.size());
+  while (machine.fs().Exists(reserve).value()) {
+    ASSERT_TRUE(map->Delete(model.begin()->first).ok());
+    model.erase(model.begin());
+  }
+  // The log has free space, for deletes only.
+  const Status put = map->Put("key", "value");
+  EXPECT_EQ(put.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(put.message().find("kept for deletes"), std::string::npos) << put.ToString();
+  machine.fs().SetCapacity(0);
+  ASSERT_TRUE(map->Put("key", "value").ok());
+  model["key"] = "value";
+  ExpectHolds(*map, model);
+  EXPECT_TRUE(machine.fs().Exists(reserve).value());
+  ASSERT_TRUE(map->Close().ok());
+  EXPECT_LE(machine.fs().FileSize(reserve).value(), uint64_t{1} << 20);
+  ASSERT_TRUE(DestroyMap(TestMachine::kPath, machine.environment()).ok());
+  EXPECT_FALSE(machine.fs().Exists(TestMachine::kPath).value());
 }
 
 // A fresh log as large as the one before would be larger than what the fold gives back.

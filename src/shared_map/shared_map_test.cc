@@ -697,6 +697,7 @@ TEST(SharedMap, CloseSetsTheTimesOfWhatWasStoredThroughMappings) {
   ASSERT_TRUE(map->Put("b", "2").ok());
   ASSERT_TRUE(map->Close().ok());
   for (const auto& file : std::filesystem::directory_iterator(path)) {
+    if (file.path().filename() == kReserveName) continue;
     EXPECT_GT(std::filesystem::last_write_time(file), long_ago + std::chrono::hours(1)) << file;
   }
   ASSERT_TRUE(SharedMap::Destroy(path).ok());

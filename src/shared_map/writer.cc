@@ -16,14 +16,6 @@
 namespace basalt::shared_map {
 namespace {
 
-uint64_t BytesOf(std::span<const Writer::Operation> operations) {
-  uint64_t bytes = 0;
-  for (const Writer::Operation& operation : operations) {
-    bytes += kChangeHeaderBytes + PaddedRecordBytes(operation.key.size(), operation.value.size());
-  }
-  return bytes;
-}
-
 Status CheckOptions(const WriteOptions& options) {
   if (options.durability == Durability::kMemory) {
     return Status(StatusCode::kInvalidArgument,
@@ -52,7 +44,10 @@ Writer::Writer(Core* core, const SharedMapOptions& options, std::unique_ptr<io::
       fs_(core->environment().fs),
       options_(options),
       fork_generation_(base::ForkGeneration()),
-      lock_(std::move(lock)) {}
+      lock_(std::move(lock)),
+      // A map in memory has no disk.
+      reserve_(fs_, core->PathOf(std::string(kReserveName)),
+               core->environment().owned_fs == nullptr) {}
 
 Writer::~Writer() = default;
 
@@ -123,6 +118,7 @@ Status Writer::Create(Core* core, const SharedMapOptions& options, NewPlace* pla
   BASALT_RETURN_IF_ERROR(writer->TakeControl());
   BASALT_RETURN_IF_ERROR(writer->RemoveOrphans(writer->list_));
   writer->lock_ = place->Keep();
+  static_cast<void>(writer->FillReserve());
   core->SetWriter(std::move(writer));
   return Status();
 }
@@ -186,6 +182,7 @@ Status Writer::Open(Core* core, const SharedMapOptions& options,
   BASALT_RETURN_IF_ERROR(writer->SyncLog());
   BASALT_RETURN_IF_ERROR(writer->Publish(std::move(next), &files));
   BASALT_RETURN_IF_ERROR(writer->TakeControl());
+  static_cast<void>(writer->FillReserve());
   Writer* const opened = writer.get();
   core->SetWriter(std::move(writer));
   if (opened->FoldIsDue()) opened->ScheduleFold();
@@ -458,7 +455,7 @@ Status Writer::AppendToLog(Durability durability) {
 }
 
 Status Writer::WriteLocked(std::span<const Operation> operations, Durability durability) {
-  if (Status room = MakeRoom(BytesOf(operations), operations.size()); !room.ok()) {
+  if (Status room = MakeRoom(operations); !room.ok()) {
     if (lacks_room_) FoldForRoom();
     return room;
   }
@@ -571,6 +568,8 @@ Status Writer::Close() {
   std::unique_lock guard(mutex_);
   if (closed_) return close_status_;
   close_status_ = base::OrOutOfMemory([this] { return PublishClosed(); });
+  static constexpr uint64_t kReserveOfClosedMax = uint64_t{1} << 20;
+  reserve_.Trim([this] { return std::min(ReserveBytes(), kReserveOfClosedMax); });
   closed_ = true;
   log_.reset();
   lock_.reset();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "basalt/shared_map.h"
+#include "io/reserve_file.h"
 #include "shared_map/core.h"
 #include "shared_map/new_place.h"
 #include "shared_map/update_turns.h"
@@ -91,13 +92,26 @@ class Writer {
   Result<Planned> Plan(const Operation& operation, uint64_t hash);
   Result<bool> HasValueBelow(uint64_t hash, std::string_view key) const;
   /// Makes log or index larger where a write wants it: by as much as there is room for on the disk.
-  Status MakeRoom(uint64_t bytes, uint64_t keys);
+  /// Puts leave the reserve whole. Deletes take it if there is no other space.
+  Status MakeRoom(std::span<const Operation> operations);
+  enum class GrowthRoom : uint8_t {
+    kBesideReserve,  ///< Only if the reserve is whole.
+    kSome,           ///< A part of the free space.
+    kAll,            ///< All free space.
+  };
+  Status Grow(uint64_t bytes, uint64_t keys, GrowthRoom where);
+  uint64_t ReserveBytes() const;
+  /// False: the disk has no space for it. The reserve then keeps its size.
+  bool FillReserve();
+  Status NoRoomBesideReserve();
   /// How large the next segment of the log and the next index are.
   struct Growth {
     uint64_t log_bytes;  ///< 0: the log goes on.
     uint64_t index_capacity;
     bool operator==(const Growth&) const = default;
   };
+  /// The growth that has space for most deletes: an index for all entries, and a log of the rest.
+  Growth GrowthInto(uint64_t free, const Growth& least) const;
   Status PublishGrown(const Growth& growth);
   Status SyncLog();
 
@@ -145,11 +159,16 @@ class Writer {
   };
   class FoldWork;
   class FoldUnderWay;
+  Status FoldAll(const SharedMapProgressFunction& on_progress, FoldReason reason);
+  /// Lends the reserve's space. Puts are refused until it has been filled again.
+  void TakeReserve(std::optional<io::ReserveFile::Loan>* loan);
   /// False: there is nothing to fold.
   Result<bool> BeginFold();
   /// Publishes that the newest changes are folded, with a fresh log of so many bytes.
   Status PublishFolding(uint64_t log_bytes);
   uint32_t WantedShardBits() const;
+  /// Bytes of the records in the bases and the newest log.
+  uint64_t StoredBytes() const;
   Status FoldShards(const SharedMapProgressFunction& on_progress);
   Status InstallShards(std::span<const FoldedShard> folded);
   void SetFoldThresholds();
@@ -193,6 +212,8 @@ class Writer {
   std::condition_variable fold_moved_;  // It has begun, or ended.
   uint64_t fold_waits_ = 0;
   bool lacks_room_ = false;  // The last write was refused for want of it.
+  io::ReserveFile reserve_;
+  bool reserve_is_owed_ = false;  // It was taken. Puts are refused until it is whole.
   // After a failure: no sooner than with so many changes; a write that lacks room counts as one.
   uint64_t fold_changes_min_ = 0;
   uint64_t fold_keys_ = 0;   // A fold is due with so many changed keys,

@@ -1,4 +1,4 @@
-#include "db/reserve_file.h"
+#include "io/reserve_file.h"
 
 #include <gtest/gtest.h>
 
@@ -9,13 +9,13 @@
 
 #include "io/sim_file_system.h"
 
-namespace basalt::db {
+namespace basalt::io {
 namespace {
 
 constexpr const char* kReservePath = "/RESERVE";
 
 TEST(ReserveFile, IsNotFilledWhileItIsLent) {
-  io::SimFileSystem fs;
+  SimFileSystem fs;
   ReserveFile reserve(&fs, kReservePath, /*is_wanted=*/true);
   ASSERT_TRUE(reserve.Fill(1000));
   {
@@ -31,7 +31,7 @@ TEST(ReserveFile, IsNotFilledWhileItIsLent) {
 }
 
 TEST(ReserveFile, IsAsLargeAsItWasWhereThereIsNoRoomForMore) {
-  io::SimFileSystem fs;
+  SimFileSystem fs;
   fs.SetCapacity(1500);
   ReserveFile reserve(&fs, kReservePath, /*is_wanted=*/true);
   ASSERT_TRUE(reserve.Fill(1000));
@@ -41,7 +41,7 @@ TEST(ReserveFile, IsAsLargeAsItWasWhereThereIsNoRoomForMore) {
 }
 
 TEST(ReserveFile, LeavesToOthersWhatIsNotEnoughForIt) {
-  io::SimFileSystem fs;
+  SimFileSystem fs;
   fs.SetCapacity(1500);
   ReserveFile reserve(&fs, kReservePath, /*is_wanted=*/true);
   uint64_t most = 0;
@@ -59,7 +59,7 @@ TEST(ReserveFile, LeavesToOthersWhatIsNotEnoughForIt) {
 }
 
 TEST(ReserveFile, IsTriedWhereTheFreeSpaceCannotBeTold) {
-  io::SimFileSystem fs;
+  SimFileSystem fs;
   fs.SetCapacity(1500);
   ReserveFile reserve(&fs, kReservePath, /*is_wanted=*/true);
   ASSERT_TRUE(reserve.Fill(1000));
@@ -74,7 +74,7 @@ TEST(ReserveFile, IsTriedWhereTheFreeSpaceCannotBeTold) {
 
 // Writers would be told to free space, for what cannot be had anyway.
 TEST(ReserveFile, ThereIsNoneWhereNothingCanBeAllocated) {
-  io::SimFileSystem fs;
+  SimFileSystem fs;
   fs.SetCanAllocate(false);
   for (const uint64_t capacity : {2000, 100}) {
     fs.SetCapacity(capacity);
@@ -89,8 +89,8 @@ TEST(ReserveFile, ThereIsNoneWhereNothingCanBeAllocated) {
 
 // A copy has holes where the file was never written.
 TEST(ReserveFile, OneThatHasNoSpaceCountsForNothing) {
-  io::SimFileSystem fs;
-  ASSERT_TRUE(fs.Open(kReservePath, io::OpenMode::kCreate).value()->Truncate(1000).ok());
+  SimFileSystem fs;
+  ASSERT_TRUE(fs.Open(kReservePath, OpenMode::kCreate).value()->Truncate(1000).ok());
   const auto allocates = [](std::string_view operation, std::string_view) {
     return operation == "allocate";
   };
@@ -103,7 +103,7 @@ TEST(ReserveFile, OneThatHasNoSpaceCountsForNothing) {
 
 // A file system that is full may have no room for a name either, or no inode.
 TEST(ReserveFile, ADiskWithoutRoomForItsNameIsFull) {
-  io::SimFileSystem fs;
+  SimFileSystem fs;
   for (const int error : {ENOSPC, EDQUOT}) {
     ReserveFile reserve(&fs, kReservePath, /*is_wanted=*/true);
     const auto opens = [](std::string_view operation, std::string_view) {
@@ -120,7 +120,7 @@ TEST(ReserveFile, ADiskWithoutRoomForItsNameIsFull) {
 
 // Writers would be told to free space.
 TEST(ReserveFile, WantOfADescriptorIsNotTakenForAFullDisk) {
-  io::SimFileSystem fs;
+  SimFileSystem fs;
   ReserveFile reserve(&fs, kReservePath, /*is_wanted=*/true);
   ASSERT_TRUE(reserve.Fill(1000));
   fs.SetFault({.at_call = 1, .error = EMFILE, .sticky = true, .matches = {}});
@@ -131,4 +131,4 @@ TEST(ReserveFile, WantOfADescriptorIsNotTakenForAFullDisk) {
 }
 
 }  // namespace
-}  // namespace basalt::db
+}  // namespace basalt::io

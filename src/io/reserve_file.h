@@ -7,14 +7,14 @@
 
 #include "io/file_system.h"
 
-namespace basalt::db {
+namespace basalt::io {
 
-/// Disk space kept back (reserve.cc says for what). A file of zeros that the file system has
-/// allocated; where it cannot allocate, there is no reserve. Thread-safe.
+/// Disk space kept back for what must go on when the disk is full. A file of zeros that the file
+/// system has allocated; where it cannot allocate, there is no reserve. Thread-safe.
 class ReserveFile {
  public:
   /// Makes no file yet. Not `is_wanted`: there never is one.
-  ReserveFile(io::FileSystem* fs, std::string path, bool is_wanted);
+  ReserveFile(FileSystem* fs, std::string path, bool is_wanted);
 
   /// While it lives, the reserve's space is given back and nobody fills it again: what needs the
   /// space would else have to share it with writers that want the reserve to be whole.
@@ -43,7 +43,7 @@ class ReserveFile {
   Result<bool> Grow(uint64_t bytes);
   bool ReleaseLocked() noexcept;
 
-  io::FileSystem* const fs_;
+  FileSystem* const fs_;
   const std::string path_;
   const bool is_wanted_;
   std::mutex mutex_;
@@ -51,4 +51,4 @@ class ReserveFile {
   uint32_t loans_ = 0;
 };
 
-}  // namespace basalt::db
+}  // namespace basalt::io

@@ -1,4 +1,4 @@
-#include "db/reserve_file.h"
+#include "io/reserve_file.h"
 
 #include <optional>
 #include <utility>
@@ -6,9 +6,9 @@
 #include "base/check.h"
 #include "base/out_of_memory.h"
 
-namespace basalt::db {
+namespace basalt::io {
 
-ReserveFile::ReserveFile(io::FileSystem* fs, std::string path, bool is_wanted)
+ReserveFile::ReserveFile(FileSystem* fs, std::string path, bool is_wanted)
     : fs_(fs), path_(std::move(path)), is_wanted_(is_wanted) {}
 
 ReserveFile::Loan::Loan(ReserveFile* reserve) noexcept : reserve_(reserve) {
@@ -28,13 +28,13 @@ bool ReserveFile::Fill(uint64_t bytes) noexcept {
   if (loans_ > 0) return false;
   const auto grown = base::OrOutOfMemory([&] { return Grow(bytes); });
   // What else fails, for want of a descriptor say, tells nothing of the disk's room.
-  return grown ? *grown : !io::IsDiskFull(grown.error());
+  return grown ? *grown : !IsDiskFull(grown.error());
 }
 
 Result<bool> ReserveFile::Grow(uint64_t bytes) {
   BASALT_ASSIGN_OR_RETURN(const bool exists, fs_->Exists(path_));
-  BASALT_ASSIGN_OR_RETURN(
-      const auto file, fs_->Open(path_, exists ? io::OpenMode::kReadWrite : io::OpenMode::kCreate));
+  BASALT_ASSIGN_OR_RETURN(const auto file,
+                          fs_->Open(path_, exists ? OpenMode::kReadWrite : OpenMode::kCreate));
   BASALT_ASSIGN_OR_RETURN(uint64_t before, file->Size());
   if (before > bytes) {
     BASALT_RETURN_IF_ERROR(file->Truncate(bytes));
@@ -61,7 +61,7 @@ Result<bool> ReserveFile::Grow(uint64_t bytes) {
   const bool had_space = before > 0 && file->Truncate(before).ok() && file->Allocate(before).ok();
   if (!had_space) static_cast<void>(fs_->RemoveFile(path_));
   bytes_ = had_space ? before : 0;
-  if (allocated.ok() || io::IsDiskFull(allocated)) return false;
+  if (allocated.ok() || IsDiskFull(allocated)) return false;
   return allocated;
 }
 
@@ -71,7 +71,7 @@ void ReserveFile::Trim(const std::function<uint64_t()>& needed) noexcept {
   const uint64_t bytes = needed();
   if (bytes >= bytes_) return;
   const auto cut = [&]() -> Status {
-    BASALT_ASSIGN_OR_RETURN(const auto file, fs_->Open(path_, io::OpenMode::kReadWrite));
+    BASALT_ASSIGN_OR_RETURN(const auto file, fs_->Open(path_, OpenMode::kReadWrite));
     return file->Truncate(bytes);
   };
   // After an error it is looked at anew before it is filled.
@@ -88,4 +88,4 @@ bool ReserveFile::ReleaseLocked() noexcept {
   return is_wanted_ && base::OrOutOfMemory([&] { return fs_->RemoveFile(path_); }).ok();
 }
 
-}  // namespace basalt::db
+}  // namespace basalt::io
