@@ -15,6 +15,7 @@
 #include "base/epoch.h"
 #include "base/hash.h"
 #include "base/random.h"
+#include "base/test_equal_hashes.h"
 #include "memtable/generation_test_support.h"
 
 namespace basalt::memtable {
@@ -598,6 +599,23 @@ TEST(Generation, BehavesLikeAMapOfVersions) {
     Model(seed).Run(600);
     if (HasFatalFailure()) return;
   }
+}
+
+// Anybody can make such keys.
+TEST(Generation, KeysOfOneHashAreFoundByFewProbes) {
+  const std::vector<std::string> keys = base::KeysOfOneHash(5000);
+  const size_t stored = keys.size() / 2;
+  const auto table = Generation::Create({.budget_bytes = 64 << 20});
+  base::SequenceNumber sequence = 0;
+  for (int version = 0; version < 2; ++version) {
+    for (size_t i = 0; i < stored; ++i) Put(*table, keys[i], "v", ++sequence);
+  }
+  EXPECT_LT(table->MeanIndexProbes(), 2);
+  for (size_t i = 0; i < stored; ++i) {
+    EXPECT_EQ(GetAt(*table, keys[i], sequence), Numbered("", stored + i + 1) + "=v");
+    EXPECT_EQ(GetAt(*table, keys[i], stored), Numbered("", i + 1) + "=v");
+  }
+  for (size_t i = stored; i < keys.size(); ++i) EXPECT_FALSE(GetAt(*table, keys[i], sequence));
 }
 
 }  // namespace

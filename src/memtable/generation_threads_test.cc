@@ -14,6 +14,7 @@
 #include "base/epoch.h"
 #include "base/hash.h"
 #include "base/random.h"
+#include "base/test_equal_hashes.h"
 #include "memtable/generation.h"
 #include "memtable/generation_test_support.h"
 
@@ -473,6 +474,26 @@ TEST(MemTableThreads, IteratorsShareOneSortingAndSeeTheSame) {
     threads.emplace_back([&table] { EXPECT_EQ(ScanAll(*table, 20'000).size(), 20'000u); });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// Two threads write each key.
+TEST(MemTableThreads, WritersOfKeysOfOneHashLoseNone) {
+  const std::vector<std::string> keys = base::KeysOfOneHash(300);
+  const auto table = Generation::Create({.budget_bytes = 64 << 20});
+  std::vector<std::thread> threads;
+  for (uint64_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&keys, &table, thread] {
+      for (uint64_t i = thread / 2; i < keys.size(); i += 2) {
+        Put(*table, keys[i], "v", 2 * i + 1 + thread % 2);
+        ASSERT_TRUE(GetAt(*table, keys[i], base::kMaxSequence));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (uint64_t i = 0; i < keys.size(); ++i) {
+    EXPECT_EQ(GetAt(*table, keys[i], base::kMaxSequence), Numbered("", 2 * i + 2) + "=v");
+    EXPECT_EQ(GetAt(*table, keys[i], 2 * i + 1), Numbered("", 2 * i + 1) + "=v");
+  }
 }
 
 }  // namespace

@@ -23,7 +23,8 @@
 // Layout
 //
 //   words    a power of two of 64-byte buckets, each 8 words
-//   word     tag 32 | position 32; position 0: empty. The tag is the low half of the key's hash.
+//   word     tag 32 | position 32; position 0: empty. The tag is the low half of the key's hash, or
+//            of a second hash if many keys have that tag (shard.h).
 //
 //   A word's home is bucket (tag & mask). A bucket fills from its first word on; when it is full,
 //   the next bucket takes the word, and so on around. Words are never removed, and a word's tag

@@ -40,10 +40,11 @@ size_t Shard::Finish(std::span<const Taken> records, base::SequenceNumber first,
 [[gnu::always_inline]] inline HashIndex::Seen Shard::Link(uint64_t hash, Record* record,
                                                           Position position) noexcept {
   for (;;) {
-    const HashIndex::Seen seen = Search(hash, [record](const Record& other) {
+    const auto has_same_key = [record](const Record& other) {
       return other.keyspace() == record->keyspace() && base::SameBytes(other.key(), record->key());
-    });
-    if (TryToLink(seen, hash, record, position)) return seen;
+    };
+    const Place place = Search(record->keyspace(), record->key(), hash, has_same_key);
+    if (TryToLink(place, record, position)) return place.seen;
   }
 }
 
@@ -51,6 +52,10 @@ void Shard::LinkFold(Record* fold, Position position, uint64_t hash, Lane* lane)
   InsertGate::Visit visit(index_.gate(), lane->place());
   visit.Enter();
   Link(hash, fold, position);
+}
+
+uint32_t Shard::SecondTag(uint32_t keyspace, std::string_view key) noexcept {
+  return static_cast<uint32_t>(base::SecondHash(key)) ^ keyspace * 0x9E37'79B9;
 }
 
 bool Shard::IsVersionOf(const Record& record, const RecordSource& source) noexcept {
@@ -71,11 +76,18 @@ const Record* Shard::Candidate(uint64_t hash) const noexcept {
 const Record* Shard::Find(uint32_t keyspace, std::string_view key, uint64_t hash,
                           base::SequenceNumber at, BatchCheck* check) const noexcept {
   const Record* record = nullptr;
-  const Position newest = index_.Find(static_cast<uint32_t>(hash), [&](Position position) {
+  size_t others = 0;
+  const auto is_it = [&](Position position) {
     record = RecordAt(position);
     record->FetchBehind();
-    return record->keyspace() == keyspace && base::SameBytes(record->key(), key);
-  });
+    if (record->keyspace() == keyspace && base::SameBytes(record->key(), key)) return true;
+    ++others;
+    return false;
+  };
+  Position newest = index_.Find(static_cast<uint32_t>(hash), is_it);
+  if (newest == 0 && others >= base::kKeysOfOneHashMax) [[unlikely]] {
+    newest = index_.Find(SecondTag(keyspace, key), is_it);
+  }
   if (newest == 0) return nullptr;
   const auto is_hidden = [&] {
     const base::SequenceNumber sequence =

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/epoch.h"
 #include "base/internal_key.h"
+#include "base/second_hash.h"
 #include "memtable/hash_index.h"
 #include "memtable/lane.h"
 #include "memtable/record.h"
@@ -16,7 +17,12 @@
 namespace basalt::memtable {
 
 /// The index of a part of a memtable, for the keys whose hashes begin alike. Thread-safe; `hash`
-/// below is the key's hash with the keyspace mixed in, of which a shard uses the low half.
+/// below is the key's hash with the keyspace mixed in. Its low half is the tag of the key's word.
+///
+/// Keys of one tag. If a search meets kKeysOfOneHashMax words of other keys with its tag, the key's
+/// word has the tag of its SecondHash. Words are never removed and a search sees all words of its
+/// tag, so later searches for the key take the same decision: the number of those words only grows,
+/// and a thread that saw fewer of them cannot store a word in the empty place that it saw.
 class alignas(64) Shard {
  public:
   using Position = base::Arena::Position;
@@ -85,11 +91,18 @@ class alignas(64) Shard {
   Record* RecordAt(Position position) const noexcept {
     return reinterpret_cast<Record*>(records_->At(position));
   }
+  /// Where a key's word is, or belongs.
+  struct Place {
+    HashIndex::Seen seen;
+    uint32_t tag;
+  };
   template <class SameKey>
-  HashIndex::Seen Search(uint64_t hash, const SameKey& has_same_key) noexcept;
+  Place Search(uint32_t keyspace, std::string_view key, uint64_t hash,
+               const SameKey& has_same_key) noexcept;
+  static uint32_t SecondTag(uint32_t keyspace, std::string_view key) noexcept;
   /// Not inline: most keys that are put are new, and their way is the shorter for it.
   static bool IsVersionOf(const Record& record, const RecordSource& source) noexcept;
-  bool TryToLink(HashIndex::Seen seen, uint64_t hash, Record* record, Position position) noexcept;
+  bool TryToLink(const Place& place, Record* record, Position position) noexcept;
   HashIndex::Seen Link(uint64_t hash, Record* record, Position position) noexcept;
 
   const base::Arena* const records_;
@@ -98,26 +111,36 @@ class alignas(64) Shard {
 
 // Asked only of records with the hash's low half: seldom, if the key is new.
 template <class SameKey>
-[[gnu::always_inline]] inline HashIndex::Seen Shard::Search(uint64_t hash,
-                                                            const SameKey& has_same_key) noexcept {
-  return index_.FindOrPlace(static_cast<uint32_t>(hash),
-                            [&](Position other) { return has_same_key(*RecordAt(other)); });
+[[gnu::always_inline]] inline Shard::Place Shard::Search(uint32_t keyspace, std::string_view key,
+                                                         uint64_t hash,
+                                                         const SameKey& has_same_key) noexcept {
+  size_t others = 0;
+  const auto is_it = [&](Position other) {
+    if (has_same_key(*RecordAt(other))) return true;
+    ++others;
+    return false;
+  };
+  const auto tag = static_cast<uint32_t>(hash);
+  const HashIndex::Seen seen = index_.FindOrPlace(tag, is_it);
+  if (seen.was != 0 || others < base::kKeysOfOneHashMax) [[likely]]
+    return {seen, tag};
+  const uint32_t second_tag = SecondTag(keyspace, key);
+  return {index_.FindOrPlace(second_tag, is_it), second_tag};
 }
 
 // The chain descends in sequence: a late smaller one goes behind the larger ones. Its tag is there
 // already: whoever comes by the index must find it finished. False: what it would go in front of
 // has changed.
-inline bool Shard::TryToLink(HashIndex::Seen seen, uint64_t hash, Record* record,
-                             Position position) noexcept {
+inline bool Shard::TryToLink(const Place& place, Record* record, Position position) noexcept {
   const base::Tag tag = record->tag.load(std::memory_order_relaxed);
   Record* newer = nullptr;
-  Position older = HashIndex::PositionOf(seen.was);
+  Position older = HashIndex::PositionOf(place.seen.was);
   while (older != 0 && RecordAt(older)->tag.load(std::memory_order_relaxed) > tag) {
     newer = RecordAt(older);
     older = newer->previous.load(std::memory_order_acquire);
   }
   record->previous.store(older, std::memory_order_relaxed);
-  if (newer == nullptr) return HashIndex::Publish(seen, static_cast<uint32_t>(hash), position);
+  if (newer == nullptr) return HashIndex::Publish(place.seen, place.tag, position);
   return newer->previous.compare_exchange_strong(older, position, std::memory_order_seq_cst);
 }
 
@@ -126,9 +149,10 @@ Shard::Outcome Shard::Put(const RecordSource& source, Record* record, Position p
                           uint64_t hash, Lane* lane, const Assign& assign) noexcept {
   InsertGate::Visit visit(index_.gate(), lane->place());
   for (;;) {
-    const HashIndex::Seen seen =
-        Search(hash, [&source](const Record& other) { return IsVersionOf(other, source); });
-    const Position newest = HashIndex::PositionOf(seen.was);
+    const Place place = Search(source.keyspace, source.key, hash, [&source](const Record& other) {
+      return IsVersionOf(other, source);
+    });
+    const Position newest = HashIndex::PositionOf(place.seen.was);
     const base::SequenceNumber sequence = assign(newest == 0 ? nullptr : RecordAt(newest));
     if (sequence == 0) {
       record->tag.store(Record::kAbandonedTag, std::memory_order_release);
@@ -139,7 +163,7 @@ Shard::Outcome Shard::Put(const RecordSource& source, Record* record, Position p
       continue;
     }
     record->tag.store(base::MakeTag(sequence, source.kind), std::memory_order_release);
-    if (TryToLink(seen, hash, record, position)) {
+    if (TryToLink(place, record, position)) {
       lane->CountFinished(*record);
       return newest == 0 ? Outcome::kNewKey : Outcome::kNewVersion;
     }

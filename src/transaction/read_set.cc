@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/printable_key.h"
+#include "base/second_hash.h"
 
 namespace basalt::transaction {
 namespace {
@@ -133,17 +134,35 @@ bool ReadSet::HasKey(uint32_t keyspace, std::string_view key, uint64_t hash) con
     return other.hash == hash && other.keyspace == keyspace && BytesOf(other) == key;
   };
   if (slots_.empty()) return std::ranges::any_of(keys_, is_it);
+  size_t others = 0;
+  const auto is_it_or_counts = [&](const Key& other) {
+    others += other.hash == hash ? 1 : 0;
+    return is_it(other);
+  };
+  if (slots_[Probe(hash, is_it_or_counts)] != 0) return true;
+  if (others < base::kKeysOfOneHashMax) [[likely]]
+    return false;
+  return slots_[Probe(base::SecondHash(key), is_it)] != 0;
+}
+
+template <class IsIt>
+size_t ReadSet::Probe(uint64_t hash, const IsIt& is_it) const noexcept {
   const size_t mask = slots_.size() - 1;
-  for (size_t slot = hash & mask; slots_[slot] != 0; slot = (slot + 1) & mask) {
-    if (is_it(keys_[slots_[slot] - 1])) return true;
-  }
-  return false;
+  size_t slot = hash & mask;
+  while (slots_[slot] != 0 && !is_it(keys_[slots_[slot] - 1])) slot = (slot + 1) & mask;
+  return slot;
 }
 
 void ReadSet::EnterIntoTable(uint32_t number) noexcept {
-  const size_t mask = slots_.size() - 1;
-  size_t slot = keys_[number - 1].hash & mask;
-  while (slots_[slot] != 0) slot = (slot + 1) & mask;
+  const Key& key = keys_[number - 1];
+  size_t others = 0;
+  size_t slot = Probe(key.hash, [&](const Key& other) {
+    others += other.hash == key.hash ? 1 : 0;
+    return false;
+  });
+  if (others >= base::kKeysOfOneHashMax) [[unlikely]] {
+    slot = Probe(base::SecondHash(BytesOf(key)), [](const Key&) { return false; });
+  }
   slots_[slot] = number;
 }
 

@@ -22,6 +22,9 @@
 // what was read is never missed. When ranges pass it, they become one range a keyspace in the same
 // way.
 //
+// Of keys that have one hash, the table has kKeysOfOneHashMax by their hash, and the others by
+// their SecondHash. So a probe is short, whatever the keys.
+//
 // Cost: a key a copy and an entry; `Covers` one probe, and a binary search where there are ranges.
 // One thread at a time, except that const functions may run side by side.
 
@@ -107,6 +110,9 @@ class ReadSet {
   /// Bytes by which memory_bytes() grows when the key is added: containers double.
   uint64_t GrowthFor(std::string_view key) const noexcept;
   bool HasKey(uint32_t keyspace, std::string_view key, uint64_t hash) const noexcept;
+  /// The slot of the first key in the way of `hash` for which is_it, or the empty one behind them.
+  template <class IsIt>
+  size_t Probe(uint64_t hash, const IsIt& is_it) const noexcept;
   void EnterIntoTable(uint32_t number) noexcept;
   void GrowTable();
   /// The first range of the keyspace that ends behind `key`, or the end.

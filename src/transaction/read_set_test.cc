@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "base/hash.h"
 #include "base/random.h"
+#include "base/test_equal_hashes.h"
 
 namespace basalt::transaction {
 namespace {
@@ -154,6 +156,27 @@ TEST(ReadSet, HoldsEachKeyOnce) {
   EXPECT_EQ(reads.keys().size(), 20u);
   reads.AddKey(1, "0");
   EXPECT_EQ(reads.keys().size(), 21u);
+}
+
+// Anybody can make such keys. With a table that probes past all of them, they take 1,000 times as
+// long as others.
+TEST(ReadSet, KeysOfOneHashTakeLittleMoreTimeThanOthers) {
+  constexpr size_t kKeys = 20'000;
+  std::vector<std::string> others(2 * kKeys);
+  for (size_t i = 0; i < others.size(); ++i) others[i] = std::to_string(i);
+  const auto least_time = [&](const std::vector<std::string>& keys) {
+    auto least = std::chrono::steady_clock::duration::max();
+    for (int round = 0; round < 3; ++round) {
+      const auto begin = std::chrono::steady_clock::now();
+      ReadSet reads(kNoLimit);
+      for (size_t i = 0; i < kKeys; ++i) reads.AddKey(0, keys[i]);
+      for (size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(Covers(reads, 0, keys[i]), i < kKeys);
+      EXPECT_EQ(reads.keys().size(), kKeys);
+      least = std::min(least, std::chrono::steady_clock::now() - begin);
+    }
+    return least;
+  };
+  EXPECT_LT(least_time(base::KeysOfOneHash(2 * kKeys)), 50 * least_time(others));
 }
 
 TEST(ReadSet, RemembersTheEarliestExpiry) {
