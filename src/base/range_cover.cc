@@ -74,6 +74,19 @@ void RangeCover::IndexPieces() {
   shared_ = first.substr(0, SharedBytes(first, pieces_.back().begin));
   prefixes_.reserve(pieces_.size());
   for (const Piece& piece : pieces_) prefixes_.push_back(KeyPrefix(piece.begin, shared_.size()));
+  samples_.reserve(prefixes_.size() / kSampled + 1);
+  for (size_t i = 0; i < prefixes_.size(); i += kSampled) samples_.push_back(prefixes_[i]);
+}
+
+size_t RangeCover::FirstNotBelow(uint64_t prefix) const noexcept {
+  // The sample before it is below, so it lies behind that one, and not behind this one.
+  const size_t sample = base::FirstNotBelow(samples_.data(), samples_.size(), prefix);
+  if (sample == 0) return 0;
+  const size_t begin = (sample - 1) * kSampled;
+  constexpr size_t kLine = 64 / sizeof(uint64_t);
+  for (size_t i = 0; i < kSampled; i += kLine) __builtin_prefetch(prefixes_.data() + begin + i);
+  return begin + base::FirstNotBelow(&prefixes_[begin],
+                                     std::min(kSampled, prefixes_.size() - begin), prefix);
 }
 
 std::vector<RangeCover::Piece>::const_iterator RangeCover::After(
@@ -81,12 +94,12 @@ std::vector<RangeCover::Piece>::const_iterator RangeCover::After(
   const int beside = key.substr(0, shared_.size()).compare(shared_);
   if (beside != 0) return beside < 0 ? pieces_.begin() : pieces_.end();
   const uint64_t prefix = KeyPrefix(key, shared_.size());
-  const size_t first = FirstNotBelow(prefixes_.data(), prefixes_.size(), prefix);
+  const size_t first = FirstNotBelow(prefix);
   size_t last = first;
   if (first < prefixes_.size() && prefixes_[first] == prefix) {
     const size_t more = prefixes_.size() - first;
     last = prefix == UINT64_MAX ? prefixes_.size()
-                                : first + FirstNotBelow(&prefixes_[first], more, prefix + 1);
+                                : first + base::FirstNotBelow(&prefixes_[first], more, prefix + 1);
   }
   return std::upper_bound(
       pieces_.begin() + static_cast<ptrdiff_t>(first),

@@ -24,8 +24,8 @@ struct CoverStretch {
 };
 
 /// Immutable; built in O(n log n), asked in O(log n). A search goes over 8 bytes of each piece's
-/// begin, which lie side by side, and looks at whole keys only where these are equal: of 100,000
-/// ranges, two or three cache misses.
+/// begin, which lie side by side, and looks at whole keys only where these are equal. It searches
+/// every 64th of them first, so it reads few cache lines: of 100,000 ranges 25 KB and 8 lines.
 class RangeCover {
  public:
   struct Range {
@@ -49,10 +49,13 @@ class RangeCover {
   /// The greatest sequence number of all.
   SequenceNumber newest() const noexcept { return newest_; }
   uint64_t ByteSize() const noexcept {
-    return pieces_.capacity() * sizeof(Piece) + prefixes_.capacity() * sizeof(uint64_t);
+    return pieces_.capacity() * sizeof(Piece) +
+           (prefixes_.capacity() + samples_.capacity()) * sizeof(uint64_t);
   }
 
  private:
+  static constexpr size_t kSampled = 64;
+
   /// From `begin` to the next piece's begin.
   struct Piece {
     std::string_view begin;
@@ -62,12 +65,15 @@ class RangeCover {
   std::vector<Piece>::const_iterator After(std::string_view key) const noexcept;
   /// From `begin`, which is behind all that was added, the sequence is this.
   void Add(std::string_view begin, SequenceNumber sequence);
+  /// The first of prefixes_ that is not below this one.
+  size_t FirstNotBelow(uint64_t prefix) const noexcept;
   /// When all are added.
   void IndexPieces();
 
   std::vector<Piece> pieces_;
   std::string_view shared_;         // What all begins have in common.
   std::vector<uint64_t> prefixes_;  // Of each begin, behind that (KeyPrefix).
+  std::vector<uint64_t> samples_;   // Every kSampled-th of them, from the first on.
   SequenceNumber newest_ = 0;
 };
 

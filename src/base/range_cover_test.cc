@@ -54,6 +54,23 @@ TEST(RangeCover, FindsKeysThatAgreeInTheirFirstBytes) {
   }
 }
 
+TEST(RangeCover, FindsKeysAmongThousandsOfRanges) {
+  std::vector<std::string> keys;
+  for (int i = 0; i < 4000; ++i) keys.push_back("row" + std::to_string(10'000 + i));
+  for (const size_t count : {31U, 32U, 33U, 64U, 1000U, 2000U}) {
+    std::vector<RangeCover::Range> ranges;
+    for (size_t i = 0; i < count; ++i) ranges.push_back({keys[2 * i], keys[2 * i + 1], i + 1});
+    const RangeCover cover(ranges);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const bool is_covered = i % 2 == 0 && i / 2 < count;
+      EXPECT_EQ(cover.SequenceAt(keys[i]), is_covered ? i / 2 + 1 : 0) << keys[i];
+      EXPECT_EQ(cover.SequenceAt(keys[i] + "x"), is_covered ? i / 2 + 1 : 0) << keys[i];
+    }
+    EXPECT_EQ(cover.SequenceAt("row"), 0U);
+    EXPECT_EQ(cover.SequenceAt("s"), 0U);
+  }
+}
+
 struct SomeRanges {
   std::vector<std::string> keys;  ///< Of the ranges, and others.
   std::vector<RangeCover::Range> ranges;

@@ -100,12 +100,13 @@ bool HasLateRangeDelete(const Search& search, const transaction::ReadRange& rang
   const Tree* const tree = search.state.version->tree(range.keyspace);
   if (tree == nullptr) return false;
   const TreeRange wanted = InTree(range);
-  for (const RangeDelete& deleted : tree->range_deletes.ranges()) {
-    const bool overlaps = (!wanted.end || deleted.begin < *wanted.end) &&
-                          (!wanted.begin || *wanted.begin < deleted.end);
-    if (overlaps && search.IsLate(deleted.sequence)) return true;
-  }
-  return false;
+  return std::ranges::any_of(tree->range_deletes.parts(), [&](const auto& part) {
+    return std::ranges::any_of(part->ranges(), [&](const RangeDelete& deleted) {
+      const bool overlaps = (!wanted.end || deleted.begin < *wanted.end) &&
+                            (!wanted.begin || *wanted.begin < deleted.end);
+      return overlaps && search.IsLate(deleted.sequence);
+    });
+  });
 }
 
 /// What may hold records of the range that are later than `from`.

@@ -120,20 +120,37 @@ struct Planning {
 
   Planning(const Tree& of, const CompactionLimits& by, RunningJobs beside)
       : tree(of), limits(by), running(beside), aims(AimsOf(of, by)) {
-    for (const RangeDelete& range : tree.range_deletes.ranges()) {
-      if (range.sequence > limits.oldest_needed()) continue;
-      newest_range_delete = std::max(newest_range_delete, range.sequence);
+    for (const auto& part : tree.range_deletes.parts()) {
+      newest_range_delete = std::max(newest_range_delete, part->NewestUpTo(limits.oldest_needed()));
     }
   }
 
   /// The range deletes newer than `applied` that cover some of the keys and that nobody needs to
   /// look behind, by their beginning.
-  auto RangeDeletesOver(const KeyRange& keys, base::SequenceNumber applied) const {
-    return tree.range_deletes.Near(keys.smallest, keys.largest) |
-           std::views::filter([=, this](const RangeDelete& range) {
-             return range.sequence > applied && range.sequence <= limits.oldest_needed() &&
-                    range.end > keys.smallest;
-           });
+  std::vector<const RangeDelete*> RangeDeletesOver(const KeyRange& keys,
+                                                   base::SequenceNumber applied) const {
+    std::vector<const RangeDelete*> over;
+    for (const auto& part : tree.range_deletes.parts()) {
+      for (const RangeDelete& range : part->Near(keys.smallest, keys.largest)) {
+        if (IsOver(range, keys, applied)) over.push_back(&range);
+      }
+    }
+    if (tree.range_deletes.parts().size() > 1) {
+      std::ranges::sort(
+          over, {}, [](const RangeDelete* range) -> const std::string& { return range->begin; });
+    }
+    return over;
+  }
+  bool AnyRangeDeleteOver(const KeyRange& keys, base::SequenceNumber applied) const {
+    return std::ranges::any_of(tree.range_deletes.parts(), [&](const auto& part) {
+      return std::ranges::any_of(
+          part->Near(keys.smallest, keys.largest),
+          [&](const RangeDelete& range) { return IsOver(range, keys, applied); });
+    });
+  }
+  bool IsOver(const RangeDelete& range, const KeyRange& keys, base::SequenceNumber applied) const {
+    return range.sequence > applied && range.sequence <= limits.oldest_needed() &&
+           range.end > keys.smallest;
   }
 
   /// Whether a running job may write tables of `level` that overlap.
@@ -169,16 +186,17 @@ double PartUnderRangeDeletes(const Planning& planning, const TableFile& table) {
   if (planning.newest_range_delete <= applied) return 0;
   const KeyRange keys(table);
   KeyRuler ruler(keys);
-  for (const RangeDelete& range : planning.RangeDeletesOver(keys, applied)) {
-    ruler.Learn(range.begin);
-    ruler.Learn(range.end);
+  const std::vector<const RangeDelete*> over = planning.RangeDeletesOver(keys, applied);
+  for (const RangeDelete* const range : over) {
+    ruler.Learn(range->begin);
+    ruler.Learn(range->end);
   }
   double part = 0;
   double reached = 0;
-  for (const RangeDelete& range : planning.RangeDeletesOver(keys, applied)) {
-    const double end = ruler.PositionOf(range.end);
+  for (const RangeDelete* const range : over) {
+    const double end = ruler.PositionOf(range->end);
     if (end <= reached) continue;
-    part += end - std::max(reached, ruler.PositionOf(range.begin));
+    part += end - std::max(reached, ruler.PositionOf(range->begin));
     reached = end;
   }
   return part;
@@ -189,7 +207,7 @@ bool HasUnappliedRangeDelete(const Planning& planning, const TableFile& table) {
   const base::SequenceNumber applied =
       std::max(table.ranges_applied(), table.properties().smallest_sequence);
   if (planning.newest_range_delete <= applied) return false;
-  return !planning.RangeDeletesOver(KeyRange(table), applied).empty();
+  return planning.AnyRangeDeleteOver(KeyRange(table), applied);
 }
 
 /// Roughly the part of a table that dropped keyspaces have left in it.
@@ -506,7 +524,7 @@ bool IsDueAtLast(const Planning& planning, const TableFile& table, CompactionRea
   switch (reason) {
     case CompactionReason::kTombstones:
       if (DropsManyTombstones(planning, table)) return true;
-      if (planning.tree.range_deletes.ranges().size() >= kRangeDeletesMany &&
+      if (planning.tree.range_deletes.size() >= kRangeDeletesMany &&
           HasUnappliedRangeDelete(planning, table)) {
         return true;
       }

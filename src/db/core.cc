@@ -21,7 +21,7 @@ thread_local const Core* job_of = nullptr;
 void AddTables(const Version& version, DBStats* stats) {
   stats->levels.resize(Tree::kLevels);
   for (const auto& tree : version.trees()) {
-    stats->range_deletes += tree->range_deletes.ranges().size();
+    stats->range_deletes += tree->range_deletes.size();
     for (size_t level = 0; level < Tree::kLevels; ++level) {
       LevelStats& of_level = stats->levels[level];
       for (const std::shared_ptr<TableFile>& file : tree->levels[level]) {

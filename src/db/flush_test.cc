@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -261,6 +262,39 @@ TEST(Flush, CoversWhatWasWrittenBeforeItWhileOthersWrite) {
   }
   stop = true;
   writer.join();
+}
+
+// A snapshot keeps the records that they cover, and so the range deletes.
+TEST(Flush, WritesLittleForTheRangeDeletesBeforeIt) {
+  constexpr int kRanges = 5000;
+  const std::unique_ptr<io::FileSystem> fs = io::NewMemoryFileSystem();
+  HeldExecutor executor;
+  Environment environment;
+  environment.fs = fs.get();
+  environment.clock = io::Clock::System();
+  environment.executor = &executor;
+  auto db = OpenDatabase("/db", {.memory_budget = 16 * kBudget}, environment).value();
+  const auto put = [&](int number) { ASSERT_TRUE(db->Put(FlushedKey(number), "v").ok()); };
+  for (int i = 0; i < kRanges; ++i) ASSERT_NO_FATAL_FAILURE(put(2 * i));
+  ASSERT_TRUE(db->Flush().ok());
+  std::optional<Snapshot> snapshot = db->GetSnapshot().value();
+  for (int i = 0; i < kRanges; ++i) {
+    if (i % 1000 == 0) {
+      ASSERT_TRUE(db->Flush().ok());
+    }
+    ASSERT_TRUE(db->DeleteRange(FlushedKey(2 * i), FlushedKey(2 * i + 1)).ok());
+  }
+  ASSERT_NO_FATAL_FAILURE(put(1));
+  ASSERT_TRUE(db->Flush().ok());
+  EXPECT_EQ(db->GetStats().range_deletes, uint64_t{kRanges});
+  EXPECT_LT(fs->FileSize("/db/MANIFEST").value(), uint64_t{10} * kRanges);
+  snapshot.reset();
+  ASSERT_TRUE(db->Close().ok());
+  db = OpenDatabase("/db", {.memory_budget = 16 * kBudget}, environment).value();
+  EXPECT_TRUE(db->Get(FlushedKey(1)).value());
+  for (int i = 0; i < kRanges; ++i) EXPECT_FALSE(db->Get(FlushedKey(2 * i)).value()) << i;
+  ASSERT_TRUE(db->CompactRange().ok());
+  EXPECT_EQ(db->GetStats().range_deletes, 0U);
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ bool IsNewer(const RangeDelete& range, const TableFile& file) noexcept {
   return range.sequence > file.properties().largest_sequence;
 }
 
-std::span<const RangeDelete> Near(const RangeDeletes& ranges, const TableFile& file) noexcept {
-  return ranges.Near(file.properties().smallest_key, file.properties().largest_key);
+std::span<const RangeDelete> Near(const RangeDeletePart& part, const TableFile& file) noexcept {
+  return part.Near(file.properties().smallest_key, file.properties().largest_key);
 }
 
 /// Takes away the tables that hold nothing but what a range delete covers for every reader.
@@ -42,42 +42,66 @@ void DropCovered(Tree* tree, base::SequenceNumber oldest_needed, TableFiles* rem
         return range.sequence <= oldest_needed && IsNewer(range, *file) && Lies(*file, range);
       };
       const table::TableProperties& properties = file->properties();
+      const auto has_cover = [&](const auto& part) {
+        return part->MayCoverBoth(properties.smallest_key, properties.largest_key,
+                                  properties.largest_sequence) &&
+               std::ranges::any_of(Near(*part, *file), covers);
+      };
       const bool is_covered =
-          !file->busy &&
-          tree->range_deletes.MayCoverBoth(properties.smallest_key, properties.largest_key,
-                                           properties.largest_sequence) &&
-          std::ranges::any_of(Near(tree->range_deletes, *file), covers);
+          !file->busy && std::ranges::any_of(tree->range_deletes.parts(), has_cover);
       if (is_covered) removed->push_back(file);
       return is_covered;
     });
   }
 }
 
-/// Takes away the range deletes that have been applied to every table that they touch.
-void DropApplied(Tree* tree) {
-  const std::vector<RangeDelete>& all = tree->range_deletes.ranges();
+/// Whether each range delete of a part has still to be applied to a table that it touches.
+std::vector<bool> NeededOf(const RangeDeletePart& part, const Tree& tree) {
+  const std::vector<RangeDelete>& all = part.ranges();
   std::vector<bool> is_needed(all.size());
-  size_t needed_count = 0;
-  for (const TableFiles& level : tree->levels) {
+  for (const TableFiles& level : tree.levels) {
     for (const std::shared_ptr<TableFile>& file : level) {
       const base::SequenceNumber applied =
           std::max(file->ranges_applied(), file->properties().smallest_sequence);
-      if (applied >= tree->range_deletes.newest() || needed_count == all.size()) continue;
-      for (const RangeDelete& range : Near(tree->range_deletes, *file)) {
-        const auto i = static_cast<size_t>(&range - all.data());
-        if (range.sequence > applied && !is_needed[i] && Touches(*file, range)) {
-          is_needed[i] = true;
-          ++needed_count;
+      if (applied >= part.newest()) continue;
+      for (const RangeDelete& range : Near(part, *file)) {
+        if (range.sequence > applied && Touches(*file, range)) {
+          is_needed[static_cast<size_t>(&range - all.data())] = true;
         }
       }
     }
   }
-  if (needed_count == all.size()) return;
+  return is_needed;
+}
+
+/// Takes away the range deletes of a part that are not needed. Of many it waits until an eighth
+/// goes, because what is left is flattened anew.
+void DropUnneeded(Tree* tree, size_t part, const std::vector<bool>& is_needed) {
+  constexpr size_t kMany = 1000;
+  const auto dropped = static_cast<size_t>(std::ranges::count(is_needed, false));
+  if (dropped == 0 || (is_needed.size() >= kMany && dropped < is_needed.size() / 8)) return;
+  const std::vector<RangeDelete>& all = tree->range_deletes.parts()[part]->ranges();
   std::vector<RangeDelete> needed;
   for (size_t i = 0; i < all.size(); ++i) {
     if (is_needed[i]) needed.push_back(all[i]);
   }
-  tree->range_deletes = RangeDeletes(std::move(needed), tree->keyspace == kSharedTree);
+  tree->range_deletes.Replace(part, std::move(needed), tree->keyspace == kSharedTree);
+}
+
+/// Takes away the range deletes that have been applied to every table that they touch, and those of
+/// keyspaces that are gone. `unchanged`: parts whose range deletes are all needed.
+void DropApplied(Tree* tree, const Keyspaces& keyspaces, const RangeDeletes::Parts& unchanged) {
+  const bool is_shared = tree->keyspace == kSharedTree;
+  // A part that replaces one does not come to stand before it.
+  for (size_t i = tree->range_deletes.parts().size(); i-- > 0;) {
+    const std::shared_ptr<const RangeDeletePart> part = tree->range_deletes.parts()[i];
+    if (std::ranges::find(unchanged, part) != unchanged.end()) continue;
+    std::vector<bool> is_needed = NeededOf(*part, *tree);
+    for (size_t range = 0; is_shared && range < is_needed.size(); ++range) {
+      if (!keyspaces.Contains(KeyspaceOf(part->ranges()[range].begin))) is_needed[range] = false;
+    }
+    DropUnneeded(tree, i, is_needed);
+  }
 }
 
 /// The dropped keyspaces that some table may hold.
@@ -103,13 +127,6 @@ void DropDead(Tree* tree, const Keyspaces& keyspaces, TableFiles* removed) {
       return is_dead;
     });
   }
-  const auto is_dead = [&](const RangeDelete& range) {
-    return !keyspaces.Contains(KeyspaceOf(range.begin));
-  };
-  if (std::ranges::none_of(tree->range_deletes.ranges(), is_dead)) return;
-  std::vector<RangeDelete> ranges = tree->range_deletes.ranges();
-  std::erase_if(ranges, is_dead);
-  tree->range_deletes = RangeDeletes(std::move(ranges), true);
 }
 
 /// Whether a version still has all that a job reads.
@@ -171,7 +188,9 @@ std::shared_ptr<const Version> Core::Edited(const Version& present, const Keyspa
     }
     return tree.get();
   };
+  std::set<uint32_t> shrunk;  // Trees that lose tables.
   for (const std::shared_ptr<TableFile>& file : edit.removed) {
+    shrunk.insert(TreeOf(file->properties().keyspace));
     for (TableFiles& level : tree_of(file->properties().keyspace)->levels) {
       std::erase(level, file);
     }
@@ -193,10 +212,7 @@ std::shared_ptr<const Version> Core::Edited(const Version& present, const Keyspa
     ranges[TreeOf(added.keyspace)].push_back(InTree(added));
   }
   for (auto& [id, added] : ranges) {
-    Tree* const tree = tree_of(id);
-    const std::vector<RangeDelete>& old = tree->range_deletes.ranges();
-    added.insert(added.begin(), old.begin(), old.end());
-    tree->range_deletes = RangeDeletes(std::move(added), id == kSharedTree);
+    tree_of(id)->range_deletes.Add(std::move(added), id == kSharedTree);
   }
   if (edit.dropped_keyspace) {
     std::vector<DroppedKeyspace>& dropped = tree_of(kSharedTree)->dropped;
@@ -210,11 +226,19 @@ std::shared_ptr<const Version> Core::Edited(const Version& present, const Keyspa
   const base::SequenceNumber oldest_boundary = rules.boundaries.front();
   Version::Trees trees;
   for (auto& [id, tree] : changed) {
+    const size_t removed_before = removed->size();
     if (id == kSharedTree) DropDead(tree.get(), keyspaces, removed);
     if (!tree->range_deletes.empty()) {
       const base::SequenceNumber oldest_needed = std::min(oldest_boundary, flushed_sequence);
       DropCovered(tree.get(), oldest_needed, removed);
-      DropApplied(tree.get());
+      if (removed->size() > removed_before) shrunk.insert(id);
+      // A range delete is needed no more only if tables go, or its keyspace.
+      const Tree* const old = present.tree(id);
+      RangeDeletes::Parts unchanged;
+      if (old != nullptr && edit.keyspaces == nullptr && !shrunk.contains(id)) {
+        unchanged = old->range_deletes.parts();
+      }
+      DropApplied(tree.get(), keyspaces, unchanged);
     }
     tree->dropped = StillHeld(*tree);
     tree->IndexLevels();

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -27,7 +29,10 @@ constexpr uint32_t kFeatureGarbage = 2;
 /// of these.
 constexpr uint32_t kFeatureSharedTables = 4;
 constexpr uint32_t kWrittenFeatures = kFeatureKeyspaces | kFeatureGarbage;
-constexpr uint32_t kKnownFeatures = kWrittenFeatures | kFeatureSharedTables;
+/// There are blocks of range deletes. Only with all of these.
+constexpr uint32_t kFeatureRangeDeleteBlocks = 8;
+constexpr uint32_t kKnownFeatures =
+    kWrittenFeatures | kFeatureSharedTables | kFeatureRangeDeleteBlocks;
 constexpr size_t kTableFixedBytes = 100;
 constexpr uint8_t kDurabilityUnset = 255;
 
@@ -112,28 +117,66 @@ void AppendKeyspaces(const Manifest& manifest, std::string* out) {
   }
 }
 
-/// Those of trees may be left out, since they have been written before.
-enum class TreeRangeDeletes : uint8_t { kWritten, kLeftOut };
+/// Blocks may be left out, since they have been written before.
+enum class Blocks : uint8_t { kWritten, kLeftOut };
 
-void AppendRangeDeletes(const Manifest& manifest, TreeRangeDeletes of_trees, std::string* out) {
-  size_t count = manifest.range_deletes.size();
-  size_t bytes = 0;
-  if (of_trees == TreeRangeDeletes::kWritten) {
-    for (const RangeDeletes& ranges : manifest.tree_range_deletes) {
-      count += ranges.ranges().size();
-      bytes += ranges.manifest_entries().size();
+/// So many of trees are written as blocks.
+constexpr size_t kRangeDeletesInBlocksMin = 1000;
+
+bool HasBlocks(const Manifest& manifest) noexcept {
+  size_t count = 0;
+  for (const RangeDeletes& ranges : manifest.tree_range_deletes) count += ranges.size();
+  return count >= kRangeDeletesInBlocksMin;
+}
+
+void AppendRangeDeletes(const Manifest& manifest, std::string* out) {
+  struct Entry {
+    uint32_t keyspace;
+    const RangeDelete* range;
+    size_t skipped;  ///< Bytes of its keys.
+    size_t place;    ///< Among those of a keyspace the order stays.
+  };
+  std::vector<Entry> entries;
+  std::span<const RangeDeletes> of_trees = manifest.tree_range_deletes;
+  for (const auto& [keyspace, range] : manifest.range_deletes) {
+    entries.push_back({keyspace, &range, 0, entries.size()});
+  }
+  if (HasBlocks(manifest)) of_trees = {};
+  for (const RangeDeletes& ranges : of_trees) {
+    for (const auto& part : ranges.parts()) {
+      const bool is_shared = part->is_shared();
+      for (const RangeDelete& range : part->ranges()) {
+        entries.push_back({is_shared ? KeyspaceOf(range.begin) : 0, &range,
+                           is_shared ? kKeyspaceBytes : 0, entries.size()});
+      }
     }
   }
-  base::Append(out, static_cast<uint32_t>(count));
+  std::ranges::sort(entries, {},
+                    [](const Entry& entry) { return std::pair(entry.keyspace, entry.place); });
+  base::Append(out, static_cast<uint32_t>(entries.size()));
   base::Append(out, uint32_t{0});
-  for (const auto& [keyspace, range] : manifest.range_deletes) {
-    AppendRangeDelete(keyspace, range.sequence, range.begin, range.end, out);
+  for (const auto& [keyspace, range, skipped, place] : entries) {
+    AppendRangeDelete(keyspace, range->sequence, std::string_view(range->begin).substr(skipped),
+                      std::string_view(range->end).substr(skipped), out);
   }
-  if (bytes == 0) return;
+}
+
+void AppendRangeDeleteBlocks(std::span<const RangeDeletes> of_trees, std::string* out) {
+  uint32_t count = 0;
+  size_t bytes = 0;
+  const auto for_each_part = [&](const auto& visit) {
+    for (const RangeDeletes& ranges : of_trees) {
+      for (const auto& part : ranges.parts()) visit(part->blocks());
+    }
+  };
+  for_each_part([&](const RangeDeleteBlocks& blocks) {
+    count += blocks.count();
+    bytes += blocks.bytes().size();
+  });
+  base::Append(out, count);
+  base::Append(out, uint32_t{0});
   out->reserve(out->size() + bytes);
-  for (const RangeDeletes& ranges : manifest.tree_range_deletes) {
-    out->append(ranges.manifest_entries());
-  }
+  for_each_part([&](const RangeDeleteBlocks& blocks) { out->append(blocks.bytes()); });
 }
 
 Status ReadKeyspaces(base::Decoder* in, std::string_view path, Manifest* manifest) {
@@ -161,26 +204,29 @@ Status ReadKeyspaces(base::Decoder* in, std::string_view path, Manifest* manifes
 }
 
 Status ReadRangeDeletes(base::Decoder* in, std::string_view path, Manifest* manifest) {
+  const uint64_t offset = kHeaderBytes + in->position();
   const auto count = in->Read<uint32_t>();
-  const auto zero = in->Read<uint32_t>();
-  if (zero != 0) return Corrupt(path, kHeaderBytes, "bytes that must be zero are not");
-  for (uint32_t i = 0; i < count && in->ok(); ++i) {
-    const uint64_t offset = kHeaderBytes + in->position();
-    ManifestRangeDelete entry;
-    entry.range.sequence = in->Read<uint64_t>();
-    entry.keyspace = in->Read<uint32_t>();
-    const auto begin_bytes = in->Read<uint16_t>();
-    const auto end_bytes = in->Read<uint16_t>();
-    entry.range.begin = in->ReadBytes(begin_bytes);
-    entry.range.end = in->ReadBytes(end_bytes);
-    if (!in->ok() || entry.range.begin >= entry.range.end ||
-        entry.range.sequence > base::kMaxSequence ||
-        (i > 0 && manifest->range_deletes.back().keyspace > entry.keyspace)) {
-      return Corrupt(path, offset, "a range delete's entry is malformed");
+  if (in->Read<uint32_t>() != 0) return Corrupt(path, offset, "bytes that must be zero are not");
+  if (ReadRangeDeleteEntries(in, count, &manifest->range_deletes)) return {};
+  return Corrupt(path, kHeaderBytes + in->position(),
+                 "the range deletes are malformed, or do not fit the file");
+}
+
+Status ReadRangeDeleteBlocks(base::Decoder* in, std::string_view path, Manifest* manifest) {
+  const uint64_t offset = kHeaderBytes + in->position();
+  const auto count = in->Read<uint32_t>();
+  if (in->Read<uint32_t>() != 0) return Corrupt(path, offset, "bytes that must be zero are not");
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t of_block = kHeaderBytes + in->position();
+    if (!ReadRangeDeleteBlock(in, &manifest->range_deletes)) {
+      return Corrupt(path, of_block, "a block of range deletes is malformed");
     }
-    manifest->range_deletes.push_back(std::move(entry));
   }
-  if (!in->ok()) return Corrupt(path, kHeaderBytes, "the range deletes do not fit the file");
+  // Of several trees, and parts of these.
+  std::ranges::sort(manifest->range_deletes, {}, [](const ManifestRangeDelete& deleted) {
+    return std::tuple(deleted.keyspace, std::string_view(deleted.range.begin),
+                      deleted.range.sequence);
+  });
   return {};
 }
 
@@ -217,6 +263,7 @@ Status ReadDropped(base::Decoder* in, std::string_view path, Manifest* manifest)
 
 /// What a reader of the manifest has to know.
 uint32_t FeaturesOf(const Manifest& manifest) {
+  if (HasBlocks(manifest)) return kKnownFeatures;
   const bool has_shared = std::ranges::any_of(manifest.tables, [](const ManifestTable& table) {
     return table.properties.keyspace == table::kSharedKeyspaces;
   });
@@ -281,39 +328,44 @@ Status CheckTable(const ManifestTable& table, std::string_view path, uint64_t of
   return {};
 }
 
-std::string Encode(const Manifest& manifest, TreeRangeDeletes of_trees) {
-  std::string body;
+std::string Encode(const Manifest& manifest, Blocks blocks) {
+  std::string bytes(kHeaderBytes, '\0');
   for (const uint64_t field : {manifest.next_table_number, manifest.flushed_lsn,
                                manifest.durable_lsn, manifest.last_sequence, manifest.wall_ms}) {
-    base::Append(&body, field);
+    base::Append(&bytes, field);
   }
-  base::Append(&body, static_cast<uint32_t>(manifest.tables.size()));
-  base::Append(&body, uint32_t{0});
-  for (const ManifestTable& table : manifest.tables) AppendTable(table, &body);
-  AppendKeyspaces(manifest, &body);
-  AppendRangeDeletes(manifest, of_trees, &body);
-  const uint32_t features = FeaturesOf(manifest);
-  if ((features & kFeatureSharedTables) != 0) AppendDropped(manifest, &body);
-
-  std::string bytes(kMagic, 8);
-  base::Append(&bytes, kFormatVersion);
-  base::Append(&bytes, features);
-  base::Append(&bytes, uint32_t{0});  // optional features
+  base::Append(&bytes, static_cast<uint32_t>(manifest.tables.size()));
   base::Append(&bytes, uint32_t{0});
-  base::Append(&bytes, manifest.database_id);
-  base::Append(&bytes, uint64_t{body.size()});
-  base::Append(&bytes, base::Checksum(manifest.database_id, kHeaderBytes, body));
-  base::Append(&bytes, uint64_t{0});
-  base::Append(&bytes, base::Checksum(0, 0, bytes));
-  BASALT_CHECK(bytes.size() == kHeaderBytes);
-  return bytes + body;
+  for (const ManifestTable& table : manifest.tables) AppendTable(table, &bytes);
+  AppendKeyspaces(manifest, &bytes);
+  const uint32_t features = FeaturesOf(manifest);
+  AppendRangeDeletes(manifest, &bytes);
+  if ((features & kFeatureRangeDeleteBlocks) != 0) {
+    std::span<const RangeDeletes> of_trees = manifest.tree_range_deletes;
+    if (blocks == Blocks::kLeftOut) of_trees = {};
+    AppendRangeDeleteBlocks(of_trees, &bytes);
+  }
+  if ((features & kFeatureSharedTables) != 0) AppendDropped(manifest, &bytes);
+
+  const std::string_view body = std::string_view(bytes).substr(kHeaderBytes);
+  std::string header(kMagic, 8);
+  base::Append(&header, kFormatVersion);
+  base::Append(&header, features);
+  base::Append(&header, uint32_t{0});  // optional features
+  base::Append(&header, uint32_t{0});
+  base::Append(&header, manifest.database_id);
+  base::Append(&header, uint64_t{body.size()});
+  base::Append(&header, base::Checksum(manifest.database_id, kHeaderBytes, body));
+  base::Append(&header, uint64_t{0});
+  base::Append(&header, base::Checksum(0, 0, header));
+  BASALT_CHECK(header.size() == kHeaderBytes);
+  bytes.replace(0, kHeaderBytes, header);
+  return bytes;
 }
 
 }  // namespace
 
-std::string EncodeManifest(const Manifest& manifest) {
-  return Encode(manifest, TreeRangeDeletes::kWritten);
-}
+std::string EncodeManifest(const Manifest& manifest) { return Encode(manifest, Blocks::kWritten); }
 
 Result<Manifest> DecodeManifest(std::string_view bytes, std::string_view path) {
   BASALT_RETURN_IF_ERROR(CheckHeader(bytes, path));
@@ -352,13 +404,15 @@ Result<Manifest> DecodeManifest(std::string_view bytes, std::string_view path) {
     BASALT_RETURN_IF_ERROR(ReadKeyspaces(&in, path, &manifest));
     BASALT_RETURN_IF_ERROR(ReadRangeDeletes(&in, path, &manifest));
   }
+  const bool has_blocks = (features & kFeatureRangeDeleteBlocks) != 0;
+  if (has_blocks) BASALT_RETURN_IF_ERROR(ReadRangeDeleteBlocks(&in, path, &manifest));
   if ((features & kFeatureSharedTables) != 0) {
     BASALT_RETURN_IF_ERROR(ReadDropped(&in, path, &manifest));
   }
   if (!in.AtEnd()) {
     return Corrupt(path, kHeaderBytes + in.position(), "bytes follow the last entry");
   }
-  if (((features ^ FeaturesOf(manifest)) & kFeatureSharedTables) != 0) {
+  if (!has_blocks && ((features ^ FeaturesOf(manifest)) & kFeatureSharedTables) != 0) {
     return Corrupt(path, 12, "its required features are not those of what it names");
   }
   return manifest;
@@ -426,9 +480,9 @@ Result<std::string> EncodeReadable(const Manifest& manifest, const std::string& 
                       std::to_string(max_bytes) +
                       " are read: compact the database, so that range deletes and tables go");
   }
-  // Entries of range deletes were made of ones that were read, or that a write has checked. There
-  // may be so many that to read them again would take longer than the flush.
-  const std::string readable = Encode(manifest, TreeRangeDeletes::kLeftOut);
+  // Blocks of range deletes were made of ones that were read, or that a write has checked. To read
+  // them again could take longer than the flush.
+  const std::string readable = Encode(manifest, Blocks::kLeftOut);
   if (const auto read = DecodeManifest(readable, path); !read) {
     return Status(read.error().code(), "not written, since it could not be read again: " +
                                            std::string(read.error().message()));

@@ -24,7 +24,8 @@
 //        8    4  format version, 1
 //       12    4  required features: an unknown bit refuses the file. Without bit 0 the body ends
 //                with the tables, and their entries with the keys; without bit 1 entries of tables
-//                end with the time; without bit 2 the body ends with the range deletes
+//                end with the time; without bit 2 the body ends with the range deletes; without
+//                bit 3 there are no blocks of range deletes
 //       16    4  optional features, 0
 //       20    4  zero
 //       24    8  database id, random for life
@@ -73,6 +74,10 @@
 //        0    8  sequence          8  4  keyspace
 //       12    2  begin's length   14  2  end's length     16  begin, end
 //
+//                then with bit 3 further range deletes, if there are many
+//        0    4  number of blocks  4  4  zero
+//        8       the blocks (range_delete_blocks.h)
+//
 //                then the keyspaces that were dropped, ascending, whose records some table may hold
 //        0    4  number of them    4  4  zero
 //                each:
@@ -97,11 +102,6 @@ struct Keyspace {
   std::string name;
 };
 
-struct ManifestRangeDelete {
-  uint32_t keyspace = 0;
-  RangeDelete range;  ///< By keys as users know them.
-};
-
 struct Manifest {
   uint64_t database_id = 0;
   uint64_t next_table_number = 1;
@@ -113,7 +113,7 @@ struct Manifest {
   std::vector<Keyspace> keyspaces;  ///< Ascending by id.
   std::vector<ManifestTable> tables;
   std::vector<ManifestRangeDelete> range_deletes;
-  /// Further ones, by tree, ascending, behind range_deletes; only to be written.
+  /// Further ones, by tree; only to be written.
   std::vector<RangeDeletes> tree_range_deletes{};
   std::vector<DroppedKeyspace> dropped_keyspaces;
 

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/coding.h"
 #include "base/hash.h"
@@ -157,6 +160,78 @@ TEST(Manifest, RangeDeletesOfTreesAreWrittenAsThoseOfKeyspaces) {
   manifest.tree_range_deletes = {RangeDeletes(own), RangeDeletes(shared, /*is_shared=*/true)};
   EXPECT_EQ(EncodeManifest(manifest), expected);
   EXPECT_EQ(EncodeReadable(manifest, "/db").value(), expected);
+}
+
+/// Many range deletes of both trees, in parts, and the same as a list.
+struct ManyRangeDeletes {
+  Manifest manifest = SampleManifest();
+  std::vector<ManifestRangeDelete> all;
+
+  ManyRangeDeletes() {
+    manifest.range_deletes.clear();
+    manifest.tree_range_deletes.resize(2);
+    base::SequenceNumber sequence = 0;
+    const auto add = [&](size_t tree, uint32_t keyspace, size_t count) {
+      std::vector<RangeDelete> ranges;
+      for (size_t i = 0; i < count; ++i) {
+        const std::string begin = "customer/" + std::to_string(1'000'000 + 10 * i);
+        all.push_back({keyspace, {++sequence, begin, begin + "5"}});
+        ranges.push_back(InTree(all.back()));
+      }
+      manifest.tree_range_deletes[tree].Add(std::move(ranges), /*is_shared=*/tree == 1);
+    };
+    add(0, 0, 30'000);  // More than fit into one block.
+    add(0, 0, 10);
+    add(1, 3, 1000);
+    add(1, 2, 3);
+    std::ranges::sort(all, {}, [](const ManifestRangeDelete& deleted) {
+      return std::tuple(deleted.keyspace, deleted.range.begin, deleted.range.sequence);
+    });
+  }
+};
+
+TEST(Manifest, ManyRangeDeletesTakeFewBytesEach) {
+  const ManyRangeDeletes many;
+  const std::string bytes = EncodeReadable(many.manifest, "/db").value();
+  EXPECT_EQ(bytes, EncodeManifest(many.manifest));
+  EXPECT_LT(bytes.size(), 15 * many.all.size());
+  const auto read = DecodeManifest(bytes, "MANIFEST");
+  ASSERT_TRUE(read) << read.error().ToString();
+  ASSERT_EQ(read->range_deletes.size(), many.all.size());
+  for (size_t i = 0; i < many.all.size(); ++i) {
+    ASSERT_EQ(read->range_deletes[i].keyspace, many.all[i].keyspace);
+    ASSERT_EQ(read->range_deletes[i].range.sequence, many.all[i].range.sequence);
+    ASSERT_EQ(read->range_deletes[i].range.begin, many.all[i].range.begin);
+    ASSERT_EQ(read->range_deletes[i].range.end, many.all[i].range.end);
+  }
+  EXPECT_EQ(read->tables.size(), many.manifest.tables.size());
+}
+
+/// Gives the body another checksum, as somebody does who changed it on purpose.
+void Reseal(std::string* bytes) {
+  const std::string_view body = std::string_view(*bytes).substr(64);
+  const auto id = base::Load<uint64_t>(bytes->data() + 24);
+  base::Store(bytes->data() + 40, base::Checksum(id, 64, body));
+  base::Store(bytes->data() + 56, base::Checksum(0, 0, std::string_view(*bytes).substr(0, 56)));
+}
+
+TEST(Manifest, BlocksOfRangeDeletesThatWereChangedAreRefused) {
+  const ManyRangeDeletes many;
+  const std::string sound = EncodeManifest(many.manifest);
+  const std::string_view first = many.manifest.tree_range_deletes[0].parts()[0]->blocks().bytes();
+  const size_t block = sound.find(first);
+  ASSERT_NE(block, std::string::npos);
+  for (size_t field = 0; field < 3; ++field) {
+    const auto value = base::Load<uint32_t>(sound.data() + block + 4 * field);
+    for (const uint32_t changed : {0U, value - 1, value + 1, 2 * value, UINT32_MAX}) {
+      std::string bytes = sound;
+      base::Store(bytes.data() + block + 4 * field, changed);
+      Reseal(&bytes);
+      const auto read = DecodeManifest(bytes, "MANIFEST");
+      ASSERT_FALSE(read) << field << " " << changed;
+      EXPECT_EQ(read.error().code(), StatusCode::kCorruption);
+    }
+  }
 }
 
 TEST(Manifest, WhatCouldNotBeReadAgainIsNotWritten) {

@@ -138,73 +138,47 @@ bool MayHold(const TableFile& table, const DroppedKeyspace& dropped) noexcept {
          KeyspaceOf(table.properties().largest_key) >= dropped.id;
 }
 
-RangeDeletes::RangeDeletes(std::vector<RangeDelete> ranges, bool is_shared) {
-  if (!ranges.empty()) flattened_ = std::make_shared<const Flattened>(std::move(ranges), is_shared);
-}
-
-RangeDeletes::Flattened::Flattened(std::vector<RangeDelete> its_ranges, bool is_shared)
-    : ranges(Sorted(std::move(its_ranges))),
-      reach(ReachOf(ranges)),
-      cover(RangesUpTo(ranges, base::kMaxSequence)) {
-  for (const RangeDelete& range : ranges) {
-    const size_t skipped = is_shared ? kKeyspaceBytes : 0;
-    AppendRangeDelete(is_shared ? KeyspaceOf(range.begin) : 0, range.sequence,
-                      std::string_view(range.begin).substr(skipped),
-                      std::string_view(range.end).substr(skipped), &manifest_entries);
-  }
+RangeDeletePart::RangeDeletePart(std::vector<RangeDelete> ranges, bool is_shared)
+    : is_shared_(is_shared),
+      ranges_(Sorted(std::move(ranges))),
+      reach_(ReachOf(ranges_)),
+      cover_(RangesUpTo(ranges_, base::kMaxSequence)),
+      oldest_(std::ranges::min(ranges_, {}, &RangeDelete::sequence).sequence),
+      blocks_(ranges_, is_shared) {
   if (!is_shared) return;
-  for (const RangeDelete& range : ranges) {
-    of_keyspaces[KeyspaceOf(range.begin)].ranges.push_back(
+  for (const RangeDelete& range : ranges_) {
+    of_keyspaces_[KeyspaceOf(range.begin)].ranges.push_back(
         {std::string_view(range.begin).substr(kKeyspaceBytes),
          std::string_view(range.end).substr(kKeyspaceBytes), range.sequence});
   }
-  for (auto& [keyspace, its] : of_keyspaces) its.cover = base::RangeCover(its.ranges);
+  for (auto& [keyspace, its] : of_keyspaces_) its.cover = base::RangeCover(its.ranges);
 }
 
-const std::vector<RangeDelete>& RangeDeletes::ranges() const noexcept {
-  static constexpr std::vector<RangeDelete> kNone;
-  return empty() ? kNone : flattened_->ranges;
+base::SequenceNumber RangeDeletePart::NewestUpTo(base::SequenceNumber at) const noexcept {
+  if (at >= newest()) return newest();
+  base::SequenceNumber sequence = 0;
+  for (size_t i = 0; at >= oldest_ && i < ranges_.size(); ++i) {
+    if (ranges_[i].sequence <= at) sequence = std::max(sequence, ranges_[i].sequence);
+  }
+  return sequence;
 }
 
-base::SequenceNumber RangeDeletes::newest() const noexcept {
-  return empty() ? 0 : flattened_->cover.newest();
+bool RangeDeletePart::MayCoverBoth(std::string_view smallest, std::string_view largest,
+                                   base::SequenceNumber after) const noexcept {
+  return cover_.SequenceAt(smallest) > after && cover_.SequenceAt(largest) > after;
 }
 
-bool RangeDeletes::MayCoverBoth(std::string_view smallest, std::string_view largest,
-                                base::SequenceNumber after) const noexcept {
-  return !empty() && flattened_->cover.SequenceAt(smallest) > after &&
-         flattened_->cover.SequenceAt(largest) > after;
-}
-
-std::string_view RangeDeletes::manifest_entries() const noexcept {
-  return empty() ? std::string_view() : flattened_->manifest_entries;
-}
-
-void AppendRangeDelete(uint32_t keyspace, base::SequenceNumber sequence, std::string_view begin,
-                       std::string_view end, std::string* out) {
-  base::Append(out, sequence);
-  base::Append(out, keyspace);
-  base::Append(out, static_cast<uint16_t>(begin.size()));
-  base::Append(out, static_cast<uint16_t>(end.size()));
-  out->append(begin);
-  out->append(end);
-}
-
-std::span<const RangeDelete> RangeDeletes::Near(std::string_view smallest,
-                                                std::string_view largest) const noexcept {
-  if (empty()) return {};
-  const std::vector<RangeDelete>& ranges = flattened_->ranges;
-  const std::vector<std::string_view>& reach = flattened_->reach;
-  const auto first = std::ranges::upper_bound(reach, smallest) - reach.begin();
-  const auto behind = std::ranges::upper_bound(ranges.begin() + first, ranges.end(), largest, {},
+std::span<const RangeDelete> RangeDeletePart::Near(std::string_view smallest,
+                                                   std::string_view largest) const noexcept {
+  const auto first = std::ranges::upper_bound(reach_, smallest) - reach_.begin();
+  const auto behind = std::ranges::upper_bound(ranges_.begin() + first, ranges_.end(), largest, {},
                                                &RangeDelete::begin);
-  return {ranges.begin() + first, behind};
+  return {ranges_.begin() + first, behind};
 }
 
-base::SequenceNumber RangeDeletes::SequenceAt(std::string_view key,
-                                              base::SequenceNumber at) const noexcept {
-  if (empty()) return 0;
-  const base::SequenceNumber newest = flattened_->cover.SequenceAt(key);
+base::SequenceNumber RangeDeletePart::SequenceAt(std::string_view key,
+                                                 base::SequenceNumber at) const noexcept {
+  const base::SequenceNumber newest = cover_.SequenceAt(key);
   if (newest <= at) return newest;
   base::SequenceNumber sequence = 0;
   for (const RangeDelete& range : Near(key, key)) {
@@ -215,23 +189,77 @@ base::SequenceNumber RangeDeletes::SequenceAt(std::string_view key,
   return sequence;
 }
 
-void RangeDeletes::Collect(uint32_t keyspace, base::SequenceNumber at,
-                           std::vector<const base::RangeCover*>* covers,
-                           std::vector<base::RangeCover::Range>* loose) const {
-  if (empty()) return;
-  const base::RangeCover* cover = &flattened_->cover;
+void RangeDeletePart::Collect(uint32_t keyspace, base::SequenceNumber at,
+                              std::vector<const base::RangeCover*>* covers,
+                              std::vector<base::RangeCover::Range>* loose) const {
+  const base::RangeCover* cover = &cover_;
   std::vector<base::RangeCover::Range> all;
   if (TreeOf(keyspace) == kSharedTree) {
-    const auto its = flattened_->of_keyspaces.find(keyspace);
-    if (its == flattened_->of_keyspaces.end()) return;
+    const auto its = of_keyspaces_.find(keyspace);
+    if (its == of_keyspaces_.end()) return;
     cover = &its->second.cover;
     if (cover->newest() > at) all = its->second.ranges;
   } else if (cover->newest() > at) {
-    all = RangesUpTo(flattened_->ranges, at);
+    all = RangesUpTo(ranges_, at);
   }
   if (cover->newest() <= at) return covers->push_back(cover);
   std::ranges::copy_if(all, std::back_inserter(*loose),
                        [&](const base::RangeCover::Range& range) { return range.sequence <= at; });
+}
+
+RangeDeletes::RangeDeletes(std::vector<RangeDelete> ranges, bool is_shared) {
+  Add(std::move(ranges), is_shared);
+}
+
+void RangeDeletes::Add(std::vector<RangeDelete> ranges, bool is_shared) {
+  if (ranges.empty()) return;
+  while (!parts_.empty() && parts_.back()->ranges().size() < kPartRatio * ranges.size()) {
+    const std::vector<RangeDelete>& last = parts_.back()->ranges();
+    ranges.insert(ranges.end(), last.begin(), last.end());
+    parts_.pop_back();
+  }
+  parts_.push_back(std::make_shared<const RangeDeletePart>(std::move(ranges), is_shared));
+}
+
+void RangeDeletes::Replace(size_t part, std::vector<RangeDelete> ranges, bool is_shared) {
+  parts_.erase(parts_.begin() + static_cast<ptrdiff_t>(part));
+  if (ranges.empty()) return;
+  auto replacement = std::make_shared<const RangeDeletePart>(std::move(ranges), is_shared);
+  const auto place = std::ranges::partition_point(parts_, [&](const auto& other) {
+    return other->ranges().size() > replacement->ranges().size();
+  });
+  parts_.insert(place, std::move(replacement));
+}
+
+size_t RangeDeletes::size() const noexcept {
+  size_t size = 0;
+  for (const auto& part : parts_) size += part->ranges().size();
+  return size;
+}
+
+base::SequenceNumber RangeDeletes::newest() const noexcept {
+  base::SequenceNumber newest = 0;
+  for (const auto& part : parts_) newest = std::max(newest, part->newest());
+  return newest;
+}
+
+bool RangeDeletes::MayCoverBoth(std::string_view smallest, std::string_view largest,
+                                base::SequenceNumber after) const noexcept {
+  return std::ranges::any_of(
+      parts_, [&](const auto& part) { return part->MayCoverBoth(smallest, largest, after); });
+}
+
+base::SequenceNumber RangeDeletes::SequenceAt(std::string_view key,
+                                              base::SequenceNumber at) const noexcept {
+  base::SequenceNumber sequence = 0;
+  for (const auto& part : parts_) sequence = std::max(sequence, part->SequenceAt(key, at));
+  return sequence;
+}
+
+void RangeDeletes::Collect(uint32_t keyspace, base::SequenceNumber at,
+                           std::vector<const base::RangeCover*>* covers,
+                           std::vector<base::RangeCover::Range>* loose) const {
+  for (const auto& part : parts_) part->Collect(keyspace, at, covers, loose);
 }
 
 std::function<base::SequenceNumber(std::string_view key, base::SequenceNumber at)> CoverOf(

@@ -17,6 +17,7 @@
 #include "basalt/status.h"
 #include "base/range_cover.h"
 #include "db/obsolete_files.h"
+#include "db/range_delete_blocks.h"
 #include "db/retained_versions.h"
 #include "io/descriptor_pool.h"
 #include "io/file_system.h"
@@ -131,65 +132,90 @@ class TableFile {
 
 using TableFiles = std::vector<std::shared_ptr<TableFile>>;
 
-/// A range delete that has been flushed.
-struct RangeDelete {
-  base::SequenceNumber sequence = 0;
-  std::string begin;
-  std::string end;  ///< Exclusive.
-};
-
-/// Appends an entry of a manifest (manifest.h).
-void AppendRangeDelete(uint32_t keyspace, base::SequenceNumber sequence, std::string_view begin,
-                       std::string_view end, std::string* out);
-
-/// The range deletes of one keyspace that some table may still need; immutable, and shared by its
-/// copies. They stand in the manifest instead of in tables, so that no filter or index can hide one
-/// from a lookup.
-class RangeDeletes {
+/// Some range deletes of one tree, flattened. Immutable.
+class RangeDeletePart {
  public:
-  RangeDeletes() = default;
-  /// `is_shared`: they are of the shared tree.
-  explicit RangeDeletes(std::vector<RangeDelete> ranges, bool is_shared = false);
+  /// `ranges`: at least one. `is_shared`: they are of the shared tree.
+  RangeDeletePart(std::vector<RangeDelete> ranges, bool is_shared);
+  RangeDeletePart(const RangeDeletePart&) = delete;
+  RangeDeletePart& operator=(const RangeDeletePart&) = delete;
 
+  bool is_shared() const noexcept { return is_shared_; }
   /// By their beginning, then by their sequence.
-  const std::vector<RangeDelete>& ranges() const noexcept;
+  const std::vector<RangeDelete>& ranges() const noexcept { return ranges_; }
   /// All that cover one of these keys, or a key between them; and others, where some reach far. A
   /// part of `ranges`, found in O(log n).
   std::span<const RangeDelete> Near(std::string_view smallest,
                                     std::string_view largest) const noexcept;
-  bool empty() const noexcept { return flattened_ == nullptr; }
-  /// The greatest sequence number of all; 0: there are none.
-  base::SequenceNumber newest() const noexcept;
-  /// Whether one of them that is newer than `after` covers both keys. False is certain; O(log n).
+  /// The greatest sequence number of all.
+  base::SequenceNumber newest() const noexcept { return cover_.newest(); }
+  /// The greatest <= `at`; 0: there is none. O(1) if `at` is not among them.
+  base::SequenceNumber NewestUpTo(base::SequenceNumber at) const noexcept;
+  // The next three are as those of RangeDeletes.
   bool MayCoverBoth(std::string_view smallest, std::string_view largest,
                     base::SequenceNumber after) const noexcept;
-  /// All of them as entries of a manifest, which are kept because most manifests have those of the
-  /// one before.
-  std::string_view manifest_entries() const noexcept;
-  /// The greatest sequence <= `at` of those that cover `key`; 0: none. O(log n), and for an `at`
-  /// below the newest of them a look at all near the key.
   base::SequenceNumber SequenceAt(std::string_view key, base::SequenceNumber at) const noexcept;
-  /// Those of a keyspace up to `at`, with keys as its users know them: all flattened, where these
-  /// are all, or one by one. They are valid as long as a copy.
+  void Collect(uint32_t keyspace, base::SequenceNumber at,
+               std::vector<const base::RangeCover*>* covers,
+               std::vector<base::RangeCover::Range>* loose) const;
+  /// All of them as a manifest stores many (manifest.h): encoded once, for all manifests.
+  const RangeDeleteBlocks& blocks() const noexcept { return blocks_; }
+
+ private:
+  const bool is_shared_;
+  const std::vector<RangeDelete> ranges_;
+  const std::vector<std::string_view> reach_;  ///< The greatest end of each and all before it.
+  const base::RangeCover cover_;
+  const base::SequenceNumber oldest_;
+  const RangeDeleteBlocks blocks_;
+  /// Of the shared tree: those of each keyspace, and both by keys without it.
+  struct OfKeyspace {
+    std::vector<base::RangeCover::Range> ranges;
+    base::RangeCover cover;
+  };
+  std::map<uint32_t, OfKeyspace> of_keyspaces_;
+};
+
+/// The range deletes of one tree that some table may still need. They stand in the manifest instead
+/// of in tables, so that no filter or index can hide one from a lookup.
+///
+/// They lie in parts, of which each has at least kPartRatio times as many as the next, so there are
+/// O(log n). Copies share the parts. Adding some makes a new part, into which those behind go that
+/// would be too small. So one that is added costs O(log n) on average, and an edit that adds none
+/// costs nothing.
+class RangeDeletes {
+ public:
+  using Parts = std::vector<std::shared_ptr<const RangeDeletePart>>;
+
+  RangeDeletes() = default;
+  /// `is_shared`: they are of the shared tree.
+  explicit RangeDeletes(std::vector<RangeDelete> ranges, bool is_shared = false);
+
+  void Add(std::vector<RangeDelete> ranges, bool is_shared);
+  /// Replaces a part by one of some of its ranges. None: removes it.
+  void Replace(size_t part, std::vector<RangeDelete> ranges, bool is_shared);
+
+  const Parts& parts() const noexcept { return parts_; }
+  size_t size() const noexcept;
+  bool empty() const noexcept { return parts_.empty(); }
+  /// The greatest sequence number of all; 0: there are none.
+  base::SequenceNumber newest() const noexcept;
+  /// Whether one of them that is newer than `after` covers both keys. False is certain.
+  bool MayCoverBoth(std::string_view smallest, std::string_view largest,
+                    base::SequenceNumber after) const noexcept;
+  /// The greatest sequence <= `at` of those that cover `key`; 0: none. For an `at` below the newest
+  /// of them a look at all near the key.
+  base::SequenceNumber SequenceAt(std::string_view key, base::SequenceNumber at) const noexcept;
+  /// Those of a keyspace up to `at`, with keys as its users know them: all of a part flattened,
+  /// where these are all, or one by one. They are valid as long as a copy.
   void Collect(uint32_t keyspace, base::SequenceNumber at,
                std::vector<const base::RangeCover*>* covers,
                std::vector<base::RangeCover::Range>* loose) const;
 
  private:
-  struct Flattened {
-    Flattened(std::vector<RangeDelete> its_ranges, bool is_shared);
-    const std::vector<RangeDelete> ranges;
-    const std::vector<std::string_view> reach;  ///< The greatest end of each and all before it.
-    const base::RangeCover cover;
-    std::string manifest_entries;
-    /// Of the shared tree: those of each keyspace, and both by keys without it.
-    struct OfKeyspace {
-      std::vector<base::RangeCover::Range> ranges;
-      base::RangeCover cover;
-    };
-    std::map<uint32_t, OfKeyspace> of_keyspaces;
-  };
-  std::shared_ptr<const Flattened> flattened_;  ///< Null: none.
+  static constexpr size_t kPartRatio = 4;
+
+  Parts parts_;  // The largest first.
 };
 
 /// As SurvivingRecords::Rules::cover_of, of what outlives it; unset: there are none.

@@ -60,11 +60,11 @@ TEST(RangeDeletes, NearAreAllThatCoverOneOfTheKeysAndFewOthers) {
   for (int round = 0; round < 200; ++round) {
     const auto key = [&] { return std::string(1, static_cast<char>('a' + random.Below(20))); };
     std::vector<RangeDelete> made;
-    for (base::SequenceNumber sequence = random.Below(30); sequence > 0; --sequence) {
+    for (base::SequenceNumber sequence = 1 + random.Below(30); sequence > 0; --sequence) {
       const auto [begin, end] = std::minmax({key(), key() + "~"});
       made.push_back({sequence, begin, end});
     }
-    const RangeDeletes ranges(made);
+    const RangeDeletePart ranges(made, /*is_shared=*/false);
     ASSERT_EQ(ranges.ranges().size(), made.size());
     const auto [smallest, largest] = std::minmax({key(), key()});
     const std::span<const RangeDelete> near = ranges.Near(smallest, largest);
@@ -82,12 +82,59 @@ TEST(RangeDeletes, NearAreAllThatCoverOneOfTheKeysAndFewOthers) {
       }
     }
     ASSERT_EQ(ranges.SequenceAt(smallest, at), newest) << smallest << " at " << at;
+    // They have the sequences from 1 to as many as they are.
+    ASSERT_EQ(ranges.NewestUpTo(at), std::min<base::SequenceNumber>(at, made.size()));
   }
 }
 
-TEST(RangeDeletes, NoneAreNearNothing) {
-  EXPECT_TRUE(RangeDeletes().Near("a", "z").empty());
-  EXPECT_TRUE(RangeDeletes().ranges().empty());
+TEST(RangeDeletes, ThoseAddedOneByOneLieInFewParts) {
+  base::Random random(2);
+  RangeDeletes ranges;
+  std::vector<RangeDelete> all;
+  uint64_t flattened = 0;
+  for (base::SequenceNumber sequence = 1; sequence <= 1000; ++sequence) {
+    const uint64_t begin = random.Below(10'000);
+    all.push_back({sequence, std::to_string(100'000 + begin),
+                   std::to_string(100'000 + begin + 1 + random.Below(100))});
+    const RangeDeletes before = ranges;
+    ranges.Add({all.back()}, /*is_shared=*/false);
+    for (const auto& part : ranges.parts()) {
+      const bool is_new = std::ranges::find(before.parts(), part) == before.parts().end();
+      if (is_new) flattened += part->ranges().size();
+    }
+    ASSERT_EQ(ranges.size(), all.size());
+    ASSERT_EQ(ranges.newest(), sequence);
+    ASSERT_LE(ranges.parts().size(), 6u);
+    const std::string key = std::to_string(100'000 + random.Below(10'100));
+    const base::SequenceNumber at = 1 + random.Below(sequence);
+    base::SequenceNumber newest = 0;
+    for (const RangeDelete& range : all) {
+      if (range.sequence <= at && range.begin <= key && key < range.end) newest = range.sequence;
+    }
+    ASSERT_EQ(ranges.SequenceAt(key, at), newest) << key << " at " << at;
+  }
+  EXPECT_LT(flattened, 30 * all.size());
+}
+
+TEST(RangeDeletes, APartIsReplacedByWhatIsLeftOfIt) {
+  RangeDeletes ranges;
+  std::vector<RangeDelete> many;
+  for (base::SequenceNumber sequence = 1; sequence <= 20; ++sequence) {
+    many.push_back({sequence, std::to_string(100 + sequence), std::to_string(101 + sequence)});
+  }
+  ranges.Add(many, /*is_shared=*/false);
+  ranges.Add({{30, "a", "b"}, {31, "c", "d"}}, /*is_shared=*/false);
+  ASSERT_EQ(ranges.parts().size(), 2u);
+  ranges.Replace(0, {many[7]}, /*is_shared=*/false);
+  EXPECT_EQ(ranges.size(), 3u);
+  EXPECT_EQ(ranges.parts()[0]->ranges().size(), 2u);
+  EXPECT_EQ(ranges.SequenceAt("108", 100), 8u);
+  EXPECT_EQ(ranges.SequenceAt("109", 100), 0u);
+  ranges.Replace(0, {}, /*is_shared=*/false);
+  EXPECT_EQ(ranges.SequenceAt("a", 100), 0u);
+  ranges.Replace(0, {}, /*is_shared=*/false);
+  EXPECT_TRUE(ranges.empty());
+  EXPECT_EQ(ranges.newest(), 0u);
 }
 
 TEST(Tree, FindsTheTableWhoseRangeHasTheKey) {
