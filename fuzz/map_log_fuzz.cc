@@ -16,9 +16,9 @@
 #include "shared_map/control_page.h"
 #include "shared_map/environment.h"
 #include "shared_map/file_names.h"
-#include "shared_map/generation.h"
-#include "shared_map/generation_list.h"
 #include "shared_map/guarded_word.h"
+#include "shared_map/version.h"
+#include "shared_map/version_files.h"
 
 // Any bytes as one file of a small map whose writer was killed in the midst of a fold: its control
 // page, list of files, a log of changes, or an index. The others are what they should be. Whoever
@@ -127,7 +127,7 @@ struct Sound {
 void Normalize(Sound* sound) {
   // What is random in them becomes the same in every run, so that inputs keep their meaning.
   std::string& list_bytes = sound->files.at(sound->list_name);
-  GenerationList list = GenerationList::Decode(list_bytes, sound->list_name).value();
+  VersionFiles list = VersionFiles::Decode(list_bytes, sound->list_name).value();
   BASALT_CHECK(list.map_id == kMapId);
   std::string& control = sound->files.at(std::string(kControlName));
   StoreAt(&control, ControlPage::kWriterAt, uint64_t{0});
@@ -183,8 +183,8 @@ Sound MakeSound() {
   erase(1);
   erase(2);
   sound.files = machine.ReadAll();
-  sound.list_name = NameOf(FileKind::kGeneration,
-                           NewestGenerationNumber(&machine.fs, std::string(kDirectory)).value());
+  sound.list_name =
+      NameOf(FileKind::kVersion, NewestVersionNumber(&machine.fs, std::string(kDirectory)).value());
   Normalize(&sound);
   return sound;
 }
@@ -201,7 +201,7 @@ void Reseal(const Sound& sound, const std::string& name, Files* files) {
     for (size_t at = 128; at < 160; at += 8) GuardAt(bytes, at);
   } else {
     const LogEnd end = ResealLog(bytes);
-    GenerationList list = GenerationList::Decode(files->at(sound.list_name), name).value();
+    VersionFiles list = VersionFiles::Decode(files->at(sound.list_name), name).value();
     for (ChangeSetEntry& set : list.change_sets) {
       SegmentEntry& segment = set.segments.front();
       if (NameOf(FileKind::kLog, segment.file) != name || segment.end == 0) continue;

@@ -1,4 +1,4 @@
-// `basalt check`, `repair`, `compact` and `stat`: the care of a database, run as a person or a
+// `basalt check`, `repair`, `compact` and `stat`: run as a person or a
 // script runs it.
 
 #include <gtest/gtest.h>

@@ -146,9 +146,9 @@ TEST(MemoryBudget, ALargeValueIsCopiedAFewTimesAndNoCopyIsKept) {
     ASSERT_TRUE(db->Flush().ok());
     EXPECT_LE(PeakBytes(), before + 3 * kValueBytes + 2 * kSlack);
     // The thread that flushed lets go of the memtable some time later.
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (ResidentBytes() > before + kValueBytes + kSlack) {
-      ASSERT_LT(std::chrono::steady_clock::now(), patience);
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline);
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     EXPECT_TRUE(db->Get("key").value()->ToString() == value);

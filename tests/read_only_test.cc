@@ -80,9 +80,9 @@ TEST_P(ReadOnlyBesideAWriter, EachOpeningShowsAllThatWasAcknowledgedBefore) {
   const uint64_t value_bytes = durability == Durability::kPower ? 4000 : 200;
   const CountingProcess writer(path, {.memory_budget = budget, .durability = durability},
                                value_bytes);
-  const auto patience = steady_clock::now() + std::chrono::seconds(60);
+  const auto deadline = steady_clock::now() + std::chrono::seconds(60);
   while (writer.acknowledged() == 0) {
-    ASSERT_LT(steady_clock::now(), patience);
+    ASSERT_LT(steady_clock::now(), deadline);
     usleep(1000);
   }
   uint64_t seen_before = 0;

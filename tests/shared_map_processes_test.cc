@@ -1,6 +1,6 @@
-// A map between real processes: readers that check every value while a writer writes, folds, stands
-// still or is killed at any moment; a reader that may only read; writers that get in each other's
-// way.
+// A map between real processes: readers that check every value while a writer writes, compactions,
+// stands still or is killed at any moment; a reader that may only read; writers that get in each
+// other's way.
 //
 //   BASALT_TORTURE_SECONDS  how long the readers and the writer run side by side; 3
 //   BASALT_TORTURE_KILLS    how many writers are killed; 20
@@ -214,12 +214,12 @@ class WriterRole {
     for (const uint64_t key : keys) Acknowledge(key);
   }
 
-  /// Folds all the time, sometimes after so long that log and index have to grow.
+  /// Compactions all the time, sometimes after so long that log and index have to grow.
   void Compact(uint64_t seed) {
     base::Random random(seed);
     while (!board_->stop) {
       Demand(map_->Compact(), "Compact");
-      board_->generation = Demand(map_->GetStats(), "GetStats").generation;
+      board_->version = Demand(map_->GetStats(), "GetStats").version;
       if (random.OneIn(3)) std::this_thread::sleep_for(microseconds(random.Below(50'000)));
     }
   }
@@ -378,7 +378,7 @@ class ReaderRole {
     }
   }
 
-  /// Keeps its reader on the generation that it is of.
+  /// Keeps its reader on the version that it is of.
   void HoldView() {
     holder_.reset();
     holder_.emplace(Held{.reader = Demand(map_->NewReader(), "NewReader")});
@@ -458,7 +458,7 @@ int RunRole(std::span<char* const> arguments) {
 class SharedMapProcesses : public testing::Test {
  protected:
   SharedMapProcesses() {
-    // In memory generations follow one another most quickly.
+    // In memory versions follow one another most quickly.
     std::error_code no_such;
     const std::filesystem::path memory = "/dev/shm";
     constexpr uint64_t kRoom = uint64_t{1} << 30;
@@ -562,12 +562,12 @@ TEST_F(SharedMapProcesses, ReadersSeeWholeNewValuesAndNeverWait) {
     ASSERT_TRUE(going_on);
   } while (steady_clock::now() < deadline);
   ASSERT_TRUE(WaitUntil(
-      [&] { return (board_->generation > 10 && board_->writes > 1000) || writer->HasEnded(); }));
+      [&] { return (board_->version > 10 && board_->writes > 1000) || writer->HasEnded(); }));
   ASSERT_FALSE(writer->HasEnded());
   StopAll(writer.get());
   ExpectAllRightAtTheEnd();
   RecordProperty("writes", std::to_string(board_->writes));
-  RecordProperty("generations", std::to_string(board_->generation));
+  RecordProperty("versions", std::to_string(board_->version));
   RecordProperty("reads", std::to_string(board_->reads[0] + board_->reads[1]));
 }
 
@@ -609,7 +609,7 @@ TEST_F(SharedMapProcesses, AnotherUserWhoMayOnlyReadReads) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can start a process of another user";
   const auto writer = Start("writer", 1);
   StartReaders("nobody");
-  ASSERT_TRUE(WaitUntil([&] { return board_->generation > 5 || writer->HasEnded(); }));
+  ASSERT_TRUE(WaitUntil([&] { return board_->version > 5 || writer->HasEnded(); }));
   ASSERT_TRUE(ReadersGoOn(6000));
   ASSERT_FALSE(writer->HasEnded());
   StopAll(writer.get());

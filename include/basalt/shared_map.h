@@ -71,7 +71,7 @@ using SharedMapProgressFunction = std::function<bool(const SharedMapProgress&)>;
 /// Statistics of a map at one moment.
 struct SharedMapStats {
   uint64_t entries = 0;  ///< Live keys.
-  uint64_t generation =
+  uint64_t version =
       0;  ///< The number of the map's current list of files. It grows with each new list.
   uint64_t shards = 0;  ///< Parts of the base, each with a file and a perfect hash function.
   uint64_t base_records = 0;
@@ -86,8 +86,8 @@ struct SharedMapStats {
   bool compacting = false;     ///< A compaction is running, or was interrupted and will be resumed.
   uint64_t optimizations = 0;  ///< Compactions that this handle has finished.
   uint64_t compact_waits = 0;  ///< Writes of this handle that waited for a compaction.
-  uint64_t generations_held = 0;  ///< Older generations of this handle that readers still hold.
-  uint64_t writer_pid = 0;        ///< The process of the newest writer. It may have ended.
+  uint64_t versions_held = 0;  ///< Older versions of this handle that readers still hold.
+  uint64_t writer_pid = 0;     ///< The process of the newest writer. It may have ended.
   std::string
       compact_error;  ///< Why the last background compaction failed. Empty: it did not fail.
 };
@@ -196,9 +196,9 @@ class SharedMap {
   const std::shared_ptr<shared_map::Core> core_;
 };
 
-/// A value inside a map's files. While a View of a Reader lives, the Reader stays on its generation
+/// A value inside a map's files. While a View of a Reader lives, the Reader stays on its version
 /// of the map and does not see newer ones: destroy a View before the next lookup. A Reader holds
-/// the files of its generation, and their space, until its next call. A View may outlive the Reader
+/// the files of its version, and their space, until its next call. A View may outlive the Reader
 /// and the map, on the Reader's thread. Move-only, 24 bytes.
 class SharedMap::View {
  public:
@@ -268,7 +268,7 @@ class SharedMap::Reader {
   Result<bool> Contains(std::string_view key);
 
   /// A Reader that keeps seeing the map's current contents. O(1). Keeps the files of the current
-  /// generation.
+  /// version.
   Result<Reader> GetSnapshot();
 
   /// Calls `visit` once for every record that the map holds at the call, in no order, from
@@ -278,8 +278,8 @@ class SharedMap::Reader {
       uint32_t threads,
       const std::function<Status(std::string_view key, std::string_view value)>& visit);
 
-  /// The generation of the map that this Reader uses.
-  uint64_t generation() const noexcept;
+  /// The version of the map that this Reader uses.
+  uint64_t version() const noexcept;
 
  private:
   friend class shared_map::Core;

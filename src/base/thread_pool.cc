@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/fork_generation.h"
+#include "base/fork_count.h"
 #include "base/timed_jobs.h"
 
 namespace basalt::base {
@@ -43,7 +43,7 @@ void LowerPriorityOfThisThread() noexcept {
 
 }  // namespace
 
-ThreadPool::ThreadPool() : queue_(std::make_shared<Queue>()), fork_generation_(ForkGeneration()) {}
+ThreadPool::ThreadPool() : queue_(std::make_shared<Queue>()), fork_count_(ForkCount()) {}
 
 Result<std::unique_ptr<ThreadPool>> ThreadPool::Create(size_t threads) {
   return Create(threads, Priority::kNormal);
@@ -70,7 +70,7 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::Create(size_t threads, Priority 
 }
 
 ThreadPool::~ThreadPool() {
-  if (fork_generation_ != ForkGeneration()) {
+  if (fork_count_ != ForkCount()) {
     // The threads are the parent's, and one of them may have held the mutex when it forked. Nothing
     // here can be joined or locked, so it is left as it is.
     new std::vector<std::thread>(std::move(threads_));
@@ -163,7 +163,7 @@ Result<ThreadPool*> ThreadPool::SharedOf(Priority priority, size_t threads) {
   const std::lock_guard lock(SharedMutex());
   ThreadPool*& shared = pools[static_cast<size_t>(priority)];
   // The threads of a parent are not those of its child.
-  if (shared == nullptr || shared->fork_generation_ != ForkGeneration()) {
+  if (shared == nullptr || shared->fork_count_ != ForkCount()) {
     BASALT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool, Create(threads, priority));
     shared = pool.release();
   }

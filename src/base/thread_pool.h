@@ -61,7 +61,7 @@ class ThreadPool final : public Executor {
 
   std::shared_ptr<Queue> queue_;
   std::vector<std::thread> threads_;
-  uint64_t fork_generation_;
+  uint64_t fork_count_;
 };
 
 }  // namespace basalt::base

@@ -3,7 +3,7 @@
 // What the opaque handles of the C API hold. Each owns one object of the C++ API, which in turn
 // keeps alive what it needs, so that handles may be freed in any order.
 //
-// Every handle whose object belongs to one process remembers the fork generation in which it was
+// Every handle whose object belongs to one process remembers the fork count in which it was
 // made: one relaxed load a call, and the answer in a child is Forked for all of them alike.
 
 #include <atomic>
@@ -26,17 +26,17 @@
 #include "basalt/store.h"
 #include "basalt/transaction.h"
 #include "basalt/write_batch.h"
-#include "base/fork_generation.h"
+#include "base/fork_count.h"
 
 namespace basalt::c_api {
 
 /// The process in which a handle was made.
 class Origin {
  public:
-  bool IsInherited() const noexcept { return generation_ != base::ForkGeneration(); }
+  bool IsInherited() const noexcept { return fork_count_ != base::ForkCount(); }
 
  private:
-  uint64_t generation_ = base::ForkGeneration();
+  uint64_t fork_count_ = base::ForkCount();
 };
 
 /// FailedPrecondition: the handle is the parent process's.

@@ -116,7 +116,7 @@ std::string ToJson(const CacheStats& stats) {
 std::string ToJson(const SharedMapStats& stats) {
   return ObjectWriter()
       .Add("entries", stats.entries)
-      .Add("generation", stats.generation)
+      .Add("version", stats.version)
       .Add("shards", stats.shards)
       .Add("base_records", stats.base_records)
       .Add("fixed_shards", stats.fixed_shards)
@@ -130,7 +130,7 @@ std::string ToJson(const SharedMapStats& stats) {
       .Add("compacting", stats.compacting)
       .Add("optimizations", stats.optimizations)
       .Add("compact_waits", stats.compact_waits)
-      .Add("generations_held", stats.generations_held)
+      .Add("versions_held", stats.versions_held)
       .Add("writer_pid", stats.writer_pid)
       .Add("compact_error", stats.compact_error)
       .Finish();

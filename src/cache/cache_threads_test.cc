@@ -240,11 +240,11 @@ TEST(CacheThreads, GetsWorkInDestructorsThatRunAtAThreadsEnd) {
 TEST(CacheThreads, AThousandShortLivedThreadsLeaveNothingBehind) {
   const auto cache = NewCache({.capacity_bytes = 1 << 20});
   std::atomic<int> refused{0};
-  for (int generation = 0; generation < 125; ++generation) {
+  for (int round = 0; round < 125; ++round) {
     std::vector<std::thread> threads;
     for (int t = 0; t < 8; ++t) {
       threads.emplace_back([&, t] {
-        base::Random random(static_cast<uint64_t>(generation * 8 + t));
+        base::Random random(static_cast<uint64_t>(round * 8 + t));
         for (int i = 0; i < 50; ++i) {
           const uint64_t key = random.Below(1000);
           const std::string name = std::to_string(key);

@@ -121,7 +121,7 @@ CacheCore::CacheCore(CacheOptions options, void (*destroy)(void*) noexcept, io::
                   std::max<uint64_t>(options_.capacity_bytes / shards / 8, uint64_t{16} << 10),
               .headroom_bytes = options_.capacity_bytes / kHeadroomShare,
               .shards = shards,
-              .fork_generation = base::ForkGeneration()},
+              .fork_count = base::ForkCount()},
       shard_mask_(shards - 1) {}
 
 CacheCore::~CacheCore() = default;
@@ -239,7 +239,7 @@ bool CacheCore::ShrinkToCapacity() {
 }
 
 // In small pieces, so that all give alike. A reader may have lost its processor in the middle of a
-// read, so what waits for readers is worth some patience, some 10 ms; but one may also be stopped
+// read, so it waits for readers for about 10 ms; but one may also be stopped
 // for good, and then nobody waits for it twice.
 bool CacheCore::AskNext(Asking* asking) {
   constexpr int kYields = 16;

@@ -8,7 +8,7 @@
 #include "basalt/value.h"
 #include "base/coding.h"
 
-// One key and its value in one piece of memory, immutable from its publication on, but for the
+// One key and its value in one piece of memory, immutable once it is in the index, except the
 // state word.
 //
 //   offset  size

@@ -161,7 +161,7 @@ TEST(IndexInterleavings, WithoutAnEpochAReaderWouldMeetWhatAFreshIndexReplaced) 
 
 // ---- Replacing ----
 
-/// Frees by the epoch at which the first of a generation was retired, not the last.
+/// Frees by the epoch at which the first of a list was retired, not the last.
 class HastyRetireQueue {
  public:
   explicit HastyRetireQueue(World* world) : world_(world) {}
@@ -246,7 +246,7 @@ TEST(IndexInterleavings, FreeingTheOldEntryAtOnceWouldBeSeen) {
                   ReplaceScene{.mistake = ReplaceScene::Mistake::kFreesAtOnce});
 }
 
-TEST(IndexInterleavings, FreeingAGenerationByItsFirstEpochWouldBeSeen) {
+TEST(IndexInterleavings, FreeingAListByItsFirstEpochWouldBeSeen) {
   ExpectComplaint("a reader met a freed entry",
                   ReplaceScene{.mistake = ReplaceScene::Mistake::kFreesByTheFirst});
 }

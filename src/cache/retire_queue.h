@@ -8,7 +8,7 @@
 namespace basalt::cache {
 
 /// Entries that were unlinked and may still be read, linked through their state words: needs no
-/// memory, so it cannot fail. Three generations: what is retired joins the young one; when no
+/// memory, so it cannot fail. Three lists: what is retired joins the young one; when no
 /// reader is left who could see the old one, that is ready to be freed, the young one becomes the
 /// old one, and the present epoch is noted for all of it.
 ///
@@ -34,7 +34,7 @@ class BasicRetireQueue {
       while (ready_ != nullptr) FreeFirst(&ready_, free);
     } while (Promote());
   }
-  /// The same for up to `count_max` of one generation. `scans`: it may look at all readers, else it
+  /// The same for up to `count_max` of one list. `scans`: it may look at all readers, else it
   /// goes by what others have seen.
   template <class Free>
   void CollectSome(const Free& free, size_t count_max, bool scans) {
@@ -49,8 +49,8 @@ class BasicRetireQueue {
   /// The same for all when there are no readers any more.
   template <class Free>
   void Drain(const Free& free) {
-    for (Entry** const generation : {&ready_, &old_, &young_}) {
-      while (*generation != nullptr) FreeFirst(generation, free);
+    for (Entry** const list : {&ready_, &old_, &young_}) {
+      while (*list != nullptr) FreeFirst(list, free);
     }
   }
 

@@ -7,7 +7,7 @@
 
 #include "cache/core.h"
 #include "cache/flight.h"
-#include "cache/telling.h"
+#include "cache/removal_scope.h"
 
 namespace basalt::cache {
 namespace {
@@ -195,9 +195,9 @@ void Shard::TellRemovals(const Aftermath& after) {
     shard->Unpin(entry);
   };
   const std::span removed(after.removed.data(), after.removed_count);
-  if (Telling* const telling = Telling::Of(common_.core)) {
+  if (RemovalScope* const scope = RemovalScope::Of(common_.core)) {
     for (const auto& [entry, reason] : removed) {
-      if (telling->Postpone({this, entry, reason})) {
+      if (scope->Postpone({this, entry, reason})) {
         // It goes as soon as it was told, and does not keep the callback's own put from room.
         common_.budget->Refund(ChargedBytes(entry));
       } else {
@@ -206,9 +206,9 @@ void Shard::TellRemovals(const Aftermath& after) {
     }
     return;
   }
-  Telling telling(common_.core);
+  RemovalScope scope(common_.core);
   for (const auto& [entry, reason] : removed) tell(this, entry, reason);
-  for (auto rest = telling.TakePostponed(); !rest.empty(); rest = telling.TakePostponed()) {
+  for (auto rest = scope.TakePostponed(); !rest.empty(); rest = scope.TakePostponed()) {
     for (const auto& [shard, entry, reason] : rest) {
       common_.budget->Charge(shard->ChargedBytes(entry));
       tell(shard, entry, reason);

@@ -15,7 +15,7 @@
 
 #include "basalt/cache.h"
 #include "base/coding.h"
-#include "base/fork_generation.h"
+#include "base/fork_count.h"
 #include "base/spin_lock.h"
 #include "cache/entry.h"
 #include "cache/expiry_clock.h"
@@ -58,10 +58,10 @@ struct Common {
   uint64_t retired_bytes_max;  ///< A shard's, beyond which it evicts no more.
   uint64_t headroom_bytes;     ///< Of the whole budget, kept free for entries with own memory.
   uint32_t shards;
-  uint64_t fork_generation;
+  uint64_t fork_count;
 
   /// Made by a parent process: what a thread of it was changing is left as it is.
-  bool IsInherited() const noexcept { return fork_generation != base::ForkGeneration(); }
+  bool IsInherited() const noexcept { return fork_count != base::ForkCount(); }
 };
 
 /// What an operation under a shard's lock leaves to be done after it.

@@ -259,7 +259,7 @@ bool Core::Schedule(void (Core::*job)()) noexcept {
   return true;
 }
 
-void Core::LetGo() {
+void Core::ReleaseHandle() {
   if (IsInherited()) return;
   handle_gone_.store(true, std::memory_order_release);
   {

@@ -19,7 +19,7 @@
 #include "basalt/db.h"
 #include "base/adaptive_lock.h"
 #include "base/epoch.h"
-#include "base/fork_generation.h"
+#include "base/fork_count.h"
 #include "base/hash.h"
 #include "base/internal_key.h"
 #include "base/merge_operator.h"
@@ -75,7 +75,7 @@
 namespace basalt::db {
 
 /// A memtable with its place in the log.
-struct Generation {
+struct LoggedGeneration {
   std::shared_ptr<memtable::Generation> table;
   bool sealed = false;                ///< Guarded by the commit lock: takes no further write.
   InFlight in_flight;                 ///< Writes that may insert into it.
@@ -97,9 +97,9 @@ struct Generation {
 };
 
 /// Whether it is one of these.
-inline bool IsAmong(const std::vector<std::shared_ptr<Generation>>& generations,
-                    const Generation* generation) noexcept {
-  return std::ranges::find(generations, generation, &std::shared_ptr<Generation>::get) !=
+inline bool IsAmong(const std::vector<std::shared_ptr<LoggedGeneration>>& generations,
+                    const LoggedGeneration* generation) noexcept {
+  return std::ranges::find(generations, generation, &std::shared_ptr<LoggedGeneration>::get) !=
          generations.end();
 }
 
@@ -119,8 +119,9 @@ struct Retirement {
 
 /// What a reader looks at; immutable, but for what retires it.
 struct ReadState : std::enable_shared_from_this<ReadState> {
-  std::shared_ptr<Generation> active;
-  std::vector<std::shared_ptr<Generation>> sealed;  ///< Newest first; the last is flushed next.
+  std::shared_ptr<LoggedGeneration> active;
+  std::vector<std::shared_ptr<LoggedGeneration>>
+      sealed;  ///< Newest first; the last is flushed next.
   std::shared_ptr<const Version> version;
   std::shared_ptr<const Keyspaces> keyspaces;
   mutable Retirement retirement;
@@ -140,7 +141,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   /// Opened by a parent process. Nothing of it may be touched but what never changes: the mutexes
   /// may be held, and anything be half done, by threads that are not there.
-  bool IsInherited() const noexcept { return fork_generation_ != base::ForkGeneration(); }
+  bool IsInherited() const noexcept { return fork_count_ != base::ForkCount(); }
   /// Neither closed nor inherited.
   bool IsUsable() const noexcept {
     return !IsInherited() && !closed_.load(std::memory_order_acquire);
@@ -197,7 +198,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const std::string& path() const noexcept { return path_; }
   /// The handle is being destroyed: background work ends, and is waited for, unless this is called
   /// by it.
-  void LetGo();
+  void ReleaseHandle();
   DBStats GetStats() const;
   /// Wall time in ms since 1970; never runs backward. An opening begins with the manifest's at
   /// least.
@@ -277,7 +278,7 @@ class Core : public std::enable_shared_from_this<Core> {
   };
   /// A write's hold on a memtable.
   struct Entry {
-    Generation* generation = nullptr;
+    LoggedGeneration* generation = nullptr;
     InFlight::Counter* counter = nullptr;
   };
   /// What became of one try to write.
@@ -290,7 +291,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
     Status status{};
     Outcome outcome = Outcome::kDone;
-    std::shared_ptr<Generation> full{};  ///< The active memtable, which has no room.
+    std::shared_ptr<LoggedGeneration> full{};  ///< The active memtable, which has no room.
   };
 
   Core(std::string path, const DBOptions& options, const Environment& environment, Mode mode);
@@ -353,11 +354,11 @@ class Core : public std::enable_shared_from_this<Core> {
   /// those of its key: so reads need not walk far, also the first one.
   void FoldSome(const LogForm& form, base::SequenceNumber first,
                 memtable::Generation* table) const noexcept;
-  std::shared_ptr<Generation> IfActive(const Generation* generation) const;
+  std::shared_ptr<LoggedGeneration> IfActive(const LoggedGeneration* generation) const;
   /// Seals the full memtable, or waits for the flush that keeps it from being sealed.
-  Status MakeRoom(const std::shared_ptr<Generation>& full);
+  Status MakeRoom(const std::shared_ptr<LoggedGeneration>& full);
   /// The same for a writer that may not wait: WouldBlock instead of waiting.
-  Status MakeRoomAtOnce(const std::shared_ptr<Generation>& full);
+  Status MakeRoomAtOnce(const std::shared_ptr<LoggedGeneration>& full);
   /// Holds a writer back while compaction lags behind, or a flush.
   void Pace(const PendingWrite& write);
   /// In steps, as long as the active memtable is fuller than the flush allows. Gives the
@@ -433,8 +434,8 @@ class Core : public std::enable_shared_from_this<Core> {
   void TrimReserve(uint64_t most = kReserveMax) noexcept;
   Status NoRoomForReserve() const;
   Status BeforeLogGrows(uint64_t bytes);
-  /// Sees to the obstacles.
-  Status ClearTheWay(const LogForm& form);
+  /// Ends the reasons for which writes stop, if it can.
+  Status ResolveWriteStops(const LogForm& form);
   bool FlushWithLog();
   /// Whether the reserve is whole once nobody flushes.
   bool AwaitReserve();
@@ -446,9 +447,9 @@ class Core : public std::enable_shared_from_this<Core> {
   Status WriteToFullDisk(PendingWrite* write, Status refused);
 
   // flush.cc
-  std::shared_ptr<Generation> NewGeneration() const;
+  std::shared_ptr<LoggedGeneration> NewGeneration() const;
   /// Whether a memtable that is newer than `than` (null: any) holds merges.
-  static bool HasMerges(const ReadState& state, const Generation* than) noexcept;
+  static bool HasMerges(const ReadState& state, const LoggedGeneration* than) noexcept;
   /// Whether a memtable holds what only a flush keeps, be it sealed or not.
   static bool HasUnlogged(const ReadState& state) noexcept;
   /// Under the commit lock, when nothing is sealed: a new memtable and log file from here on.
@@ -461,20 +462,20 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Flushes the oldest sealed memtable, if there is one and nobody else does.
   void FlushSealed();
   /// Under mutex_: what comes of an attempt to flush the oldest sealed memtable.
-  void EndFlush(const Generation* generation, const Status& flushed);
+  void EndFlush(const LoggedGeneration* generation, const Status& flushed);
   /// On a full disk from the reserve.
-  Status FlushGeneration(const std::shared_ptr<Generation>& generation);
-  Status TryFlush(const std::shared_ptr<Generation>& generation);
+  Status FlushGeneration(const std::shared_ptr<LoggedGeneration>& generation);
+  Status TryFlush(const std::shared_ptr<LoggedGeneration>& generation);
   /// Makes the tables, for an edit that adds them.
-  Status FlushKeyspaces(const Generation& generation, Edit* edit, uint64_t* bytes_out);
+  Status FlushKeyspaces(const LoggedGeneration& generation, Edit* edit, uint64_t* bytes_out);
   /// Those of the keyspaces, which are of one tree and ascend.
-  Status FlushTree(const Generation& generation, std::vector<uint32_t> keyspaces, const Edit& edit,
-                   NewTables* outputs);
-  Status DropEmpty(const std::shared_ptr<Generation>& generation);
+  Status FlushTree(const LoggedGeneration& generation, std::vector<uint32_t> keyspaces,
+                   const Edit& edit, NewTables* outputs);
+  Status DropEmpty(const std::shared_ptr<LoggedGeneration>& generation);
   Status FlushThrough(wal::Lsn lsn);
   /// Ok: what the memtable holds is in tables. An error: an attempt that began during the call
   /// failed.
-  Status WaitForFlushOf(const std::shared_ptr<Generation>& generation);
+  Status WaitForFlushOf(const std::shared_ptr<LoggedGeneration>& generation);
 
   // compaction.cc
   /// No new compaction begins, and a running one stops.
@@ -552,7 +553,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Status Install(const Edit& edit);
   /// The same, under install_mutex_.
   Status InstallLocked(const Edit& edit);
-  /// Makes all that the edit's publication needs.
+  /// Allocates all that the installation of the edit needs.
   Result<Installation> Prepare(const Edit& edit);
   Manifest ManifestOf(const ReadState& state, const Edit& edit) const;
   void Publish(const Edit& edit, Installation next) noexcept;
@@ -584,7 +585,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const DBOptions options_;
   const Environment environment_;
   const Mode mode_;
-  const uint64_t fork_generation_;
+  const uint64_t fork_count_;
   const uint64_t memory_budget_;
   const uint64_t memtable_bytes_;
   const uint64_t table_bytes_;
@@ -631,7 +632,7 @@ class Core : public std::enable_shared_from_this<Core> {
   static constexpr uint32_t kManifestIsUnsure = 1;
   /// Less is kept back than the log needs: nothing is put until it is there again.
   static constexpr uint32_t kReserveIsOwed = 2;
-  std::atomic<uint32_t> obstacles_{0};     ///< Of writes: seldom any.
+  std::atomic<uint32_t> write_stops_{0};   ///< Reasons for which writes stop; seldom any.
   std::atomic<uint32_t> reserve_uses_{0};  ///< Writes that may do without the reserve.
   std::atomic<uint64_t> log_granted_{0};   ///< How far beyond what it has the log may have to grow.
   TableFiles orphans_;                     // outputs of installs that failed; the manifest on

@@ -33,7 +33,7 @@ class DatabaseHandle final : public DB {
   DatabaseHandle(const DatabaseHandle&) = delete;
   DatabaseHandle& operator=(const DatabaseHandle&) = delete;
   ~DatabaseHandle() override {
-    if (core_ != nullptr) core_->LetGo();
+    if (core_ != nullptr) core_->ReleaseHandle();
   }
   /// Before any other call.
   void Take(std::shared_ptr<Core> core) noexcept { core_ = std::move(core); }

@@ -93,7 +93,7 @@ Result<std::unique_ptr<base::RecordIterator>> NewSource(Core* core, const ReadSt
                                                         const base::RangeCovers* ranges) {
   const bool fill_cache = wanted.options.fill_cache;
   std::vector<std::unique_ptr<base::RecordIterator>> children;
-  const auto add = [&](const Generation& generation) {
+  const auto add = [&](const LoggedGeneration& generation) {
     if (generation.table->record_count() == 0) return;
     children.push_back(generation.table->NewIterator(wanted.keyspace, wanted.at));
   };
@@ -128,7 +128,7 @@ Result<std::unique_ptr<base::RecordIterator>> NewSource(Core* core, const ReadSt
 std::shared_ptr<const base::RangeCovers> RangesOf(const ReadState& state, const Wanted& wanted) {
   std::vector<const base::RangeCover*> covers;
   std::vector<base::RangeCover::Range> loose;
-  const auto add = [&](const Generation& generation) {
+  const auto add = [&](const LoggedGeneration& generation) {
     generation.table->range_deletes().Collect(wanted.keyspace, wanted.at, &covers, &loose);
   };
   add(*state.active);

@@ -19,7 +19,7 @@ struct Core::Edit {
   std::vector<Addition> added{};  ///< To level 0: newer than all that is there.
   TableFiles removed{};           ///< One that is also added only moves.
   std::vector<ManifestRangeDelete> range_deletes{};
-  std::shared_ptr<Generation> flushed{};         ///< Now in tables; null: none.
+  std::shared_ptr<LoggedGeneration> flushed{};   ///< Now in tables; null: none.
   std::shared_ptr<const Keyspaces> keyspaces{};  ///< Null: as they are.
   uint32_t next_keyspace_id = 0;                 ///< 0: as it is.
   std::optional<DroppedKeyspace> dropped_keyspace{};

@@ -18,15 +18,15 @@
 
 namespace basalt::db {
 
-std::shared_ptr<Generation> Core::NewGeneration() const {
-  auto generation = std::make_shared<Generation>();
+std::shared_ptr<LoggedGeneration> Core::NewGeneration() const {
+  auto generation = std::make_shared<LoggedGeneration>();
   memtable::GenerationOptions options;
   options.budget_bytes = memtable_bytes_;
   generation->table = memtable::Generation::Create(options);
   return generation;
 }
 
-bool Core::HasMerges(const ReadState& state, const Generation* than) noexcept {
+bool Core::HasMerges(const ReadState& state, const LoggedGeneration* than) noexcept {
   if (state.active.get() == than) return false;
   if (state.active->has_merges.load(std::memory_order_relaxed)) return true;
   for (const auto& sealed : state.sealed) {
@@ -37,7 +37,7 @@ bool Core::HasMerges(const ReadState& state, const Generation* than) noexcept {
 }
 
 bool Core::HasUnlogged(const ReadState& state) noexcept {
-  const auto has_some = [](const std::shared_ptr<Generation>& generation) {
+  const auto has_some = [](const std::shared_ptr<LoggedGeneration>& generation) {
     return generation->has_unlogged.load(std::memory_order_relaxed);
   };
   return has_some(state.active) || std::ranges::any_of(state.sealed, has_some);
@@ -101,7 +101,7 @@ void Core::FlushSealed() {
   std::unique_lock lock(mutex_);
   if (flushing_ || state_->sealed.empty()) return;
   flushing_ = true;
-  const std::shared_ptr<Generation> generation = state_->sealed.back();
+  const std::shared_ptr<LoggedGeneration> generation = state_->sealed.back();
   WaitUntil(lock, [&] { return generation->in_flight.empty(); });
   lock.unlock();
 
@@ -119,7 +119,7 @@ void Core::FlushSealed() {
 
 // A memtable whose tables are installed is flushed, whatever failed afterwards. One that is not
 // keeps those behind it from being flushed: whoever waits for one of them has to be told.
-void Core::EndFlush(const Generation* generation, const Status& flushed) {
+void Core::EndFlush(const LoggedGeneration* generation, const Status& flushed) {
   flushing_ = false;
   flush_error_ = flushed;
   background_error_ = flushed;
@@ -128,7 +128,7 @@ void Core::EndFlush(const Generation* generation, const Status& flushed) {
     flush_pace_.End();
   }
   if (IsAmong(state_->sealed, generation)) {
-    for (const std::shared_ptr<Generation>& waiting : state_->sealed) {
+    for (const std::shared_ptr<LoggedGeneration>& waiting : state_->sealed) {
       ++waiting->failed_flushes;
       waiting->flush_error = flushed;
     }
@@ -139,7 +139,7 @@ void Core::EndFlush(const Generation* generation, const Status& flushed) {
   changed_.notify_all();
 }
 
-Status Core::FlushGeneration(const std::shared_ptr<Generation>& generation) {
+Status Core::FlushGeneration(const std::shared_ptr<LoggedGeneration>& generation) {
   return base::OrOutOfMemory(
       [&] {
         Status flushed = TryFlush(generation);
@@ -150,7 +150,7 @@ Status Core::FlushGeneration(const std::shared_ptr<Generation>& generation) {
       "out of memory while flushing a memtable");
 }
 
-Status Core::TryFlush(const std::shared_ptr<Generation>& generation) {
+Status Core::TryFlush(const std::shared_ptr<LoggedGeneration>& generation) {
   Edit edit;
   edit.flushed = generation;
   if (generation->table->empty()) {  // every write to it failed
@@ -188,7 +188,7 @@ Status Core::TryFlush(const std::shared_ptr<Generation>& generation) {
   return {};
 }
 
-Status Core::FlushKeyspaces(const Generation& generation, Edit* edit, uint64_t* bytes_out) {
+Status Core::FlushKeyspaces(const LoggedGeneration& generation, Edit* edit, uint64_t* bytes_out) {
   std::set<uint32_t> all;
   generation.table->AddKeyspacesTo(&all);
   const std::shared_ptr<const Keyspaces> present = State()->keyspaces;
@@ -219,7 +219,7 @@ Status Core::FlushKeyspaces(const Generation& generation, Edit* edit, uint64_t* 
   return {};
 }
 
-Status Core::FlushTree(const Generation& generation, std::vector<uint32_t> keyspaces,
+Status Core::FlushTree(const LoggedGeneration& generation, std::vector<uint32_t> keyspaces,
                        const Edit& edit, NewTables* outputs) {
   std::vector<RangeDelete> ranges;
   for (const ManifestRangeDelete& added : edit.range_deletes) {
@@ -244,7 +244,7 @@ Status Core::FlushTree(const Generation& generation, std::vector<uint32_t> keysp
   return WriteTables(source.get(), std::move(rules), outputs);
 }
 
-Status Core::DropEmpty(const std::shared_ptr<Generation>& generation) {
+Status Core::DropEmpty(const std::shared_ptr<LoggedGeneration>& generation) {
   std::shared_ptr<const ReadState> old;
   {
     const std::scoped_lock lock(mutex_);
@@ -258,7 +258,7 @@ Status Core::DropEmpty(const std::shared_ptr<Generation>& generation) {
 
 // An attempt that began before the call may fail because of what no longer holds, such as a disk
 // that was full. The next one decides.
-Status Core::WaitForFlushOf(const std::shared_ptr<Generation>& generation) {
+Status Core::WaitForFlushOf(const std::shared_ptr<LoggedGeneration>& generation) {
   std::unique_lock lock(mutex_);
   const auto is_sealed = [&] { return IsAmong(state_->sealed, generation.get()); };
   for (int attempts = flushing_ ? 2 : 1; attempts > 0; --attempts) {
@@ -274,9 +274,9 @@ Status Core::WaitForFlushOf(const std::shared_ptr<Generation>& generation) {
 
 Status Core::Flush() {
   BASALT_RETURN_IF_ERROR(CheckWritable());
-  std::shared_ptr<Generation> target;
+  std::shared_ptr<LoggedGeneration> target;
   while (true) {
-    std::shared_ptr<Generation> blocking;
+    std::shared_ptr<LoggedGeneration> blocking;
     {
       const std::scoped_lock commit(commit_.lock);
       BASALT_RETURN_IF_ERROR(CheckUsable());
@@ -301,7 +301,7 @@ Status Core::Flush() {
 
 Status Core::FlushThrough(wal::Lsn lsn) {
   while (flushed_lsn_.load(std::memory_order_acquire) < lsn) {
-    std::shared_ptr<Generation> target;
+    std::shared_ptr<LoggedGeneration> target;
     {
       const std::scoped_lock commit(commit_.lock);
       std::shared_ptr<const ReadState> state = State();

@@ -289,7 +289,7 @@ Status Core::InstallLocked(const Edit& edit) {
     // again.
     for_each_new([&](const std::shared_ptr<TableFile>& file) { orphans_.push_back(file); });
     if (edit.keyspaces != nullptr)
-      obstacles_.fetch_or(kManifestIsUnsure, std::memory_order_release);
+      write_stops_.fetch_or(kManifestIsUnsure, std::memory_order_release);
     return written;
   }
   Publish(edit, std::move(*next));
@@ -358,7 +358,7 @@ Manifest Core::ManifestOf(const ReadState& state, const Edit& edit) const {
 }
 
 void Core::Publish(const Edit& edit, Installation next) noexcept {
-  obstacles_.fetch_and(~kManifestIsUnsure, std::memory_order_release);
+  write_stops_.fetch_and(~kManifestIsUnsure, std::memory_order_release);
   manifest_bytes_.store(next.manifest_bytes.size(), std::memory_order_relaxed);
   next.manifest.tables.clear();
   next.manifest.tree_range_deletes.clear();

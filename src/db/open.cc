@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/batch_cursor.h"
 #include "base/check.h"
-#include "base/fork_generation.h"
+#include "base/fork_count.h"
 #include "base/option_value.h"
 #include "base/random.h"
 #include "db/core.h"
@@ -89,7 +89,7 @@ Core::Core(std::string path, const DBOptions& options, const Environment& enviro
       options_(options),
       environment_(environment),
       mode_(mode),
-      fork_generation_(base::ForkGeneration()),
+      fork_count_(base::ForkCount()),
       memory_budget_(DerivedBudget(options)),
       memtable_bytes_(environment.memtable_bytes != 0 ? environment.memtable_bytes
                                                       : MemtablesBytes(memory_budget_) / 2),
@@ -285,7 +285,7 @@ Status Core::RemoveUnnamed(base::SequenceNumber last_sequence) {
 
 Status Core::ReplayRecord(const wal::RecordView& record) {
   BASALT_RETURN_IF_ERROR(CheckLogRecord(record, path_, manifest_.next_keyspace_id));
-  std::shared_ptr<Generation> generation = State()->active;
+  std::shared_ptr<LoggedGeneration> generation = State()->active;
   auto reservation = generation->table->Reserve(record.payload, record.count);
   if (!reservation && reservation.error().code() == StatusCode::kResourceExhausted) {
     Seal();

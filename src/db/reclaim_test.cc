@@ -238,19 +238,19 @@ class ReclaimOfSnapshots : public Reclaim {
   void Overwrite() {
     for (int i = 0; i < kKeys; ++i) ASSERT_NO_FATAL_FAILURE(Put(KeyOf(i), RandomBytes(500)));
   }
-  /// Generation 1 to 4, a snapshot behind each but the last; all in the last level.
+  /// Round 1 to 4, a snapshot behind each but the last; all in the last level.
   void OverwriteUnderSnapshots() {
-    for (int generation = 1; generation <= 4; ++generation) {
+    for (int round = 1; round <= 4; ++round) {
       ASSERT_NO_FATAL_FAILURE(Overwrite());
-      ASSERT_NO_FATAL_FAILURE(Put("generation", std::to_string(generation)));
-      if (generation < 4) snapshots_.push_back(db_->GetSnapshot().value());
+      ASSERT_NO_FATAL_FAILURE(Put("round", std::to_string(round)));
+      if (round < 4) snapshots_.push_back(db_->GetSnapshot().value());
     }
     ASSERT_TRUE(db_->CompactRange().ok());
     ASSERT_EQ(Records(), 4U * (kKeys + 1));
   }
   void Release(size_t which) { snapshots_[which].reset(); }
-  /// How many generations there are.
-  double Generations() const { return static_cast<double>(Records()) / (kKeys + 1); }
+  /// How many versions there are.
+  double Versions() const { return static_cast<double>(Records()) / (kKeys + 1); }
 
   std::vector<std::optional<Snapshot>> snapshots_;
 };
@@ -263,17 +263,17 @@ TEST_F(ReclaimOfSnapshots, TheReleaseOfEachGivesBackItsVersionsInAnyOrder) {
     ASSERT_TRUE(db_->CompactRange().ok());
     snapshots_.clear();
     ASSERT_NO_FATAL_FAILURE(OverwriteUnderSnapshots());
-    double generations = 4;
+    double versions = 4;
     for (const size_t which : order) {
       Release(which);
       executor_.RunAll();
-      EXPECT_EQ(Generations(), --generations);
+      EXPECT_EQ(Versions(), --versions);
       for (size_t left = 0; left < 3; ++left) {
         if (!snapshots_[left]) continue;
-        EXPECT_EQ(Get("generation", {.snapshot = &*snapshots_[left]}), std::to_string(left + 1));
+        EXPECT_EQ(Get("round", {.snapshot = &*snapshots_[left]}), std::to_string(left + 1));
       }
     }
-    EXPECT_EQ(Get("generation"), "4");
+    EXPECT_EQ(Get("round"), "4");
   } while (std::ranges::next_permutation(order).found);
 }
 
@@ -303,7 +303,7 @@ TEST_F(ReclaimOfSnapshots, CompactRangeDropsWhatAnEarlierOpeningKept) {
   snapshots_.clear();
   ASSERT_NO_FATAL_FAILURE(Reopen());
   executor_.RunAll();
-  EXPECT_EQ(Generations(), 1);
+  EXPECT_EQ(Versions(), 1);
 }
 
 TEST_F(ReclaimOfSnapshots, Level0GivesBackWhatWasKept) {

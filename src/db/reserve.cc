@@ -82,9 +82,9 @@ bool Core::FillReserve(uint64_t more) noexcept {
   const bool is_filled =
       keeps_nothing || (reserve_->Fill(kept) && (kept == needed || IsFree(needed - kept + more)));
   if (is_filled) {
-    obstacles_.fetch_and(~kReserveIsOwed, std::memory_order_release);
+    write_stops_.fetch_and(~kReserveIsOwed, std::memory_order_release);
   } else {
-    obstacles_.fetch_or(kReserveIsOwed, std::memory_order_release);
+    write_stops_.fetch_or(kReserveIsOwed, std::memory_order_release);
   }
   return is_filled;
 }
@@ -117,10 +117,10 @@ Status Core::BeforeLogGrows(uint64_t bytes) {
   return NoRoomForReserve();
 }
 
-Status Core::ClearTheWay(const LogForm& form) {
-  const uint32_t obstacles = obstacles_.load(std::memory_order_acquire);
-  if ((obstacles & kManifestIsUnsure) != 0) BASALT_RETURN_IF_ERROR(Install(Edit{}));
-  if ((obstacles & kReserveIsOwed) == 0 || form.deletes_only) return {};
+Status Core::ResolveWriteStops(const LogForm& form) {
+  const uint32_t stops = write_stops_.load(std::memory_order_acquire);
+  if ((stops & kManifestIsUnsure) != 0) BASALT_RETURN_IF_ERROR(Install(Edit{}));
+  if ((stops & kReserveIsOwed) == 0 || form.deletes_only) return {};
   // The file that a refused record was on its way to may have been flushed meanwhile. What is kept
   // for readers of changes goes too: writes need the space.
   static_cast<void>(log_->RemoveObsolete(flushed_lsn_.load(std::memory_order_acquire)));
@@ -139,7 +139,7 @@ bool Core::FlushWithLog() {
 bool Core::AwaitReserve() {
   std::unique_lock lock(mutex_);
   WaitUntil(lock, [&] { return !flushing_; });
-  return (obstacles_.load(std::memory_order_acquire) & kReserveIsOwed) == 0;
+  return (write_stops_.load(std::memory_order_acquire) & kReserveIsOwed) == 0;
 }
 
 // The log of what is flushed goes, which gives back at least what that took. Deletes do with less

@@ -8,7 +8,7 @@
 #include "base/branchless_search.h"
 #include "base/check.h"
 #include "base/coding.h"
-#include "base/fork_generation.h"
+#include "base/fork_count.h"
 #include "base/out_of_memory.h"
 #include "db/file_names.h"
 #include "db/tree_key.h"
@@ -64,14 +64,14 @@ TableFile::TableFile(io::FileSystem* fs, std::string path, const Place& place,
     : fs_(fs),
       path_(std::move(path)),
       place_(place),
-      fork_generation_(base::ForkGeneration()),
+      fork_count_(base::ForkCount()),
       properties_(WithTreeKeys(std::move(properties))),
       resources_(std::move(resources)),
       retained_(std::move(retained)) {}
 
 TableFile::~TableFile() {
   if (!obsolete_.load(std::memory_order_relaxed)) return;
-  if (fork_generation_ != base::ForkGeneration()) return;
+  if (fork_count_ != base::ForkCount()) return;
   // A file that stays is found and removed by the next Open.
   static_cast<void>(base::OrOutOfMemory([&] {
     return resources_.obsolete == nullptr ? fs_->RemoveFile(path_)

@@ -117,7 +117,7 @@ class TableFile {
   io::FileSystem* const fs_;
   const std::string path_;
   const Place place_;
-  const uint64_t fork_generation_;
+  const uint64_t fork_count_;
   const table::TableProperties properties_;
   const Resources resources_;
   const RetainedVersions retained_;  ///< Not known of a table of an earlier opening.

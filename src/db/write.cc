@@ -244,7 +244,7 @@ void Core::Leave(const Entry& entry) {
 Status Core::WriteForm(PendingWrite* write, Durability durability) {
   if (!write->may_wait) BASALT_RETURN_IF_ERROR(CheckWithoutWaiting(durability));
   Status written;
-  if (obstacles_.load(std::memory_order_acquire) != 0) written = ClearTheWay(write->form);
+  if (write_stops_.load(std::memory_order_acquire) != 0) written = ResolveWriteStops(write->form);
   if (written.ok()) written = WriteUntilRefused(write);
   if (written.code() == StatusCode::kResourceExhausted) {
     written = WriteToFullDisk(write, std::move(written));
@@ -262,7 +262,7 @@ Status Core::CheckWithoutWaiting(Durability durability) const {
                   "WriteOptions::may_wait: a write at kPower waits for the disk; write at kProcess "
                   "and call WaitDurable");
   }
-  if (obstacles_.load(std::memory_order_acquire) != 0) return WouldBlock();
+  if (write_stops_.load(std::memory_order_acquire) != 0) return WouldBlock();
   if (!pacer_.is_free() && pacer_.IsTaken(1000 * environment_.clock->MonotonicMicros()))
     return WouldBlock();
   return {};
@@ -285,7 +285,7 @@ Core::Attempt Core::TryWrite(PendingWrite* write, const Entry& entry) {
     Entry entry;
   };
   const Leaver leaver{this, entry};
-  Generation* const generation = entry.generation;
+  LoggedGeneration* const generation = entry.generation;
   memtable::Generation& table = *generation->table;
   auto reserved = table.Reserve(form.bytes, count);
   if (!reserved) {
@@ -380,7 +380,7 @@ void Core::FoldSome(const LogForm& form, base::SequenceNumber first,
   }
 }
 
-std::shared_ptr<Generation> Core::IfActive(const Generation* generation) const {
+std::shared_ptr<LoggedGeneration> Core::IfActive(const LoggedGeneration* generation) const {
   const std::shared_ptr<const ReadState> state = State();
   return state->active.get() == generation ? state->active : nullptr;
 }
@@ -534,11 +534,11 @@ Result<Commit> Core::WriteIfKeyIsUnchanged(const WriteBatch& one, std::string_vi
 
 // Room and pace
 
-Status Core::MakeRoom(const std::shared_ptr<Generation>& full) {
+Status Core::MakeRoom(const std::shared_ptr<LoggedGeneration>& full) {
   const uint64_t start = environment_.clock->MonotonicMicros();
   bool waited = false;
   while (true) {
-    std::shared_ptr<Generation> blocking;
+    std::shared_ptr<LoggedGeneration> blocking;
     {
       const std::scoped_lock commit(commit_.lock);
       BASALT_RETURN_IF_ERROR(CheckWritable());
@@ -593,7 +593,7 @@ uint64_t Core::WaitForFlushPace(const PendingWrite& write) {
   return steps * FlushPace::kStepUs;
 }
 
-Status Core::MakeRoomAtOnce(const std::shared_ptr<Generation>& full) {
+Status Core::MakeRoomAtOnce(const std::shared_ptr<LoggedGeneration>& full) {
   {
     const std::scoped_lock commit(commit_.lock);
     BASALT_RETURN_IF_ERROR(CheckWritable());

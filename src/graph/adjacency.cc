@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/fork_generation.h"
+#include "base/fork_count.h"
 #include "base/out_of_memory.h"
 #include "base/printable_key.h"
 
@@ -94,10 +94,10 @@ Adjacency::Adjacency(Store* store, KeyspaceId keyspace, uint64_t bytes_max, cons
       keyspace_(keyspace),
       bytes_max_(bytes_max),
       tuning_(tuning),
-      fork_generation_(base::ForkGeneration()) {}
+      fork_count_(base::ForkCount()) {}
 
 Adjacency::~Adjacency() {
-  if (fork_generation_ != base::ForkGeneration()) {
+  if (fork_count_ != base::ForkCount()) {
     if (worker_.joinable()) worker_.detach();  // The thread is the parent's.
     return;
   }
@@ -118,7 +118,7 @@ Status Adjacency::Rebuild() {
     const std::lock_guard building(build_mutex_);
     if (bytes_max_ == 0) return TooMuchMemory(bytes_max_);
     BASALT_RETURN_IF_ERROR(Subscribe());
-    auto next = std::make_shared<AdjacencyGeneration>();
+    auto next = std::make_shared<AdjacencyVersion>();
     Attach(next);
     Status made = base::OrOutOfMemory([&] { return RebuildAttached(next.get()); });
     if (made.ok()) return Publish();
@@ -127,7 +127,7 @@ Status Adjacency::Rebuild() {
   });
 }
 
-Status Adjacency::RebuildAttached(AdjacencyGeneration* next) {
+Status Adjacency::RebuildAttached(AdjacencyVersion* next) {
   BASALT_ASSIGN_OR_RETURN(const Snapshot snapshot, store_->GetSnapshot());
   next->base_sequence = snapshot.sequence();
   next->base_time = snapshot.time();
@@ -136,7 +136,7 @@ Status Adjacency::RebuildAttached(AdjacencyGeneration* next) {
   return ReadRecords(snapshot, next);
 }
 
-Status Adjacency::ReadRecords(const Snapshot& snapshot, AdjacencyGeneration* next) const {
+Status Adjacency::ReadRecords(const Snapshot& snapshot, AdjacencyVersion* next) const {
   RowsBuilder rows(this, &next->base);
   const auto it =
       store_->NewIterator({.snapshot = &snapshot, .keyspace = keyspace_, .fill_cache = false});
@@ -172,7 +172,7 @@ Status Adjacency::Subscribe() {
 }
 
 /// From now on the commits are added to it, too. Returns the last commit before.
-uint64_t Adjacency::Attach(std::shared_ptr<AdjacencyGeneration> next) {
+uint64_t Adjacency::Attach(std::shared_ptr<AdjacencyVersion> next) {
   const std::lock_guard lock(follow_mutex_);
   has_given_up_ = false;
   const uint64_t sequence = std::max(delivered_, subscription_.sequence());
@@ -181,9 +181,9 @@ uint64_t Adjacency::Attach(std::shared_ptr<AdjacencyGeneration> next) {
   return sequence;
 }
 
-/// Puts the generation that is attached in the place of the present one.
+/// Puts the version that is attached in the place of the present one.
 Status Adjacency::Publish() {
-  Generation before;  // Freed without a lock.
+  Version before;  // Freed without a lock.
   const std::lock_guard lock(follow_mutex_);
   // The listener has given up.
   if (next_ == nullptr) return TooMuchMemory(bytes_max_);
@@ -194,13 +194,13 @@ Status Adjacency::Publish() {
 }
 
 void Adjacency::GiveUp() noexcept {
-  Generation before;  // Freed without a lock.
+  Version before;  // Freed without a lock.
   const std::lock_guard lock(follow_mutex_);
   before = GiveUpLocked();
 }
 
-/// Until the next Rebuild the records are scanned. Returns the generation that was the present one.
-Adjacency::Generation Adjacency::GiveUpLocked() noexcept {
+/// Until the next Rebuild the records are scanned. Returns the version that was the present one.
+Adjacency::Version Adjacency::GiveUpLocked() noexcept {
   has_given_up_ = true;
   followed_.reset();
   next_.reset();
@@ -208,10 +208,10 @@ Adjacency::Generation Adjacency::GiveUpLocked() noexcept {
   return std::exchange(current_, nullptr);
 }
 
-bool Adjacency::IsLarge(const AdjacencyGeneration& generation) const noexcept {
+bool Adjacency::IsLarge(const AdjacencyVersion& version) const noexcept {
   // An edge has two entries.
-  return generation.delta.entries() >=
-         std::max<uint64_t>(tuning_.delta_entries_min, generation.base.edges() / 2);
+  return version.delta.entries() >=
+         std::max<uint64_t>(tuning_.delta_entries_min, version.base.edges() / 2);
 }
 
 std::unique_ptr<Adjacency::Merge> Adjacency::BeginMerge() {
@@ -220,7 +220,7 @@ std::unique_ptr<Adjacency::Merge> Adjacency::BeginMerge() {
   merge->from = Current();
   const Result<Snapshot> snapshot = store_->GetSnapshot();
   if (merge->from == nullptr || !snapshot) return nullptr;
-  merge->next = std::make_shared<AdjacencyGeneration>();
+  merge->next = std::make_shared<AdjacencyVersion>();
   merge->next->base_time = snapshot->time();
   merge->next->base_sequence = Attach(merge->next);
   return merge;
@@ -234,8 +234,8 @@ Status Adjacency::FinishMerge(std::unique_ptr<Merge> merge) {
 }
 
 Status Adjacency::MergeInto(const Merge& merge) {
-  const AdjacencyGeneration& from = *merge.from;
-  AdjacencyGeneration& next = *merge.next;
+  const AdjacencyVersion& from = *merge.from;
+  AdjacencyVersion& next = *merge.next;
   const int64_t now_ms = next.base_time.time_since_epoch().count();
   RowsBuilder builder(this, &next.base);
   std::vector<const DeltaEntry*> entries;
@@ -258,7 +258,7 @@ Status Adjacency::MergeInto(const Merge& merge) {
 // Following
 
 void Adjacency::OnCommit(const CommittedBatch& batch) noexcept {
-  Generation before;  // Freed without a lock.
+  Version before;  // Freed without a lock.
   bool needs_work = false;
   {
     const std::lock_guard lock(follow_mutex_);
@@ -274,23 +274,22 @@ void Adjacency::OnCommit(const CommittedBatch& batch) noexcept {
 }
 
 /// Adds a commit, or sets is_followed to false. Under follow_mutex_.
-void Adjacency::Follow(const CommittedBatch& batch, AdjacencyGeneration* generation) noexcept {
+void Adjacency::Follow(const CommittedBatch& batch, AdjacencyVersion* version) noexcept {
   bool is_followed = true;
   const Status added = base::OrOutOfMemory([&] {
     return batch.ForEach([&](const WriteBatch::Record& record) {
       if (record.keyspace == keyspace_) {
-        is_followed =
-            is_followed && FollowRecord(record, batch.commit().sequence, &generation->delta);
+        is_followed = is_followed && FollowRecord(record, batch.commit().sequence, &version->delta);
       }
       return Status();
     });
   });
-  // The base of a generation that is being built belongs to its builder.
+  // The base of a version that is being built belongs to its builder.
   const uint64_t bytes =
-      generation->delta.bytes() + (generation == next_.get() ? 0 : generation->base.bytes());
-  generation->is_followed = is_followed && added.ok() && bytes <= bytes_max_;
-  if (generation->is_followed) {
-    generation->applied.store(batch.commit().sequence, std::memory_order_release);
+      version->delta.bytes() + (version == next_.get() ? 0 : version->base.bytes());
+  version->is_followed = is_followed && added.ok() && bytes <= bytes_max_;
+  if (version->is_followed) {
+    version->applied.store(batch.commit().sequence, std::memory_order_release);
   }
 }
 
@@ -357,7 +356,7 @@ void Adjacency::RunWorker() {
 /// Builds what is to be built. What fails has given up.
 void Adjacency::Work() {
   while (!IsStopping()) {
-    const Generation current = Current();
+    const Version current = Current();
     if (current == nullptr) {
       if (EndIfGivenUp()) return;
       if (!Rebuild().ok()) return;

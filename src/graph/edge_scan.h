@@ -88,10 +88,10 @@ class EdgeScan {
   std::optional<uint64_t> EdgesWithoutLooking(NodeId node) const;
 
   const Reader* reader_;
-  std::unique_ptr<Iterator> it_;          // Null: edges come from memory.
-  bool is_search_;                        // It would take edges from memory if they were there.
-  const AdjacencyGeneration* adjacency_;  // Only if there is no iterator.
-  std::vector<std::string> ranges_;       // With what keys begin behind the node; ascending.
+  std::unique_ptr<Iterator> it_;       // Null: edges come from memory.
+  bool is_search_;                     // It would take edges from memory if they were there.
+  const AdjacencyVersion* adjacency_;  // Only if there is no iterator.
+  std::vector<std::string> ranges_;    // With what keys begin behind the node; ascending.
   std::optional<int64_t> as_of_ms_;
   size_t range_ = 0;    // The present one.
   std::string prefix_;  // The node's id and that range. Only for records.

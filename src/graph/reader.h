@@ -34,7 +34,7 @@ class Reader {
   std::unique_ptr<Iterator> NewIterator() const;
 
   /// What covers the snapshot. Null: edges are read from the records.
-  const AdjacencyGeneration* adjacency() const noexcept { return adjacency_.get(); }
+  const AdjacencyVersion* adjacency() const noexcept { return adjacency_.get(); }
   /// Of the snapshot. Only with an adjacency.
   uint64_t sequence() const noexcept { return snapshot_->sequence(); }
   int64_t time_ms() const noexcept { return snapshot_->time().time_since_epoch().count(); }
@@ -69,7 +69,7 @@ class Reader {
 
   const Core* core_;
   std::optional<Snapshot> snapshot_;
-  Adjacency::Generation adjacency_;
+  Adjacency::Version adjacency_;
   Transaction* tx_;  // Null: the snapshot.
   std::unordered_set<NodeId> removed_;
 };

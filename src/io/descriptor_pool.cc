@@ -12,7 +12,7 @@
 #include <new>
 #include <utility>
 
-#include "base/fork_generation.h"
+#include "base/fork_count.h"
 #include "io/retry_interrupted.h"
 
 namespace basalt::io {
@@ -26,7 +26,7 @@ class PooledFile final : public File {
              DescriptorPool::Closing closing)
       : File(std::move(path)), pool_(pool), fs_(fs), closing_(closing) {}
   ~PooledFile() override {
-    if (fork_generation_ != base::ForkGeneration()) return;  // the pool does not know it
+    if (fork_count_ != base::ForkCount()) return;  // the pool does not know it
     // Also when the file is closed: the pool, which has just closed it, may not be done with it.
     pool_->Remove(this);
   }
@@ -133,7 +133,7 @@ class PooledFile final : public File {
   DescriptorPool* const pool_;
   FileSystem* const fs_;
   const DescriptorPool::Closing closing_;
-  const uint64_t fork_generation_ = base::ForkGeneration();
+  const uint64_t fork_count_ = base::ForkCount();
   mutable std::atomic<uint32_t> state_{0};
   mutable std::atomic<bool> was_read_{false};
   mutable std::mutex mutex_;  // held while it is opened

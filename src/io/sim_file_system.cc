@@ -36,7 +36,7 @@ struct SimFileSystem::State {
 
   mutable std::mutex mutex;  // Covers everything below, and all inodes.
   std::unique_ptr<SimDirectoryTree> tree;
-  uint64_t generation = 0;  // Counts power cuts: files and locks of another one are dead.
+  uint64_t boot = 0;  // Counts starts of the machine: files and locks of another one are dead.
   std::set<std::shared_ptr<SimInode>> locked;
   std::multiset<std::string> marked;  // Paths of directories.
   std::set<std::pair<const SimInode*, const File*>> in_use;
@@ -52,12 +52,12 @@ struct SimFileSystem::State {
 /// One call: counts it, tells the observer, draws the fault; then holds the lock to its own end.
 class SimFileSystem::Call {
  public:
-  /// `generation`: of the handle that is called; null for a call by path.
+  /// `boot`: of the handle that is called; null for a call by path.
   Call(State* state, std::string_view operation, std::string_view path,
-       const uint64_t* generation = nullptr)
+       const uint64_t* boot = nullptr)
       : lock_(state->mutex) {
-    const uint64_t born = state->generation;
-    if (generation != nullptr && *generation != born) {
+    const uint64_t born = state->boot;
+    if (boot != nullptr && *boot != born) {
       error_ = EIO;
       return;
     }
@@ -74,7 +74,7 @@ class SimFileSystem::Call {
       matches = fault->matches(operation, path);
       lock_.lock();
     }
-    if (state->generation != born) {
+    if (state->boot != born) {
       error_ = EIO;
       return;
     }
@@ -164,7 +164,7 @@ class SimFileSystem::OpenFile final : public File {
       : File(std::move(path)),
         state_(std::move(state)),
         inode_(std::move(inode)),
-        generation_(state_->generation),
+        boot_(state_->boot),
         writable_(writable) {}
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
@@ -177,7 +177,7 @@ class SimFileSystem::OpenFile final : public File {
   /// A call of this file that writes only with `writes`.
   struct FileCall : Call {
     FileCall(const OpenFile& file, std::string_view operation, bool writes)
-        : Call(file.state_.get(), operation, file.path(), &file.generation_),
+        : Call(file.state_.get(), operation, file.path(), &file.boot_),
           refusal(error() == 0 && writes && !file.writable_ ? EBADF : error()) {}
     const int refusal;
   };
@@ -220,7 +220,7 @@ class SimFileSystem::OpenFile final : public File {
     const FileCall call(*this, "sync", false);
     if (call.refusal == 0) inode_->Sync();
     // A dead file's inode may still be there for files that were opened since.
-    if (call.refusal != 0 && call.refusal != EINTR && generation_ == state_->generation) {
+    if (call.refusal != 0 && call.refusal != EINTR && boot_ == state_->boot) {
       inode_->FailSync();
     }
     return call.refusal;
@@ -286,7 +286,7 @@ class SimFileSystem::OpenFile final : public File {
 
   const std::shared_ptr<State> state_;
   const std::shared_ptr<SimInode> inode_;
-  const uint64_t generation_;
+  const uint64_t boot_;
   const bool writable_;
   bool writes_through_memory_ = false;
 };
@@ -299,19 +299,19 @@ class SimFileSystem::HeldLock final : public FileLock {
   ~HeldLock() override {
     if (inode_ == nullptr) return;
     const std::lock_guard guard(state_->mutex);
-    if (generation_ == state_->generation) state_->locked.erase(inode_);
+    if (boot_ == state_->boot) state_->locked.erase(inode_);
   }
 
   /// Inside a call.
   void Hold(std::shared_ptr<SimInode> inode) noexcept {
     inode_ = std::move(inode);
-    generation_ = state_->generation;
+    boot_ = state_->boot;
   }
 
  private:
   const std::shared_ptr<State> state_;
   std::shared_ptr<SimInode> inode_;  // Null: it holds nothing.
-  uint64_t generation_ = 0;
+  uint64_t boot_ = 0;
 };
 
 class SimFileSystem::HeldMark final : public FileLock {
@@ -322,14 +322,14 @@ class SimFileSystem::HeldMark final : public FileLock {
   HeldMark& operator=(const HeldMark&) = delete;
   ~HeldMark() override {
     const std::lock_guard guard(state_->mutex);
-    if (!is_held_ || generation_ != state_->generation) return;
+    if (!is_held_ || boot_ != state_->boot) return;
     state_->marked.erase(state_->marked.find(path_));
   }
 
   /// Inside a call.
   void Hold() {
     state_->marked.insert(path_);
-    generation_ = state_->generation;
+    boot_ = state_->boot;
     is_held_ = true;
   }
 
@@ -337,7 +337,7 @@ class SimFileSystem::HeldMark final : public FileLock {
   const std::shared_ptr<State> state_;
   const std::string path_;
   bool is_held_ = false;
-  uint64_t generation_ = 0;
+  uint64_t boot_ = 0;
 };
 
 SimFileSystem::SimFileSystem(Durability durability)
@@ -346,7 +346,7 @@ SimFileSystem::~SimFileSystem() = default;
 
 void SimFileSystem::Crash(uint64_t seed, CrashMode mode) {
   const std::lock_guard guard(state_->mutex);
-  ++state_->generation;
+  ++state_->boot;
   state_->locked.clear();
   state_->marked.clear();
   state_->in_use.clear();

@@ -153,14 +153,14 @@ void Generation::FoldMerges(uint32_t keyspace, std::string_view key, uint64_t ha
 
 void Generation::LinkFold(const RecordSource& source, uint64_t hash, base::Tag tag,
                           const FoldedMerges& folded, uint32_t thread_number) noexcept {
-  Lane& lane = LaneOf(thread_number);
-  const std::lock_guard lock(lane);
-  const auto [position, record] = lane.PlaceFold(source);
+  Segment& segment = SegmentOf(thread_number);
+  const std::lock_guard lock(segment);
+  const auto [position, record] = segment.PlaceFold(source);
   if (position == 0) return;
-  Lane::FillFold(record, source, folded);
+  Segment::FillFold(record, source, folded);
   record->tag.store(tag, std::memory_order_release);
   hash = MixKeyspace(hash, source.keyspace);
-  ShardOf(hash).LinkFold(record, position, hash, &lane);
+  ShardOf(hash).LinkFold(record, position, hash, &segment);
 }
 
 }  // namespace basalt::memtable

@@ -15,16 +15,16 @@
 #include "base/check.h"
 #include "base/short_hash.h"
 #include "memtable/generation_iterator.h"
-#include "memtable/lane.h"
 #include "memtable/run_set.h"
+#include "memtable/segment.h"
 #include "memtable/shard.h"
 #include "memtable/sorted_run.h"
 
 namespace basalt::memtable {
 namespace {
 
-constexpr size_t kOwnLanesMax = 16;
-constexpr size_t kLanesMax = 2 * kOwnLanesMax;
+constexpr size_t kOwnSegmentsMax = 16;
+constexpr size_t kSegmentsMax = 2 * kOwnSegmentsMax;
 constexpr size_t kPinnedValueBytesMin = (size_t{64} << 10) + 1;
 
 size_t ShardsOf(const GenerationOptions& options) noexcept {
@@ -32,8 +32,8 @@ size_t ShardsOf(const GenerationOptions& options) noexcept {
   return std::bit_floor(std::clamp<uint64_t>(options.budget_bytes / (512 << 10), 1, 16));
 }
 
-size_t LanesOf(const GenerationOptions& options) noexcept {
-  return 2 * std::min(ShardsOf(options), kOwnLanesMax);
+size_t SegmentsOf(const GenerationOptions& options) noexcept {
+  return 2 * std::min(ShardsOf(options), kOwnSegmentsMax);
 }
 
 // A value that stays where it is, and the table with it.
@@ -77,11 +77,12 @@ bool RunIfMemoryAllows(RunSet::Merge* merge) noexcept {
 
 /// What has been sorted so far. All under the mutex, but `covered` and the counters of `set`.
 struct Generation::Runs {
-  Runs(Sorter sorter, size_t lanes) : set(sorter), watermarks(lanes), next_watermarks(lanes) {}
+  Runs(Sorter sorter, size_t segments)
+      : set(sorter), watermarks(segments), next_watermarks(segments) {}
 
   std::mutex mutex;
   RunSet set;
-  std::vector<uint32_t> watermarks;  // a lane each: how many of its order entries are covered
+  std::vector<uint32_t> watermarks;  // a segment each: how many of its order entries are covered
   std::atomic<uint64_t> covered{0};  // their sum
   bool is_merging = false;           // somebody has a merge out, and goes on until none is left
   std::condition_variable merged;    // is_merging has become false
@@ -89,7 +90,7 @@ struct Generation::Runs {
   std::atomic<uint32_t> tail_readers{0};
 
   // Used by each extension; members, so that a small one allocates less.
-  std::vector<uint32_t> next_watermarks;  // of lanes with something new
+  std::vector<uint32_t> next_watermarks;  // of segments with something new
   std::vector<RunSet::Tail> tails;
   std::vector<SortEntry> spare_entries;
 };
@@ -113,17 +114,17 @@ Generation::Generation(Private, const GenerationOptions& options)
     : pool_(options.pool != nullptr ? options.pool : ChunkPool::Process()),
       budget_(options.budget_bytes),
       records_(pool_.get(), &budget_, base::Arena::ChunkBytesMax(options.budget_bytes)),
-      runs_(std::make_unique<Runs>(options.sorter, LanesOf(options))) {
+      runs_(std::make_unique<Runs>(options.sorter, SegmentsOf(options))) {
   const size_t shards = ShardsOf(options);
   BASALT_CHECK(std::has_single_bit(shards) && shards <= kShardsMax);
   shard_shift_ = 63 - static_cast<uint32_t>(std::countr_zero(shards));
   const size_t chunk_bytes_max = base::Arena::ChunkBytesMax(options.budget_bytes);
-  for (size_t i = 0; i < LanesOf(options); ++i) {
-    const bool is_shared = i >= LanesOf(options) / 2;
-    lanes_.push_back(std::make_unique<Lane>(pool_.get(), &budget_, chunk_bytes_max, &records_,
-                                            shards, is_shared));
+  for (size_t i = 0; i < SegmentsOf(options); ++i) {
+    const bool is_shared = i >= SegmentsOf(options) / 2;
+    segments_.push_back(std::make_unique<Segment>(pool_.get(), &budget_, chunk_bytes_max, &records_,
+                                                  shards, is_shared));
   }
-  for (const auto& lane : lanes_) places_.push_back(lane->place());
+  for (const auto& segment : segments_) places_.push_back(segment->place());
   for (size_t i = 0; i < shards; ++i) {
     shards_.push_back(std::make_unique<Shard>(pool_, &budget_, &retired_, places_, &records_));
   }
@@ -150,15 +151,15 @@ Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) 
   const bool within_limit = !reservation.is_first_;
   const uint64_t hash = MixKeyspace(base::HashShort(source.key), source.keyspace);
   const size_t shard = ShardNumber(hash);
-  Lane::Placed placed;
+  Segment::Placed placed;
   {
     const base::EpochGuard inside;
-    Lane& lane = LaneOf(inside.thread_number());
-    const std::lock_guard lock(lane);
-    if (PrepareRoom(&lane, shard, within_limit)) placed = lane.Place(source, within_limit);
+    Segment& segment = SegmentOf(inside.thread_number());
+    const std::lock_guard lock(segment);
+    if (PrepareRoom(&segment, shard, within_limit)) placed = segment.Place(source, within_limit);
     if (placed.position != 0) {
-      --lane.room_in(shard);
-      lane.ShowOrder();
+      --segment.room_in(shard);
+      segment.ShowOrder();
     }
   }
   if (placed.position == 0) {
@@ -166,7 +167,7 @@ Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) 
     return DoesNotFit(budget_, source.ByteSize(), 1);
   }
   shards_[shard]->Prefetch(hash);
-  Lane::Fill(placed.record, source);
+  Segment::Fill(placed.record, source);
   reservation.only_ = {
       .hash = hash, .record = placed.record, .position = placed.position, .index = 0};
   reservation.count_ = 1;
@@ -177,7 +178,7 @@ Result<Generation::Reservation> Generation::Reserve(const RecordSource& source) 
 bool Generation::Place(std::string_view batch, bool is_of_several, bool within_limit,
                        std::span<Shard::Taken> placed, std::span<uint32_t> ends) const {
   const base::EpochGuard inside;
-  Lane& lane = LaneOf(inside.thread_number());
+  Segment& segment = SegmentOf(inside.thread_number());
   base::BatchCursor cursor(batch);
   for (uint32_t index = 0; index < placed.size(); ++index) {
     BASALT_CHECK(cursor.Next());
@@ -193,17 +194,17 @@ bool Generation::Place(std::string_view batch, bool is_of_several, bool within_l
                               .value = cursor.value(),
                               .time_ms = cursor.time_ms(),
                               .is_of_several = is_of_several};
-    Lane::Placed place;
+    Segment::Placed place;
     {
-      const std::lock_guard lock(lane);
-      place = lane.Place(source, within_limit);
-      lane.ShowOrder();
+      const std::lock_guard lock(segment);
+      place = segment.Place(source, within_limit);
+      segment.ShowOrder();
     }
     if (place.position == 0) {
       for (Shard::Taken& missing : placed.subspan(index)) missing.record = nullptr;
       return false;
     }
-    Lane::Fill(place.record, source);
+    Segment::Fill(place.record, source);
     taken.record = place.record;
     taken.position = place.position;
   }
@@ -280,11 +281,11 @@ bool Generation::ForEachShard(std::span<Shard::Taken> records, const Visit& visi
 
 void Generation::Insert(Reservation reservation, base::SequenceNumber first_sequence) noexcept {
   const base::EpochGuard inside;
-  Lane& lane = LaneOf(inside.thread_number());
+  Segment& segment = SegmentOf(inside.thread_number());
   ForEachShard(reservation.records(), [&](size_t shard, std::span<Shard::Taken> records) {
-    const std::lock_guard lock(lane);
-    const size_t new_keys = shards_[shard]->Finish(records, first_sequence, &lane);
-    if (new_keys != records.size()) ReturnRoom(&lane, shard, records.size() - new_keys);
+    const std::lock_guard lock(segment);
+    const size_t new_keys = shards_[shard]->Finish(records, first_sequence, &segment);
+    if (new_keys != records.size()) ReturnRoom(&segment, shard, records.size() - new_keys);
     return true;
   });
   reservation.count_ = 0;
@@ -362,8 +363,8 @@ std::unique_ptr<base::RecordIterator> Generation::NewIterator(uint32_t keyspace,
 
   std::vector<SortEntry> beyond;
   for (size_t i = 0; i < watermarks.size(); ++i) {
-    lanes_[i]->VisitOrder(
-        watermarks[i], lanes_[i]->order_count(),
+    segments_[i]->VisitOrder(
+        watermarks[i], segments_[i]->order_count(),
         [&](uint32_t, const OrderEntry& entry, const Record* record, base::Tag tag) {
           const bool seen =
               tag != 0 && tag != Record::kAbandonedTag && base::TagSequence(tag) <= visible;
@@ -399,27 +400,27 @@ void Generation::SortAll() const {
   ExtendRuns();
   runs_->merged.wait(lock, [this] { return !runs_->is_merging; });
   MergeRuns(&lock, /*all=*/true);
-  for (size_t i = 0; i < lanes_.size(); ++i) FreeCovered(i);
+  for (size_t i = 0; i < segments_.size(); ++i) FreeCovered(i);
 }
 
-// Under the mutex: sorts what is finished beyond the watermarks, up to each lane's first
+// Under the mutex: sorts what is finished beyond the watermarks, up to each segment's first
 // unfinished record, into runs. False: there was one.
 bool Generation::ExtendRuns() const {
   constexpr size_t kSpareEntriesMax = 1024;
   Runs& runs = *runs_;
-  std::array<uint8_t, kLanesMax> new_in;  // the lanes that have some
-  size_t lanes = 0;
+  std::array<uint8_t, kSegmentsMax> new_in;  // the segments that have some
+  size_t segments = 0;
   size_t tail = 0;
-  for (size_t i = 0; i < lanes_used(); ++i) {
-    const uint32_t count = lanes_[i]->order_count();
+  for (size_t i = 0; i < segments_used(); ++i) {
+    const uint32_t count = segments_[i]->order_count();
     if (count == runs.watermarks[i]) continue;
     runs.next_watermarks[i] = count;
     tail += count - runs.watermarks[i];
-    new_in[lanes++] = static_cast<uint8_t>(i);
+    new_in[segments++] = static_cast<uint8_t>(i);
   }
   if (tail == 0) return true;
   if (tail == 1 && ExtendRunsByOne(new_in[0])) return true;
-  const std::span<const uint8_t> extended(new_in.data(), lanes);
+  const std::span<const uint8_t> extended(new_in.data(), segments);
 
   runs.tails.clear();
   std::unordered_map<uint32_t, size_t> tail_numbers;  // of all keyspaces but the first
@@ -440,7 +441,7 @@ bool Generation::ExtendRuns() const {
   for (const uint8_t i : extended) {
     const uint32_t begin = runs.watermarks[i];
     uint32_t& end = runs.next_watermarks[i];
-    lanes_[i]->VisitOrder(
+    segments_[i]->VisitOrder(
         begin, end,
         [&](uint32_t index, const OrderEntry& entry, const Record* record, base::Tag tag) {
           if (tag == 0) {  // it could not be added later: the run ends before it
@@ -476,12 +477,12 @@ bool Generation::ExtendRuns() const {
   return all_covered;
 }
 
-// The same for the next record of a lane, as there is a scan after every insert. False: it has to
-// be done the other way.
-bool Generation::ExtendRunsByOne(size_t lane) const noexcept {
-  uint32_t& watermark = runs_->watermarks[lane];
+// The same for the next record of a segment, as there is a scan after every insert. False: it has
+// to be done the other way.
+bool Generation::ExtendRunsByOne(size_t segment) const noexcept {
+  uint32_t& watermark = runs_->watermarks[segment];
   bool is_appended = false;
-  lanes_[lane]->VisitOrder(
+  segments_[segment]->VisitOrder(
       watermark, watermark + 1,
       [&](uint32_t, const OrderEntry& entry, const Record* record, base::Tag tag) {
         is_appended = tag != 0 && tag != Record::kAbandonedTag &&
@@ -490,7 +491,7 @@ bool Generation::ExtendRunsByOne(size_t lane) const noexcept {
       });
   if (!is_appended) return false;
   ++watermark;
-  FreeCovered(lane);
+  FreeCovered(segment);
   runs_->covered.store(runs_->covered.load(std::memory_order_relaxed) + 1,
                        std::memory_order_release);
   return true;
@@ -498,9 +499,9 @@ bool Generation::ExtendRunsByOne(size_t lane) const noexcept {
 
 // Under the mutex: gives back order entries that runs cover, unless somebody may be reading them;
 // then the next time.
-void Generation::FreeCovered(size_t lane) const noexcept {
+void Generation::FreeCovered(size_t segment) const noexcept {
   if (runs_->tail_readers.load(std::memory_order_acquire) != 0) return;
-  lanes_[lane]->FreeOrderBefore(runs_->watermarks[lane]);
+  segments_[segment]->FreeOrderBefore(runs_->watermarks[segment]);
 }
 
 // Under the mutex, which is let go while runs are merged. Returns at once while another thread
@@ -542,14 +543,14 @@ void Generation::MergeRuns(std::unique_lock<std::mutex>* lock, bool all) const {
 uint64_t Generation::unsorted_count() const noexcept {
   const uint64_t covered = runs_->covered.load(std::memory_order_acquire);
   uint64_t count = 0;
-  for (const auto& lane : lanes_) count += lane->order_count();
+  for (const auto& segment : segments_) count += segment->order_count();
   return count - covered;
 }
 
-std::vector<uint32_t> Generation::LaneCounts() const {
+std::vector<uint32_t> Generation::SegmentCounts() const {
   std::vector<uint32_t> counts;
-  counts.reserve(lanes_.size());
-  for (const auto& lane : lanes_) counts.push_back(lane->order_count());
+  counts.reserve(segments_.size());
+  for (const auto& segment : segments_) counts.push_back(segment->order_count());
   return counts;
 }
 
@@ -590,24 +591,24 @@ void Generation::AddKeyspacesTo(std::set<uint32_t>* keyspaces) const {
   const std::lock_guard lock(runs_->mutex);
   ExtendRuns();  // whoever asks will want them in order
   for (const uint32_t keyspace : runs_->set.Keyspaces()) keyspaces->insert(keyspace);
-  for (size_t i = 0; i < lanes_.size(); ++i) {
-    lanes_[i]->VisitOrder(runs_->watermarks[i], lanes_[i]->order_count(),
-                          [&](uint32_t, const OrderEntry& entry, const Record*, base::Tag) {
-                            keyspaces->insert(entry.keyspace);
-                            return true;
-                          });
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    segments_[i]->VisitOrder(runs_->watermarks[i], segments_[i]->order_count(),
+                             [&](uint32_t, const OrderEntry& entry, const Record*, base::Tag) {
+                               keyspaces->insert(entry.keyspace);
+                               return true;
+                             });
   }
 }
 
 uint64_t Generation::logical_bytes() const noexcept {
   uint64_t bytes = 0;
-  for (const auto& lane : lanes_) bytes += lane->logical_bytes();
+  for (const auto& segment : segments_) bytes += segment->logical_bytes();
   return bytes;
 }
 
 uint64_t Generation::record_count() const noexcept {
   uint64_t count = 0;
-  for (const auto& lane : lanes_) count += lane->finished_count();
+  for (const auto& segment : segments_) count += segment->finished_count();
   return count;
 }
 

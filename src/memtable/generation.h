@@ -19,8 +19,8 @@
 #include "base/epoch.h"
 #include "base/internal_key.h"
 #include "base/record_iterator.h"
-#include "memtable/lane.h"
 #include "memtable/range_delete_list.h"
+#include "memtable/segment.h"
 #include "memtable/shard.h"
 #include "memtable/sorter.h"
 
@@ -30,20 +30,20 @@
 //
 //   Generation
 //     records ...... an arena of whole records (record.h)
-//     Lane ......... where a thread writes: its place in that arena, and a column of 16-byte order
-//                    entries {8-byte key prefix, position, keyspace}, one a record, in order of
-//                    arrival: what sorting reads, given back when runs cover it. The first threads
-//                    of the process, as many as there are shards and up to 16, have one each; the
-//                    others share as many more
+//     Segment ...... where a thread writes: its place in that arena, and a column of 16-byte
+//                    order entries {8-byte key prefix, position, keyspace}, one a record, in order
+//                    of arrival: what sorting reads, given back when runs cover it. The first
+//                    threads of the process, as many as there are shards and up to 16, have one
+//                    each; the others share as many more
 //     Shard ........ chosen by the highest bits of the key's hash (with the keyspace mixed in): low
 //                    bits of the hash -> newest version (hash_index.h); older versions hang off it,
 //                    in descending sequence. Folds stand there for many merges (fold.cc)
 //     Runs ......... for each keyspace a few sorted runs of falling size (run_set.h), and for each
-//                    lane the watermark: how many of its order entries the runs cover
+//                    segment the watermark: how many of its order entries the runs cover
 //
 // Who writes lays its records down where no other thread writes, and meets the others in the index:
 // of all the lines that a put writes, that of the key's bucket alone moves between the cores of two
-// writers. Room in the index is taken for 8 to 64 records of a lane at once.
+// writers. Room in the index is taken for 8 to 64 records of a segment at once.
 //
 // The life of a record. Reserve takes its space and copies it, unfinished (tag 0). Insert stores
 // its tag, with release, and then lets the index lead to it, so that who finds it finds it
@@ -58,16 +58,16 @@
 //   - Order entries below a watermark are read by nobody, but by iterators that are gathering what
 //     lies beyond an older one: while there are such, no memory of order entries is given back.
 //   - Space in index and order is reserved with the record, so that Insert cannot fail.
-//   - A lane without a lock belongs to the one thread that has its number, while that is inside an
-//     epoch: numbers are handed on like the epochs' slots.
+//   - A segment without a lock belongs to the one thread that has its number, while that is
+//     inside an epoch: numbers are handed on like the epochs' slots.
 //
-// Locks. A shared lane's one-word lock: Reserve (without the copying), Insert and Put. Then that of
-// a shard's room, now and then, and the arena's mutex for a new piece. Records enter an index side
-// by side, and wait only while its words move into twice as many (hash_index.h). Get takes none,
-// and is inside an epoch while it reads the index. A mutex guards the runs: one iterator sorts what
-// is new, others that are created meanwhile wait for it, since they need it too. Large runs are
-// merged without the mutex, by one thread at a time (run_set.h); the others go on with the runs
-// that there are.
+// Locks. A shared segment's one-word lock: Reserve (without the copying), Insert and Put. Then that
+// of a shard's room, now and then, and the arena's mutex for a new piece. Records enter an index
+// side by side, and wait only while its words move into twice as many (hash_index.h). Get takes
+// none, and is inside an epoch while it reads the index. A mutex guards the runs: one iterator
+// sorts what is new, others that are created meanwhile wait for it, since they need it too. Large
+// runs are merged without the mutex, by one thread at a time (run_set.h); the others go on with the
+// runs that there are.
 //
 // Cost. Get: two cache misses, bucket and record. Insert: the bucket, and the older version if
 // there is one. An iterator over n new records: some 30 ns a record, once, and some 50 for merges
@@ -207,10 +207,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
   /// The same, and merges all into one run a keyspace. Records that come meanwhile may make others;
   /// so does a lack of memory.
   void SortAll() const;
-  /// Records that no run covers yet. Any thread; reads a word of each lane.
+  /// Records that no run covers yet. Any thread; reads a word of each segment.
   uint64_t unsorted_count() const noexcept;
-  /// How many records each lane has taken.
-  std::vector<uint32_t> LaneCounts() const;
+  /// How many records each segment has taken.
+  std::vector<uint32_t> SegmentCounts() const;
   /// Records in runs.
   uint64_t sorted_count() const noexcept;
   /// Of all keyspaces.
@@ -222,8 +222,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   /// Inserted records, all versions.
   uint64_t record_count() const noexcept;
   bool empty() const noexcept {
-    const auto is_empty = [](const auto& lane) { return lane->finished_count() == 0; };
-    return std::all_of(lanes_.begin(), lanes_.end(), is_empty) && range_deletes_.empty();
+    const auto is_empty = [](const auto& segment) { return segment->finished_count() == 0; };
+    return std::all_of(segments_.begin(), segments_.end(), is_empty) && range_deletes_.empty();
   }
   /// The keyspaces of all records.
   void AddKeyspacesTo(std::set<uint32_t>* keyspaces) const;
@@ -245,33 +245,34 @@ class Generation : public std::enable_shared_from_this<Generation> {
   size_t ShardNumber(uint64_t hash) const noexcept { return hash >> 1 >> shard_shift_; }
   Shard& ShardOf(uint64_t hash) const noexcept { return *shards_[ShardNumber(hash)]; }
   /// Of the thread with this number (EpochGuard::thread_number), while it is inside an epoch.
-  Lane& LaneOf(uint32_t thread_number) const noexcept {
+  Segment& SegmentOf(uint32_t thread_number) const noexcept {
     if (thread_number >= threads_.load(std::memory_order_relaxed)) [[unlikely]] {
       CountThreads(thread_number + 1);
     }
-    const size_t own = lanes_.size() / 2;
-    return *lanes_[thread_number < own ? thread_number : own + (thread_number & (own - 1))];
+    const size_t own = segments_.size() / 2;
+    return *segments_[thread_number < own ? thread_number : own + (thread_number & (own - 1))];
   }
   void CountThreads(uint32_t threads) const noexcept;
-  /// So many of the lanes, the first ones, may hold records.
-  size_t lanes_used() const noexcept {
+  /// So many of the segments, the first ones, may hold records.
+  size_t segments_used() const noexcept {
     const uint32_t threads = threads_.load(std::memory_order_relaxed);
-    return threads <= lanes_.size() / 2 ? threads : lanes_.size();
+    return threads <= segments_.size() / 2 ? threads : segments_.size();
   }
   Record* RecordAt(base::Arena::Position position) const noexcept {
     return reinterpret_cast<Record*>(records_.At(position));
   }
-  /// Sees to it that the lane, which is locked, has room for a record in this shard. False: as for
-  /// Reserve.
-  bool PrepareRoom(Lane* lane, size_t shard, bool within_limit) const noexcept {
-    uint8_t& room = lane->room_in(shard);
+  /// Sees to it that the segment, which is locked, has room for a record in this shard. False: as
+  /// for Reserve.
+  bool PrepareRoom(Segment* segment, size_t shard, bool within_limit) const noexcept {
+    uint8_t& room = segment->room_in(shard);
     if (room == 0) room = shards_[shard]->ReserveSome(within_limit);
     return room != 0;
   }
-  /// Room that was not used: some to the lane, which is locked, and to the shard what is too much.
-  void ReturnRoom(Lane* lane, size_t shard, size_t count) const noexcept {
+  /// Room that was not used: some to the segment, which is locked, and to the shard what is too
+  /// much.
+  void ReturnRoom(Segment* segment, size_t shard, size_t count) const noexcept {
     constexpr size_t kRoomMax = 8;
-    uint8_t& room = lane->room_in(shard);
+    uint8_t& room = segment->room_in(shard);
     const size_t kept = room < kRoomMax ? std::min(count, kRoomMax - room) : 0;
     room = static_cast<uint8_t>(room + kept);
     if (count != kept) shards_[shard]->GiveBack(count - kept);
@@ -280,7 +281,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   /// false.
   template <class Visit>
   bool ForEachShard(std::span<Shard::Taken> records, const Visit& visit) const;
-  /// Copies the records of a batch into the calling thread's lane: `placed` gets one entry each,
+  /// Copies the records of a batch into the calling thread's segment: `placed` gets one entry each,
   /// without a record for range deletes, and `ends` how many each shard has. False: as for Reserve;
   /// those that are placed are there.
   bool Place(std::string_view batch, bool is_of_several, bool within_limit,
@@ -294,18 +295,18 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void Drop(Reservation* reservation) noexcept;
   void CollectRetired() noexcept;
   bool ExtendRuns() const;
-  bool ExtendRunsByOne(size_t lane) const noexcept;
-  void FreeCovered(size_t lane) const noexcept;
+  bool ExtendRunsByOne(size_t segment) const noexcept;
+  void FreeCovered(size_t segment) const noexcept;
   void MergeRuns(std::unique_lock<std::mutex>* lock, bool all) const;
 
   const std::shared_ptr<ChunkPool> pool_;
   base::ByteBudget budget_;
   base::RetireList retired_;
   base::Arena records_;
-  uint32_t shard_shift_;                      // the shard is hash >> 1 >> shard_shift_
-  std::vector<std::unique_ptr<Lane>> lanes_;  // one a thread, then as many that threads share
-  mutable std::atomic<uint32_t> threads_{0};  // above the number of each that has written
-  std::vector<InsertGate::Place*> places_;    // of the lanes
+  uint32_t shard_shift_;                            // the shard is hash >> 1 >> shard_shift_
+  std::vector<std::unique_ptr<Segment>> segments_;  // one a thread, then as many that threads share
+  mutable std::atomic<uint32_t> threads_{0};        // above the number of each that has written
+  std::vector<InsertGate::Place*> places_;          // of the segments
   std::vector<std::unique_ptr<Shard>> shards_;
   RangeDeleteList range_deletes_{&budget_};
   std::atomic<bool> first_taken_{false};  // a batch has used the right to pass the budget
@@ -324,18 +325,18 @@ Generation::Placed Generation::Put(const RecordSource& source, uint64_t hash,
   shard.PrefetchToPut(hash);
   Shard::Outcome outcome{};
   {
-    Lane& lane = LaneOf(thread_number);
-    const std::lock_guard lock(lane);
-    if (!PrepareRoom(&lane, shard_number, /*within_limit=*/true)) return Placed::kNoRoom;
-    const auto [position, record] = lane.Place(source, /*within_limit=*/true);
+    Segment& segment = SegmentOf(thread_number);
+    const std::lock_guard lock(segment);
+    if (!PrepareRoom(&segment, shard_number, /*within_limit=*/true)) return Placed::kNoRoom;
+    const auto [position, record] = segment.Place(source, /*within_limit=*/true);
     if (position == 0) return Placed::kNoRoom;
-    Lane::Fill(record, source);
-    outcome = shard.Put(source, record, position, hash, &lane, [&](const Record* newest) {
+    Segment::Fill(record, source);
+    outcome = shard.Put(source, record, position, hash, &segment, [&](const Record* newest) {
       return assign(newest == nullptr ? 0 : newest->tag.load(std::memory_order_relaxed));
     });
-    if (outcome == Shard::Outcome::kNewKey) --lane.room_in(shard_number);
-    lane.ShowOrder();
-    if (lane.order_count() % kPile == 0) *has_piled_up = true;
+    if (outcome == Shard::Outcome::kNewKey) --segment.room_in(shard_number);
+    segment.ShowOrder();
+    if (segment.order_count() % kPile == 0) *has_piled_up = true;
   }
   if (!first_taken_.load(std::memory_order_relaxed)) {
     first_taken_.store(true, std::memory_order_relaxed);
@@ -356,13 +357,13 @@ class Generation::Tail {
   void ForEach(const Visit& visit) const {
     bool goes_on = true;
     for (size_t i = 0; i < watermarks_.size() && goes_on; ++i) {
-      const Lane& lane = *table_->lanes_[i];
-      lane.VisitOrder(watermarks_[i], lane.order_count(),
-                      [&](uint32_t, const OrderEntry&, const Record* record, base::Tag tag) {
-                        if (tag == 0 || tag == Record::kAbandonedTag) return true;
-                        goes_on = visit(*record, tag);
-                        return goes_on;
-                      });
+      const Segment& segment = *table_->segments_[i];
+      segment.VisitOrder(watermarks_[i], segment.order_count(),
+                         [&](uint32_t, const OrderEntry&, const Record* record, base::Tag tag) {
+                           if (tag == 0 || tag == Record::kAbandonedTag) return true;
+                           goes_on = visit(*record, tag);
+                           return goes_on;
+                         });
     }
   }
 
@@ -372,7 +373,7 @@ class Generation::Tail {
       : table_(std::move(table)), watermarks_(std::move(watermarks)) {}
 
   std::shared_ptr<const Generation> table_;  ///< Null: moved from.
-  std::vector<uint32_t> watermarks_;         ///< Of each lane.
+  std::vector<uint32_t> watermarks_;         ///< Of each segment.
 };
 
 class Generation::Reservation {

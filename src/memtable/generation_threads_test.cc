@@ -209,7 +209,7 @@ Generation::Placed PutNext(Generation* table, std::string_view key, std::string_
                     &has_piled_up);
 }
 
-// From an empty index to one that has doubled often, some times over; in lanes of their own.
+// From an empty index to one that has doubled often, some times over; in segments of their own.
 TEST(MemTableThreads, WritersBesideOneAnotherLoseNothingWhileTheIndexDoubles) {
   constexpr uint64_t kWriters = 3;
   constexpr uint64_t kKeysOfWriter = 4'000;
@@ -353,9 +353,9 @@ TEST(MemTableThreads, AThousandShortLivedThreads) {
   EXPECT_EQ(ScanAll(*table, kThreads).size(), kThreads);
 }
 
-// More threads than have lanes of their own, with records one by one, in batches and abandoned,
+// More threads than have segments of their own, with records one by one, in batches and abandoned,
 // under few shards and many.
-TEST(MemTableThreads, ThreadsWithLanesAndThreadsThatShareThemLoseNothing) {
+TEST(MemTableThreads, ThreadsWithSegmentsAndThreadsThatShareThemLoseNothing) {
   constexpr uint64_t kThreads = 40;
   constexpr SequenceNumber kRounds = 60;
   constexpr SequenceNumber kRecordsInRound = 22;
@@ -410,9 +410,9 @@ TEST(MemTableThreads, ThreadsWithLanesAndThreadsThatShareThemLoseNothing) {
   }
 }
 
-// Iterators are busy with what lies behind an unfinished record of one thread's lane, before they
-// come to another's, whose records are sorted meanwhile, and the memory of whose order is taken for
-// new records.
+// Iterators are busy with what lies behind an unfinished record of one thread's segment, before
+// they come to another's, whose records are sorted meanwhile, and the memory of whose order is
+// taken for new records.
 TEST(MemTableThreads, OrderThatIsBeingGatheredIsNotGivenBack) {
   constexpr int kRecordsBehind = 40'000;
   constexpr int kRounds = 150;

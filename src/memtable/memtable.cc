@@ -41,7 +41,7 @@ Result<std::unique_ptr<MemTable>> MemTable::Create(const MemTableOptions& option
 }
 
 MemTable::MemTable(std::shared_ptr<memtable::StoreCore> core) : core_(std::move(core)) {}
-MemTable::~MemTable() { core_->LetGo(); }
+MemTable::~MemTable() { core_->ReleaseHandle(); }
 
 Status MemTable::Seal() {
   return Guarded([&] { return core_->Seal(); });

@@ -761,8 +761,8 @@ TEST(GenerationRuns, MemoryCountsTheRunsInPlaceOfTheOrderThatTheyCover) {
   table->Insert(MustReserve(*table, batch), 1);
   const uint64_t before = table->memory_bytes();
   table->SortTail();
-  // Of the lane's order entries 256, 512 and then 1,024 share a chunk, of which 11 are full. Of the
-  // run's 10,000, 313 are sampled.
+  // Of the segment's order entries 256, 512 and then 1,024 share a chunk, of which 11 are full. Of
+  // the run's 10,000, 313 are sampled.
   EXPECT_EQ(table->memory_bytes(), before + 10'000 * sizeof(SortEntry) + 313 * sizeof(uint64_t) -
                                        ((4 + 8 + 9 * 16) << 10));
 }

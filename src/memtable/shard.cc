@@ -11,7 +11,7 @@ Shard::Shard(std::shared_ptr<base::ChunkPool> pool, base::ByteBudget* budget,
     : records_(records), index_(std::move(pool), budget, retired, places) {}
 
 size_t Shard::Finish(std::span<const Taken> records, base::SequenceNumber first,
-                     Lane* lane) noexcept {
+                     Segment* segment) noexcept {
   constexpr size_t kAtOnce = 32;
   constexpr size_t kAhead = 8;
   size_t new_keys = 0;
@@ -22,7 +22,7 @@ size_t Shard::Finish(std::span<const Taken> records, base::SequenceNumber first,
       record->tag.store(base::MakeTag(first + index, static_cast<RecordKind>(record->kind)),
                         std::memory_order_release);
     }
-    InsertGate::Visit visit(index_.gate(), lane->place());
+    InsertGate::Visit visit(index_.gate(), segment->place());
     visit.Enter();
     for (size_t i = 0; i < group.size(); ++i) {
       if (i + kAhead < group.size()) {
@@ -30,7 +30,7 @@ size_t Shard::Finish(std::span<const Taken> records, base::SequenceNumber first,
       }
       const auto [hash, record, position, index] = group[i];
       if (Link(hash, record, position).was == 0) ++new_keys;
-      lane->CountFinished(*record);
+      segment->CountFinished(*record);
     }
   }
   return new_keys;
@@ -48,8 +48,8 @@ size_t Shard::Finish(std::span<const Taken> records, base::SequenceNumber first,
   }
 }
 
-void Shard::LinkFold(Record* fold, Position position, uint64_t hash, Lane* lane) noexcept {
-  InsertGate::Visit visit(index_.gate(), lane->place());
+void Shard::LinkFold(Record* fold, Position position, uint64_t hash, Segment* segment) noexcept {
+  InsertGate::Visit visit(index_.gate(), segment->place());
   visit.Enter();
   Link(hash, fold, position);
 }

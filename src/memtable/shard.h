@@ -11,8 +11,8 @@
 #include "base/internal_key.h"
 #include "base/second_hash.h"
 #include "memtable/hash_index.h"
-#include "memtable/lane.h"
 #include "memtable/record.h"
+#include "memtable/segment.h"
 
 namespace basalt::memtable {
 
@@ -27,8 +27,8 @@ class alignas(64) Shard {
  public:
   using Position = base::Arena::Position;
 
-  /// `places`: those of all lanes. `records`: where positions lead. All but the pool outlives the
-  /// shard.
+  /// `places`: those of all segments. `records`: where positions lead. All but the pool outlives
+  /// the shard.
   Shard(std::shared_ptr<base::ChunkPool> pool, base::ByteBudget* budget, base::RetireList* retired,
         std::span<InsertGate::Place* const> places, const base::Arena* records);
 
@@ -49,11 +49,12 @@ class alignas(64) Shard {
   /// Room that is not used.
   void GiveBack(size_t count) noexcept { index_.GiveBack(count); }
 
-  // Inside an epoch, by the thread whose lane it is, which keeps it locked:
+  // Inside an epoch, by the thread whose segment it is, which keeps it locked:
 
   /// Gives records for which there is room their sequences, `first` + index, and lets lookups find
   /// them. How many took room: the others are versions of keys that were there.
-  size_t Finish(std::span<const Taken> records, base::SequenceNumber first, Lane* lane) noexcept;
+  size_t Finish(std::span<const Taken> records, base::SequenceNumber first,
+                Segment* segment) noexcept;
 
   enum class Outcome : uint8_t { kNewKey, kNewVersion, kNotAssigned };
   /// The same for the record at `position`, made of `source`. `assign(newest)` gives its sequence;
@@ -62,10 +63,10 @@ class alignas(64) Shard {
   /// a sequentially consistent read-modify-write, unless only one thread writes to this table.
   template <class Assign>
   Outcome Put(const RecordSource& source, Record* record, Position position, uint64_t hash,
-              Lane* lane, const Assign& assign) noexcept;
+              Segment* segment, const Assign& assign) noexcept;
 
   /// Lets lookups find a fold, whose tag is that of a version that is there: in front of it.
-  void LinkFold(Record* fold, Position position, uint64_t hash, Lane* lane) noexcept;
+  void LinkFold(Record* fold, Position position, uint64_t hash, Segment* segment) noexcept;
 
   /// The newest version with a sequence <= `at` that `check`, if there is one, does not hide; null:
   /// none. Inside an epoch; the record itself lives as long as the table.
@@ -146,8 +147,8 @@ inline bool Shard::TryToLink(const Place& place, Record* record, Position positi
 
 template <class Assign>
 Shard::Outcome Shard::Put(const RecordSource& source, Record* record, Position position,
-                          uint64_t hash, Lane* lane, const Assign& assign) noexcept {
-  InsertGate::Visit visit(index_.gate(), lane->place());
+                          uint64_t hash, Segment* segment, const Assign& assign) noexcept {
+  InsertGate::Visit visit(index_.gate(), segment->place());
   for (;;) {
     const Place place = Search(source.keyspace, source.key, hash, [&source](const Record& other) {
       return IsVersionOf(other, source);
@@ -164,7 +165,7 @@ Shard::Outcome Shard::Put(const RecordSource& source, Record* record, Position p
     }
     record->tag.store(base::MakeTag(sequence, source.kind), std::memory_order_release);
     if (TryToLink(place, record, position)) {
-      lane->CountFinished(*record);
+      segment->CountFinished(*record);
       return newest == 0 ? Outcome::kNewKey : Outcome::kNewVersion;
     }
   }

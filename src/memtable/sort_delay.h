@@ -24,18 +24,19 @@ class SortDelay {
 
   /// What there is to be said of the generation that is written to, and since the last time.
   struct Moment {
-    uint64_t generation = 0;              ///< Another number for another generation.
-    std::vector<uint32_t> lane_counts{};  ///< How many records each lane has taken.
-    uint64_t unsorted = 0;                ///< How many of all records are not sorted.
-    bool was_iterated = false;            ///< Since the last time.
+    uint64_t generation = 0;                 ///< Another number for another generation.
+    std::vector<uint32_t> segment_counts{};  ///< How many records each segment has taken.
+    uint64_t unsorted = 0;                   ///< How many of all records are not sorted.
+    bool was_iterated = false;               ///< Since the last time.
   };
-  /// To be asked some milliseconds apart: a lane that has grown since is one writer.
+  /// To be asked some milliseconds apart: a segment that has grown since is one writer.
   bool IsSortDue(Moment now) {
     const bool is_same = now.generation == last_.generation;
     uint32_t writers = 0;
-    for (size_t i = 0; i < now.lane_counts.size(); ++i) {
-      const uint32_t before = is_same && i < last_.lane_counts.size() ? last_.lane_counts[i] : 0;
-      writers += now.lane_counts[i] != before ? 1 : 0;
+    for (size_t i = 0; i < now.segment_counts.size(); ++i) {
+      const uint32_t before =
+          is_same && i < last_.segment_counts.size() ? last_.segment_counts[i] : 0;
+      writers += now.segment_counts[i] != before ? 1 : 0;
     }
     last_ = std::move(now);
     const bool is_processor_free = processors_ == 0 || writers < processors_;

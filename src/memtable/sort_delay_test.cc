@@ -8,9 +8,9 @@
 namespace basalt::memtable {
 namespace {
 
-SortDelay::Moment MomentOf(std::vector<uint32_t> lane_counts) {
+SortDelay::Moment MomentOf(std::vector<uint32_t> segment_counts) {
   SortDelay::Moment moment{.generation = 7, .unsorted = 1000};
-  moment.lane_counts = std::move(lane_counts);
+  moment.segment_counts = std::move(segment_counts);
   return moment;
 }
 
@@ -42,12 +42,12 @@ TEST(SortDelay, ItDoesNotWaitWithMoreThanAnIteratorMaySort) {
   SortDelay::Moment moment = MomentOf({10});
   moment.unsorted = SortDelay::kUnsortedMax - 1;
   EXPECT_FALSE(delay.IsSortDue(moment));
-  moment.lane_counts = {11};
+  moment.segment_counts = {11};
   moment.unsorted = SortDelay::kUnsortedMax;
   EXPECT_TRUE(delay.IsSortDue(moment));
 }
 
-TEST(SortDelay, AFreshGenerationHasLanesThatHaveGrown) {
+TEST(SortDelay, AFreshGenerationHasSegmentsThatHaveGrown) {
   SortDelay delay(2);
   EXPECT_FALSE(delay.IsSortDue(MomentOf({10, 20})));
   SortDelay::Moment fresh = MomentOf({10, 20, 0, 0});

@@ -22,7 +22,7 @@
 
 #include "basalt/memtable.h"
 #include "base/epoch.h"
-#include "base/fork_generation.h"
+#include "base/fork_count.h"
 #include "base/internal_key.h"
 #include "base/merge_operator.h"
 #include "base/range_cover.h"
@@ -156,9 +156,9 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   MemTableStats GetStats() const;
 
   /// Made by a parent process: what a thread of it was changing is left as it is.
-  bool IsInherited() const noexcept { return fork_generation_ != base::ForkGeneration(); }
+  bool IsInherited() const noexcept { return fork_count_ != base::ForkCount(); }
   /// The handle goes: background work ends soon.
-  void LetGo() noexcept { is_let_go_.store(true, std::memory_order_relaxed); }
+  void ReleaseHandle() noexcept { is_released_.store(true, std::memory_order_relaxed); }
 
  private:
   using Generations = std::vector<std::shared_ptr<Generation>>;
@@ -444,7 +444,7 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   std::shared_ptr<Generation> NewGeneration(uint64_t bytes) const;
 
   const basalt::MemTableOptions options_;
-  const uint64_t fork_generation_ = base::ForkGeneration();
+  const uint64_t fork_count_ = base::ForkCount();
   std::atomic<const State*> state_{nullptr};
   mutable base::RetireList retired_;
   mutable Sequencer sequencer_;
@@ -474,7 +474,7 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   /// At the last one that was not; under work_mutex_.
   std::optional<Prospects> futile_;
 
-  std::atomic<bool> is_let_go_{false};
+  std::atomic<bool> is_released_{false};
   std::atomic<bool> wants_room_{false};
   mutable std::atomic<bool> has_merges_{false};  ///< Ever.
   std::atomic<bool> has_expiring_{false};        ///< Ever.

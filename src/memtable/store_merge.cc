@@ -267,7 +267,7 @@ std::optional<StoreCore::Counts> StoreCore::ForEachKept(const State& seen, size_
       ++counts.kept;
       counts.kept_bytes += record.ByteSize();
       if (record.kind == RecordKind::kDelete) counts.delete_bytes += record.ByteSize();
-      if (!visit(record, sequence, stays) || is_let_go_.load(std::memory_order_relaxed)) {
+      if (!visit(record, sequence, stays) || is_released_.load(std::memory_order_relaxed)) {
         return std::nullopt;
       }
     }

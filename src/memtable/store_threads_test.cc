@@ -584,7 +584,7 @@ TEST(MemTableThreads, UpdatesAndPutsAndBatchesAgreeOnOneOrder) {
 }
 
 TEST(MemTableThreads, WhatWaitsWhileEveryProcessorWritesIsSortedAfterwards) {
-  constexpr uint64_t kPile = 32768;  // so many more in a lane ask for the background
+  constexpr uint64_t kPile = 32768;  // so many more in a segment ask for the background
   constexpr uint64_t kRecords = kPile + kPile / 2;
   const uint64_t writers = std::max(1U, std::thread::hardware_concurrency());
   const auto table = MemTable::Create({.memory_budget = (1 + writers) * 64 * kMiB,

@@ -180,7 +180,7 @@ void StoreCore::SortSoon() noexcept {
 
 void StoreCore::RunScheduledWork() noexcept {
   is_work_scheduled_.store(false, std::memory_order_release);
-  if (!is_let_go_.load(std::memory_order_relaxed)) WorkIfMemoryAllows(Sorting::kMayWait);
+  if (!is_released_.load(std::memory_order_relaxed)) WorkIfMemoryAllows(Sorting::kMayWait);
 }
 
 void StoreCore::Work(Sorting sorting) {
@@ -188,7 +188,7 @@ void StoreCore::Work(Sorting sorting) {
   SortUnderLock(sorting);
   if (!options_.compaction) return;
   if (wants_room_.exchange(false, std::memory_order_relaxed)) CompactForRoomUnderLock();
-  while (!is_let_go_.load(std::memory_order_relaxed) && CompactSomeUnderLock()) {
+  while (!is_released_.load(std::memory_order_relaxed) && CompactSomeUnderLock()) {
   }
 }
 
@@ -206,7 +206,7 @@ bool StoreCore::WorkIfMemoryAllows(Sorting sorting) noexcept {
 bool StoreCore::IsSortDueUnderLock(const Generation& active) {
   if (will_look_again_) return false;
   const bool is_due = sort_delay_.IsSortDue({.generation = seals_.load(std::memory_order_relaxed),
-                                             .lane_counts = active.LaneCounts(),
+                                             .segment_counts = active.SegmentCounts(),
                                              .unsorted = active.unsorted_count(),
                                              .was_iterated = was_iterated_.exchange(false)});
   if (is_due) return true;

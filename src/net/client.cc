@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/fork_generation.h"
+#include "base/fork_count.h"
 #include "base/out_of_memory.h"
 #include "net/error_line.h"
 
@@ -59,7 +59,7 @@ Client::Client(Address address, const RemoteOptions& options)
     : address_(std::move(address)),
       name_(address_.ToString()),
       options_(options),
-      fork_generation_(base::ForkGeneration()) {}
+      fork_count_(base::ForkCount()) {}
 
 Result<std::shared_ptr<Client>> Client::Connect(Address address, const RemoteOptions& options) {
   if (options.timeout < milliseconds(1) || options.connections == 0) {
@@ -209,7 +209,7 @@ Client::Attempt Client::Try(const Request& request, Deadline deadline, const Use
 }
 
 Status Client::CheckRequest(const Request& request) const {
-  if (fork_generation_ != base::ForkGeneration()) {
+  if (fork_count_ != base::ForkCount()) {
     return {StatusCode::kFailedPrecondition,
             "use " + name_ + ": the handle belongs to the parent process; connect again",
             SubCode::kForked};

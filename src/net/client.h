@@ -86,7 +86,7 @@ class Client {
   const Address address_;
   const std::string name_;  // For messages.
   const RemoteOptions options_;
-  const uint64_t fork_generation_;
+  const uint64_t fork_count_;
   ServerFacts facts_;  // Set before anybody else has the client.
 
   std::mutex mutex_;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/fork_generation.h"
+#include "base/fork_count.h"
 #include "base/option_value.h"
 #include "shared_map/base_writer.h"
 #include "shared_map/file_names.h"
@@ -49,7 +49,7 @@ Result<std::unique_ptr<SpooledBuild>> SpooledBuild::Create(std::string_view path
   BASALT_ASSIGN_OR_RETURN(const auto names, environment.fs->List(directory));
   for (const std::string& name : names) {
     const std::optional<FileName> parsed = ParseFileName(name);
-    if (!parsed || parsed->kind == FileKind::kGeneration) continue;
+    if (!parsed || parsed->kind == FileKind::kVersion) continue;
     build->first_file_ = std::max(build->first_file_, parsed->number + 1);
   }
   const std::string spool = build->core_->PathOf(NameOf(FileKind::kSpool, build->first_file_));
@@ -60,17 +60,17 @@ Result<std::unique_ptr<SpooledBuild>> SpooledBuild::Create(std::string_view path
 }
 
 SpooledBuild::SpooledBuild(const SharedMapOptions& options, Duplicates duplicates)
-    : options_(options), duplicates_(duplicates), fork_generation_(base::ForkGeneration()) {}
+    : options_(options), duplicates_(duplicates), fork_count_(base::ForkCount()) {}
 
 SpooledBuild::~SpooledBuild() {
-  if (base::ForkGeneration() != fork_generation_) {
+  if (base::ForkCount() != fork_count_) {
     // The parent goes on with its files.
     [[maybe_unused]] RecordSpool* const parents = spool_.release();
   }
 }
 
 Status SpooledBuild::Refusal() const {
-  if (base::ForkGeneration() != fork_generation_) {
+  if (base::ForkCount() != fork_count_) {
     return Status(StatusCode::kFailedPrecondition,
                   "a forked child cannot use its parent's builder");
   }

@@ -12,7 +12,7 @@
 namespace basalt::shared_map {
 
 /// What a SharedMapBuilder does: records go to a spool, by shard; at the end each shard is loaded
-/// and becomes a base file, and all of them one generation.
+/// and becomes a base file, and all of them one version.
 class SpooledBuild {
  public:
   /// Makes the directory, or takes the lock of the map that is to be replaced.
@@ -39,7 +39,7 @@ class SpooledBuild {
 
   const SharedMapOptions options_;
   const Duplicates duplicates_;
-  const uint64_t fork_generation_;
+  const uint64_t fork_count_;
   std::optional<NewPlace> place_;  // Outlives all that has files in it.
   std::shared_ptr<Core> core_;
   uint64_t map_id_ = 0;

@@ -34,7 +34,7 @@ std::string PathOf(io::FileSystem* fs, std::string_view prefix) {
   return io::JoinPath(TestMachine::kPath, *at);
 }
 
-TEST(SharedMapCheck, FoldsThatEndMeanwhileAreNoDamage) {
+TEST(SharedMapCheck, CompactionsThatEndMeanwhileAreNoDamage) {
   TestMachine machine;
   auto builder =
       CreateMapBuilder(TestMachine::kPath, {}, Duplicates::kRefuse, machine.environment()).value();
@@ -61,7 +61,7 @@ TEST(SharedMapCheck, FoldsThatEndMeanwhileAreNoDamage) {
 TEST(SharedMapCheck, WhatIsLackingToLookIsNoDamage) {
   TestMachine machine;
   auto map = machine.Create().value();
-  ASSERT_TRUE(map->Put("folded", "value").ok());
+  ASSERT_TRUE(map->Put("compacted", "value").ok());
   ASSERT_TRUE(map->Compact().ok());
   ASSERT_TRUE(map->Put("changed", "value").ok());
   bool has_failed = true;

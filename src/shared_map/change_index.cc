@@ -70,16 +70,16 @@ Result<std::shared_ptr<ChangeIndex>> ChangeIndex::Open(io::FileSystem* fs, const
   const std::string_view bytes = index->read_->bytes();
   base::Decoder decoder(bytes);
   const std::string_view magic = decoder.ReadBytes(kIndexMagic.size());
-  const auto version = decoder.Read<uint32_t>();
+  const auto format_version = decoder.Read<uint32_t>();
   const auto features = decoder.Read<uint32_t>();
   const auto made_at = decoder.Read<uint64_t>();
   const auto capacity = decoder.Read<uint64_t>();
   const auto checksum = decoder.Read<uint64_t>();
   if (magic != kIndexMagic || checksum != base::Hash(bytes.substr(0, kIndexCheckedBytes)))
     return none;
-  if (version != kIndexVersion || features != 0) {
+  if (format_version != kIndexVersion || features != 0) {
     return Status(StatusCode::kUnsupported,
-                  path + ": was written in version " + std::to_string(version) +
+                  path + ": was written in version " + std::to_string(format_version) +
                       " of the format, features " + std::to_string(features) +
                       ", by a newer Basalt; use that");
   }

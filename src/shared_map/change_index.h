@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "io/file_system.h"
-#include "shared_map/generation_list.h"
 #include "shared_map/guarded_word.h"
+#include "shared_map/version_files.h"
 
 // A file index-NNNNNN: where the newest change of each key lies in the log. The writer stores to it
 // through a mapping while readers look.

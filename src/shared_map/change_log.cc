@@ -101,7 +101,7 @@ Result<std::shared_ptr<const LogSegment>> LogSegment::Open(io::FileSystem* fs, s
   segment->bytes_ = segment->mapping_->bytes();
   base::Decoder decoder(segment->bytes_);
   const std::string_view magic = decoder.ReadBytes(kLogMagic.size());
-  const auto version = decoder.Read<uint32_t>();
+  const auto format_version = decoder.Read<uint32_t>();
   const auto features = decoder.Read<uint32_t>();
   segment->file_id_ = decoder.Read<uint64_t>();
   const auto capacity = decoder.Read<uint64_t>();
@@ -112,9 +112,9 @@ Result<std::shared_ptr<const LogSegment>> LogSegment::Open(io::FileSystem* fs, s
       capacity != entry.capacity_bytes || segment->first_ != entry.first) {
     return Status(StatusCode::kCorruption, path + ": its header is not that of this log");
   }
-  if (version != kLogVersion || features != 0) {
+  if (format_version != kLogVersion || features != 0) {
     return Status(StatusCode::kUnsupported,
-                  path + ": was written in version " + std::to_string(version) +
+                  path + ": was written in version " + std::to_string(format_version) +
                       " of the format, features " + std::to_string(features) +
                       ", by a newer Basalt; use that");
   }

@@ -9,9 +9,9 @@
 
 #include "base/hash.h"
 #include "io/file_system.h"
-#include "shared_map/generation_list.h"
 #include "shared_map/record.h"
 #include "shared_map/verified_bits.h"
+#include "shared_map/version_files.h"
 
 // A file log-NNNNNN: a segment of the log of changes. Its space is allocated when it is made, it
 // never shrinks, and a byte that a reader may look at is never written again.

@@ -12,7 +12,7 @@
 #include "shared_map/base_file.h"
 #include "shared_map/change_index.h"
 #include "shared_map/change_log.h"
-#include "shared_map/generation_list.h"
+#include "shared_map/version_files.h"
 
 namespace basalt::shared_map {
 
@@ -123,8 +123,8 @@ Status WalkVisible(std::span<const std::shared_ptr<const LogSegment>> segments,
 class ChangeCount {
  public:
   /// Of the changes of `set`. The list counts entries as of a place in the newest set, behind all
-  /// changes of the one that is being folded.
-  ChangeCount(const GenerationList& list, const ChangeSetEntry& set)
+  /// changes of the one that is being compacted.
+  ChangeCount(const VersionFiles& list, const ChangeSetEntry& set)
       : counted_(&set == list.change_sets.data() ? list.counted : kLocationMax),
         entries_(list.entries) {}
   void Add(Location location, const Change& change) noexcept {

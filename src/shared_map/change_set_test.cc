@@ -260,7 +260,7 @@ TEST(ChangeSet, AFirstChangeOfAKeyThatClaimsToReplaceOneIsCorruption) {
   }
   ASSERT_TRUE(
       fs.Open("/log", io::OpenMode::kReadWrite).value()->WriteAt(kLogHeaderBytes, bytes).ok());
-  GenerationList list;
+  VersionFiles list;
   list.change_sets = {{.index_file = 2, .segments = {entry}}};
   const ChangeSetEntry& set_entry = list.change_sets.front();
   const ChangeSet set(ChangeIndex::Private(ChangeIndex::kCapacityMin), {segment});

@@ -50,7 +50,7 @@ Result<std::shared_ptr<ControlPage>> ControlPage::Open(io::FileSystem* fs, std::
   }
   base::Decoder decoder(std::string_view(page->bytes_, kPageCheckedBytes + sizeof(uint64_t)));
   const std::string_view magic = decoder.ReadBytes(kPageMagic.size());
-  const auto version = decoder.Read<uint32_t>();
+  const auto format_version = decoder.Read<uint32_t>();
   const auto features = decoder.Read<uint32_t>();
   page->map_id_ = decoder.Read<uint64_t>();
   const auto checksum = decoder.Read<uint64_t>();
@@ -61,9 +61,9 @@ Result<std::shared_ptr<ControlPage>> ControlPage::Open(io::FileSystem* fs, std::
         std::string(path) +
             ": is damaged; opening the map for writing (SharedMap::Open) makes a new one");
   }
-  if (version != kPageVersion || features != 0) {
+  if (format_version != kPageVersion || features != 0) {
     return Status(StatusCode::kUnsupported,
-                  std::string(path) + ": was written in version " + std::to_string(version) +
+                  std::string(path) + ": was written in version " + std::to_string(format_version) +
                       " of the format, features " + std::to_string(features) +
                       ", by a newer Basalt; use that");
   }

@@ -16,13 +16,13 @@
 //       12    4  required features: 0
 //       16    8  map id: random, for life
 //       24    8  checksum of the bytes before
-//       64    8  number of the newest generation (guarded_word.h)
+//       64    8  number of the newest version (guarded_word.h)
 //       72    8  boot id of the machine when that was stored
 //       80    8  process id of the newest writer, for people
 //
 // What stands from byte 64 on is written through mappings and is never synced: it counts only while
 // the boot id is the machine's own. Otherwise, and where the page is damaged or gone, the newest
-// generation is that of the highest number in the directory.
+// version is that of the highest number in the directory.
 
 namespace basalt::shared_map {
 
@@ -38,11 +38,11 @@ class ControlPage {
   /// Maps it. Corruption: it is damaged; a writer's Open makes a new one.
   static Result<std::shared_ptr<ControlPage>> Open(io::FileSystem* fs, std::string_view path,
                                                    bool to_write);
-  /// Stands for one that is damaged or gone: it names no generation.
+  /// Stands for one that is damaged or gone: it names no version.
   static const std::shared_ptr<ControlPage>& Missing();
 
   uint64_t map_id() const noexcept { return map_id_; }
-  /// The word of the newest generation's number, as it is: it changes when a generation is
+  /// The word of the newest version's number, as it is: it changes when a version is
   /// published. One cache line that is read only, until then.
   uint64_t word() const noexcept { return LoadShared(bytes_ + kNumberAt); }
   /// The number, if it was stored since the machine was started.

@@ -37,30 +37,30 @@ Result<std::shared_ptr<Core>> Core::Attach(std::string_view path, const Environm
     }
     const uint64_t word = core->control_->word();
     std::optional<uint64_t> number = core->control_->Number(environment.boot_id);
-    auto trust = GenerationOpener::Trust::kVerified;
+    auto trust = VersionOpener::Trust::kVerified;
     if (!number) {
-      trust = GenerationOpener::Trust::kUnknown;
+      trust = VersionOpener::Trust::kUnknown;
       // NotFound says what the directory is instead.
-      BASALT_ASSIGN_OR_RETURN(number, NewestGenerationNumber(fs, core->directory_));
+      BASALT_ASSIGN_OR_RETURN(number, NewestVersionNumber(fs, core->directory_));
     }
-    auto generation = core->OpenNumber(*number, trust);
-    if (generation) {
-      core->newest_ = std::move(*generation);
+    auto version = core->OpenNumber(*number, trust);
+    if (version) {
+      core->newest_ = std::move(*version);
       core->newest_word_ = word;
       return core;
     }
-    status = generation.error();
+    status = version.error();
     // Anything else may have come of files that were replaced, too.
     if (core->control_->word() == word && status.code() != StatusCode::kNotFound) return status;
     if (core->control_->word() == word && attempt > 10) break;
   }
-  return Status(StatusCode::kCorruption, core->directory_ +
-                                             ": a file of the newest generation is missing: " +
-                                             std::string(status.message()));
+  return Status(StatusCode::kCorruption,
+                core->directory_ +
+                    ": a file of the newest version is missing: " + std::string(status.message()));
 }
 
-Result<std::shared_ptr<const Generation>> Core::OpenNumber(uint64_t number,
-                                                           GenerationOpener::Trust trust) {
+Result<std::shared_ptr<const Version>> Core::OpenNumber(uint64_t number,
+                                                        VersionOpener::Trust trust) {
   const auto map_id = has_control() ? std::optional(control_->map_id()) : std::nullopt;
   BASALT_ASSIGN_OR_RETURN(ListFile listed,
                           ListFile::Open(environment_.fs, directory_, number, map_id));
@@ -71,9 +71,9 @@ Result<Core::Followed> Core::NewestWithoutControl() {
   constexpr int kAttemptsMax = 1000;
   for (int attempt = 0;; ++attempt) {
     // Of a map that has been removed the reader keeps what it has.
-    const auto number = NewestGenerationNumber(environment_.fs, directory_);
+    const auto number = NewestVersionNumber(environment_.fs, directory_);
     if (number && *number > newest_->number()) {
-      auto opened = OpenNumber(*number, GenerationOpener::Trust::kUnknown);
+      auto opened = OpenNumber(*number, VersionOpener::Trust::kUnknown);
       if (!opened && opened.error().code() == StatusCode::kNotFound && attempt < kAttemptsMax) {
         continue;  // Replaced meanwhile.
       }
@@ -81,7 +81,7 @@ Result<Core::Followed> Core::NewestWithoutControl() {
       newest_ = std::move(*opened);
     }
     // The page never has this word: the next call looks again.
-    return Followed{.generation = newest_, .control = control_.get(), .word = ~control_->word()};
+    return Followed{.version = newest_, .control = control_.get(), .word = ~control_->word()};
   }
 }
 
@@ -97,19 +97,18 @@ Result<Core::Followed> Core::Newest() {
   for (int attempt = 0;; ++attempt) {
     const uint64_t word = control_->word();
     if (newest_ != nullptr && newest_word_ == word) {
-      return Followed{.generation = newest_, .control = control_.get(), .word = word};
+      return Followed{.version = newest_, .control = control_.get(), .word = word};
     }
     const std::optional<uint64_t> number = Unguarded(word);
     if (!number) {
-      return Status(
-          StatusCode::kCorruption,
-          PathOf(std::string(kControlName)) + ": the number of the newest generation is damaged");
+      return Status(StatusCode::kCorruption, PathOf(std::string(kControlName)) +
+                                                 ": the number of the newest version is damaged");
     }
-    auto opened = OpenNumber(*number, GenerationOpener::Trust::kPublished);
+    auto opened = OpenNumber(*number, VersionOpener::Trust::kPublished);
     if (opened) {
       newest_ = std::move(*opened);
       newest_word_ = word;
-      return Followed{.generation = newest_, .control = control_.get(), .word = word};
+      return Followed{.version = newest_, .control = control_.get(), .word = word};
     }
     if (control_->word() != word && attempt < kAttemptsMax) continue;
     if (!control_->Number(environment_.boot_id)) {
@@ -120,15 +119,15 @@ Result<Core::Followed> Core::Newest() {
     }
     if (opened.error().code() != StatusCode::kNotFound) return opened.error();
     return Status(StatusCode::kCorruption, directory_ +
-                                               ": a file of the newest generation is missing: " +
+                                               ": a file of the newest version is missing: " +
                                                std::string(opened.error().message()));
   }
 }
 
-void Core::Publish(std::shared_ptr<const Generation> generation) {
+void Core::Publish(std::shared_ptr<const Version> version) {
   const std::lock_guard guard(mutex_);
-  const uint64_t number = generation->number();
-  newest_ = std::move(generation);
+  const uint64_t number = version->number();
+  newest_ = std::move(version);
   newest_word_ = Guarded(number);
   control_->StoreNumber(number);
 }

@@ -12,7 +12,7 @@
 #include "basalt/shared_map.h"
 #include "shared_map/control_page.h"
 #include "shared_map/environment.h"
-#include "shared_map/generation.h"
+#include "shared_map/version.h"
 
 namespace basalt::shared_map {
 
@@ -21,8 +21,8 @@ class Writer;
 /// A map as one process has it: what readers follow, and the writer if this is the process that
 /// writes. Readers keep it alive.
 ///
-/// A generation is published by one store to the control page. Whoever reads compares that word
-/// with the one that it has seen, and opens the new generation when they differ; one that has been
+/// A version is published by one store to the control page. Whoever reads compares that word
+/// with the one that it has seen, and opens the new version when they differ; one that has been
 /// replaced meanwhile is gone, and then so is the word.
 ///
 /// A reader does without a control page that is damaged or gone: each call looks in the directory
@@ -44,12 +44,12 @@ class Core : public std::enable_shared_from_this<Core> {
   const Environment& environment() const noexcept { return environment_; }
   const std::string& directory() const noexcept { return directory_; }
   std::string PathOf(const std::string& name) const { return io::JoinPath(directory_, name); }
-  GenerationOpener& opener() noexcept { return opener_; }
+  VersionOpener& opener() noexcept { return opener_; }
 
-  /// The newest generation, and when to ask again: once the control page, which lives as long as
+  /// The newest version, and when to ask again: once the control page, which lives as long as
   /// this object, has another word.
   struct Followed {
-    std::shared_ptr<const Generation> generation;
+    std::shared_ptr<const Version> version;
     const ControlPage* control;
     uint64_t word;
   };
@@ -63,25 +63,24 @@ class Core : public std::enable_shared_from_this<Core> {
   ControlPage& control() const noexcept { return *control_; }
   void SetControl(std::shared_ptr<ControlPage> control) { control_ = std::move(control); }
   void SetWriter(std::unique_ptr<Writer> writer);
-  /// Makes a generation the newest one, here and for all processes.
-  void Publish(std::shared_ptr<const Generation> generation);
+  /// Makes a version the newest one, here and for all processes.
+  void Publish(std::shared_ptr<const Version> version);
 
  private:
   bool has_control() const noexcept { return control_ != ControlPage::Missing(); }
   /// Opens the control page if there is none yet. One that is damaged or gone is no error.
   Result<std::shared_ptr<ControlPage>> FindControl() const;
   Result<Followed> NewestWithoutControl();
-  Result<std::shared_ptr<const Generation>> OpenNumber(uint64_t number,
-                                                       GenerationOpener::Trust trust);
+  Result<std::shared_ptr<const Version>> OpenNumber(uint64_t number, VersionOpener::Trust trust);
 
   const Environment environment_;
   const std::string directory_;
-  GenerationOpener opener_;
+  VersionOpener opener_;
   std::unique_ptr<Writer> writer_;
 
   std::mutex mutex_;  // Covers the rest, once the map is in use.
   std::shared_ptr<ControlPage> control_ = ControlPage::Missing();  // Another one at most once.
-  std::shared_ptr<const Generation> newest_;
+  std::shared_ptr<const Version> newest_;
   uint64_t newest_word_ = 0;  // The control page's word when newest_ was the newest.
 };
 

@@ -96,8 +96,7 @@ TEST(SharedMapCore, AListOfAnotherMapIsRefused) {
   ASSERT_TRUE(map->Close().ok());
   ASSERT_TRUE(other->Compact().ok());
   ASSERT_TRUE(other->Close().ok());
-  const std::string name =
-      NameOf(FileKind::kGeneration, NewestGenerationNumber(fs, "/other").value());
+  const std::string name = NameOf(FileKind::kVersion, NewestVersionNumber(fs, "/other").value());
   const std::string list = io::ReadWholeFile(fs, "/other/" + name, 1 << 20).value();
   ASSERT_TRUE(io::ReplaceFile(fs, "/map/" + name, list).ok());
   for (const Status& status :

@@ -13,7 +13,7 @@
 namespace basalt::shared_map {
 namespace {
 
-/// Of low priority: a fold must not take processors from those who read and write meanwhile.
+/// Of low priority: a compaction must not take processors from those who read and write meanwhile.
 Result<base::Executor*> SharedExecutor() {
   const uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
   BASALT_ASSIGN_OR_RETURN(base::ThreadPool* const pool,

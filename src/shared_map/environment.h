@@ -14,7 +14,7 @@ namespace basalt::shared_map {
 /// outlive the map and its readers.
 struct Environment {
   io::FileSystem* fs = nullptr;
-  base::Executor* executor = nullptr;  ///< Folds in the background; null: nothing does.
+  base::Executor* executor = nullptr;  ///< Compactions in the background; null: nothing does.
   /// Another one after every start of the machine. What was written by mapping is not to be trusted
   /// after that: it may have reached the disk in part.
   uint64_t boot_id = 0;

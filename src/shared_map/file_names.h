@@ -7,14 +7,14 @@
 
 // What stands in a map's directory:
 //
-//   CONTROL             the number of the newest generation (control_page.h)
-//   gen-NNNNNN          the files of that generation (generation_list.h)
+//   CONTROL             the number of the newest version (control_page.h)
+//   gen-NNNNNN          the files of that version (version_files.h)
 //   base-NNNNNN         records of one shard (base_format.h)
 //   log-NNNNNN          changes since (change_log.h)
 //   index-NNNNNN        where the changes of a key lie (change_index.h)
 //   LOCK                held by the one process that writes
 //   spool-NNNNNN        records of a build under way
-//   *.tmp               a generation that was not finished
+//   *.tmp               a version that was not finished
 //   RESERVE             disk space kept for deletes
 //
 // base, log, index and spool files share one count, and a number is never used twice by what
@@ -26,7 +26,7 @@ inline constexpr std::string_view kControlName = "CONTROL";
 inline constexpr std::string_view kLockName = "LOCK";
 inline constexpr std::string_view kReserveName = "RESERVE";
 
-enum class FileKind : uint8_t { kGeneration, kBase, kLog, kIndex, kSpool };
+enum class FileKind : uint8_t { kVersion, kBase, kLog, kIndex, kSpool };
 
 struct FileName {
   FileKind kind;

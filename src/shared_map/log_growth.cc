@@ -3,7 +3,7 @@
 // A map on a full disk must accept deletes, because its user frees space with them. So the file
 // RESERVE keeps space for the deletes of many entries. Log and index grow for puts only while the
 // reserve is whole. A delete that finds no other space takes the reserve. Puts are then refused
-// until the reserve is whole again. A fold that lacks space may use the reserve, too.
+// until the reserve is whole again. A compaction that lacks space may use the reserve, too.
 
 #include <algorithm>
 #include <bit>
@@ -43,21 +43,21 @@ uint64_t BytesOf(std::span<const Writer::Operation> operations) {
 }  // namespace
 
 uint64_t Writer::UsualSegmentBytes(const ChangeSetEntry* set) const {
-  const uint64_t usual = set == nullptr
-                             ? std::bit_ceil(std::min(uint64_t{end_.end} * kLogUnit, fold_bytes_))
-                             : 2 * set->segments.back().capacity_bytes;
+  const uint64_t usual =
+      set == nullptr ? std::bit_ceil(std::min(uint64_t{end_.end} * kLogUnit, compaction_bytes_))
+                     : 2 * set->segments.back().capacity_bytes;
   return std::clamp(usual, kSegmentBytesMin, kSegmentBytesMax);
 }
 
-Status Writer::AddSegment(GenerationList* next, uint64_t capacity, NewFiles* files) {
+Status Writer::AddSegment(VersionFiles* next, uint64_t capacity, NewFiles* files) {
   std::vector<SegmentEntry>& segments = next->change_sets.front().segments;
   const uint64_t first =
       segments.empty() ? 0 : segments.back().first + segments.back().capacity_bytes / kLogUnit;
-  if (first + capacity / kLogUnit > kLocationMax ||
-      segments.size() == GenerationList::kSegmentsMax) {
+  if (first + capacity / kLogUnit > kLocationMax || segments.size() == VersionFiles::kSegmentsMax) {
     return Status(StatusCode::kResourceExhausted,
                   core_->directory() + ": the log of changes cannot grow beyond 32 GiB and " +
-                      std::to_string(GenerationList::kSegmentsMax) + " files; Compact folds it");
+                      std::to_string(VersionFiles::kSegmentsMax) +
+                      " files; Compact compactions it");
   }
   SegmentEntry& segment = segments.emplace_back();
   segment.file = NewFileNumber();
@@ -66,7 +66,7 @@ Status Writer::AddSegment(GenerationList* next, uint64_t capacity, NewFiles* fil
   return LogSegment::Create(fs_, files->Add(FileKind::kLog, segment.file), segment.first, capacity);
 }
 
-Status Writer::AddChangeSet(GenerationList* next, uint64_t log_bytes, NewFiles* files) {
+Status Writer::AddChangeSet(VersionFiles* next, uint64_t log_bytes, NewFiles* files) {
   next->change_sets.insert(next->change_sets.begin(), ChangeSetEntry{});
   BASALT_RETURN_IF_ERROR(AddSegment(next, log_bytes, files));
   const uint64_t file = NewFileNumber();
@@ -111,8 +111,8 @@ Status Writer::NoRoomBesideReserve() {
 }
 
 Status Writer::Grow(uint64_t bytes, uint64_t keys, GrowthRoom where) {
-  const ChangeIndex& index = generation_->newest().index();
-  const LogSegment& segment = *generation_->newest().segments().back();
+  const ChangeIndex& index = version_->newest().index();
+  const LogSegment& segment = *version_->newest().segments().back();
   const bool log_is_full = end_.end + bytes / kLogUnit > segment.limit();
   const bool index_is_full = keys_ + keys > Room(index);
   if (!log_is_full && !index_is_full) return Status();
@@ -135,7 +135,7 @@ Status Writer::Grow(uint64_t bytes, uint64_t keys, GrowthRoom where) {
     if (where == GrowthRoom::kAll) {
       growth = GrowthInto(*free, least);
     } else if (adds_log) {
-      // Half of the free space is left to a fold.
+      // Half of the free space is left to a compaction.
       growth.log_bytes =
           std::max(std::min(usual, base::RoundUp(*free / 2, kPageBytes)), least.log_bytes);
     }
@@ -167,10 +167,10 @@ Writer::Growth Writer::GrowthInto(uint64_t free, const Growth& least) const {
 }
 
 Status Writer::PublishGrown(const Growth& growth) {
-  const ChangeIndex& index = generation_->newest().index();
+  const ChangeIndex& index = version_->newest().index();
   const bool log_is_full = growth.log_bytes != 0;
   NewFiles files(core_);
-  GenerationList next = list_;
+  VersionFiles next = list_;
   if (log_is_full) {
     SealLog(&next);
     BASALT_RETURN_IF_ERROR(AddSegment(&next, growth.log_bytes, &files));
@@ -181,8 +181,8 @@ Status Writer::PublishGrown(const Growth& growth) {
   if (growth.index_capacity != index.capacity()) {
     // A word does not have its key's whole hash, so that each change is read.
     BASALT_RETURN_IF_ERROR(
-        generation_->newest().WalkNewest([&](Location location, const Change& change) {
-          const uint64_t hash = generation_->hash_of()(change.record.key());
+        version_->newest().WalkNewest([&](Location location, const Change& change) {
+          const uint64_t hash = version_->hash_of()(change.record.key());
           uint64_t position = grown->FirstPosition(hash);
           while (grown->WordAt(position) != 0) position = grown->NextPosition(position);
           grown->StoreWord(hash, position, location);

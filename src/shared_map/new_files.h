@@ -12,7 +12,7 @@
 
 namespace basalt::shared_map {
 
-/// Files that are removed unless a generation that names them is published.
+/// Files that are removed unless a version that names them is published.
 class NewFiles {
  public:
   explicit NewFiles(Core* core) : core_(core) {}
@@ -29,7 +29,7 @@ class NewFiles {
   std::string Add(FileKind kind, uint64_t number) {
     return paths_.emplace_back(core_->PathOf(NameOf(kind, number)));
   }
-  /// An index stays mapped to be written until the generation that has it is opened.
+  /// An index stays mapped to be written until the version that has it is opened.
   void Hold(std::shared_ptr<const void> mapped) { held_.push_back(std::move(mapped)); }
   void Keep() { paths_.clear(); }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/fork_generation.h"
+#include "base/fork_count.h"
 #include "base/out_of_memory.h"
 #include "shared_map/core.h"
 #include "shared_map/file_names.h"
@@ -30,7 +30,7 @@ Status CheckPlace(const std::string& path, const SharedMapOptions& options, io::
                   path + ": holds " + *foreign +
                       ", which is not a file of a shared map; name another directory");
   }
-  if (NewestGenerationNumber(fs, path) && !options.overwrite) {
+  if (NewestVersionNumber(fs, path) && !options.overwrite) {
     return Status(StatusCode::kAlreadyExists,
                   path +
                       ": is a shared map already; open it (SharedMap::Open), or set "
@@ -57,11 +57,11 @@ Result<std::unique_ptr<io::FileLock>> LockMap(const std::string& path,
   }
 }
 
-NewPlace::NewPlace(io::FileSystem* fs) : fs_(fs), fork_generation_(base::ForkGeneration()) {}
+NewPlace::NewPlace(io::FileSystem* fs) : fs_(fs), fork_count_(base::ForkCount()) {}
 
 NewPlace::NewPlace(NewPlace&& other) noexcept
     : fs_(other.fs_),
-      fork_generation_(other.fork_generation_),
+      fork_count_(other.fork_count_),
       directory_(std::move(other.directory_)),
       made_directory_(std::exchange(other.made_directory_, false)),
       is_checked_(other.is_checked_),
@@ -69,7 +69,7 @@ NewPlace::NewPlace(NewPlace&& other) noexcept
       lock_(std::move(other.lock_)) {}
 
 NewPlace::~NewPlace() {
-  if (had_map_ || base::ForkGeneration() != fork_generation_) return;
+  if (had_map_ || base::ForkCount() != fork_count_) return;
   static_cast<void>(base::OrOutOfMemory([this] { return GiveUp(); }));
 }
 
@@ -92,17 +92,17 @@ Result<NewPlace> NewPlace::Take(const std::string& path, const SharedMapOptions&
   // Whoever had the lock meanwhile may have made a map.
   BASALT_RETURN_IF_ERROR(CheckPlace(place.directory_, options, fs));
   place.is_checked_ = true;
-  place.had_map_ = NewestGenerationNumber(fs, place.directory_).has_value();
+  place.had_map_ = NewestVersionNumber(fs, place.directory_).has_value();
   return place;
 }
 
-// A generation goes first: without one the rest is no map.
+// A version goes first: without one the rest is no map.
 Status NewPlace::GiveUp() {
   if (lock_ == nullptr) return made_directory_ ? fs_->RemoveDirectory(directory_) : Status();
   BASALT_ASSIGN_OR_RETURN(std::vector<std::string> names, fs_->List(directory_));
   std::ranges::partition(names, [](const std::string& name) {
     const std::optional<FileName> parsed = ParseFileName(name);
-    return parsed && parsed->kind == FileKind::kGeneration;
+    return parsed && parsed->kind == FileKind::kVersion;
   });
   const auto is_others = [](const std::string& name) {
     return name != kLockName && name != io::kLostAndFound;

@@ -37,7 +37,7 @@ class NewPlace {
   Status GiveUp();
 
   io::FileSystem* fs_;
-  uint64_t fork_generation_;
+  uint64_t fork_count_;
   std::string directory_;
   bool made_directory_ = false;
   bool is_checked_ = false;  // Under the lock.

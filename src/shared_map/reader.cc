@@ -19,16 +19,16 @@ namespace basalt {
 
 using shared_map::Detour;
 using shared_map::Found;
-using shared_map::Generation;
 using shared_map::ReaderState;
 using shared_map::ReadLimit;
+using shared_map::Version;
 
 namespace shared_map {
 
 Status ReaderState::FollowNow() {
   // When that fails, the next call tries again.
   BASALT_ASSIGN_OR_RETURN(Core::Followed followed, core->Newest());
-  generation = std::move(followed.generation);
+  version = std::move(followed.version);
   control = followed.control;
   seen_word = followed.word;
   limit.end = 0;  // Those of another set count from 0 again.
@@ -37,8 +37,7 @@ Status ReaderState::FollowNow() {
 
 [[gnu::always_inline]] inline Result<SharedMap::MaybeView> ReaderState::Get(std::string_view key) {
   std::string_view value;
-  const Found found =
-      generation->Find(base::HashShort(key, generation->hash_of()), key, &limit, &value);
+  const Found found = version->Find(base::HashShort(key, version->hash_of()), key, &limit, &value);
   if (found == Found::kPresent) [[likely]] {
     return Result<SharedMap::MaybeView>(std::in_place, ViewOf(value));
   }
@@ -55,7 +54,7 @@ struct alignas(64) Underway {
   const BaseFile* base;  // Null: no base has the key.
   phash::Function::Lookup lookup;
   uint64_t slot;
-  Generation::MaybeIn maybe;
+  Version::MaybeIn maybe;
   ChangeSet::Candidate candidate;  // The change that may decide.
 };
 static_assert(sizeof(Underway) == 64);
@@ -67,7 +66,7 @@ static_assert(sizeof(Underway) == 64);
 constexpr size_t kGroup = 32;
 
 template <Detour kDetour>
-[[gnu::always_inline]] inline void SetOut(const Generation& from, std::string_view key,
+[[gnu::always_inline]] inline void SetOut(const Version& from, std::string_view key,
                                           Underway* underway) {
   underway->hash = base::HashShort(key, from.hash_of());
   if constexpr (kDetour == Detour::kChanges) from.PrefetchFilters(underway->hash);
@@ -76,7 +75,7 @@ template <Detour kDetour>
 }
 
 template <Detour kDetour>
-[[gnu::always_inline]] inline void Locate(const Generation& from, std::string_view key,
+[[gnu::always_inline]] inline void Locate(const Version& from, std::string_view key,
                                           Underway* underway) {
   if constexpr (kDetour == Detour::kChanges) {
     underway->maybe = from.MayBeChanged(underway->hash);
@@ -93,7 +92,7 @@ template <Detour kDetour>
 }
 
 template <Detour kDetour>
-[[gnu::always_inline]] inline void Fetch(const Generation& from, Underway* underway) {
+[[gnu::always_inline]] inline void Fetch(const Version& from, Underway* underway) {
   if constexpr (kDetour == Detour::kChanges) {
     ChangeSet::Candidate& candidate = underway->candidate;
     candidate.is_there = false;
@@ -114,9 +113,9 @@ template <Detour kDetour>
 }
 
 /// Of a key that has a candidate.
-[[gnu::always_inline]] inline Found AnswerOfChanges(const Generation& from,
-                                                    const Underway& underway, std::string_view key,
-                                                    ReadLimit limit, std::string_view* value) {
+[[gnu::always_inline]] inline Found AnswerOfChanges(const Version& from, const Underway& underway,
+                                                    std::string_view key, ReadLimit limit,
+                                                    std::string_view* value) {
   RecordRef record;
   if (!underway.candidate.Is(key, limit.end, &record)) [[unlikely]] {
     const Found found = from.FindInChanges(underway.hash, key, &limit, &record);
@@ -142,7 +141,7 @@ template <Detour kDetour>
 template <Detour kDetour>
 void ReaderState::GetMany(ReadLimit within, std::span<const std::string_view> keys,
                           std::span<Result<SharedMap::MaybeView>> results) {
-  const Generation& from = *generation;
+  const Version& from = *version;
   constexpr bool kChanges = kDetour == Detour::kChanges;
   // Groups that wait for their records while another one is located.
   constexpr size_t kWaiting = kDetour == Detour::kNone ? 1 : 2;
@@ -193,7 +192,7 @@ Result<SharedMap::MaybeView> SharedMap::Reader::Get(std::string_view key) {
 Result<bool> SharedMap::Reader::Contains(std::string_view key) {
   BASALT_RETURN_IF_ERROR(state_->Follow());
   std::string_view value;
-  const Generation& from = *state_->generation;
+  const Version& from = *state_->version;
   const Found found = from.Find(base::HashShort(key, from.hash_of()), key, &state_->limit, &value);
   if (found == Found::kCorrupt) return state_->WhyCorrupt(key);
   return found == Found::kPresent;
@@ -206,7 +205,7 @@ Status SharedMap::Reader::MultiGet(std::span<const std::string_view> keys,
                   "MultiGet: " + std::to_string(keys.size()) + " keys and room for " +
                       std::to_string(results.size()) + " results; they must be as many");
   }
-  // What the results held may be what keeps this reader on an old generation.
+  // What the results held may be what keeps this reader on an old version.
   for (auto& result : results) {
     if (result) {
       result->reset();
@@ -215,7 +214,7 @@ Status SharedMap::Reader::MultiGet(std::span<const std::string_view> keys,
     }
   }
   BASALT_RETURN_IF_ERROR(state_->Follow());
-  const Generation& from = *state_->generation;
+  const Version& from = *state_->version;
   if (from.MayHaveChanges()) {
     ReadLimit within{.end = state_->limit.end};
     if (state_->limit.follows) {
@@ -236,7 +235,7 @@ Result<SharedMap::Reader> SharedMap::Reader::GetSnapshot() {
   BASALT_RETURN_IF_ERROR(state_->Follow());
   ReadLimit limit{.end = state_->limit.end};
   if (state_->limit.follows) {
-    BASALT_ASSIGN_OR_RETURN(limit.end, state_->generation->newest().VisibleEnd());
+    BASALT_ASSIGN_OR_RETURN(limit.end, state_->version->newest().VisibleEnd());
   }
   auto* const state = new (std::nothrow) ReaderState(*state_);
   if (state == nullptr) return Status(StatusCode::kResourceExhausted, "out of memory");
@@ -249,10 +248,10 @@ Status SharedMap::Reader::ParallelScan(
     uint32_t threads,
     const std::function<Status(std::string_view key, std::string_view value)>& visit) {
   BASALT_ASSIGN_OR_RETURN(const Reader snapshot, GetSnapshot());
-  return shared_map::ScanGeneration(*snapshot.state_->generation, snapshot.state_->limit.end,
-                                    threads, visit);
+  return shared_map::ScanVersion(*snapshot.state_->version, snapshot.state_->limit.end, threads,
+                                 visit);
 }
 
-uint64_t SharedMap::Reader::generation() const noexcept { return state_->generation->number(); }
+uint64_t SharedMap::Reader::version() const noexcept { return state_->version->number(); }
 
 }  // namespace basalt

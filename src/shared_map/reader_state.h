@@ -22,12 +22,12 @@ struct ReaderState {
   /// The Reader itself, if it lives, and its Views. Stands first: Views know only this.
   uint64_t pins = 1;
   uint64_t seen_word = 0;  // Of the control page.
-  std::shared_ptr<const Generation> generation;
+  std::shared_ptr<const Version> version;
   ReadLimit limit;  // Of the newest changes. That of a snapshot does not follow.
   std::shared_ptr<Core> core;
   const ControlPage* control = nullptr;  // Of the core.
 
-  /// To the newest generation, unless something holds this one.
+  /// To the newest version, unless something holds this one.
   Status Follow() {
     if (pins != 1 || !limit.follows || control->word() == seen_word) [[likely]] {
       return Status();
@@ -45,16 +45,16 @@ struct ReaderState {
   void Answer(Found found, std::string_view key, std::string_view value,
               Result<SharedMap::MaybeView>* result);
   [[gnu::cold, gnu::noinline]] Status WhyCorrupt(std::string_view key) const {
-    return generation->WhyCorrupt(generation->hash_of()(key), key, limit);
+    return version->WhyCorrupt(version->hash_of()(key), key, limit);
   }
   SharedMap::View ViewOf(std::string_view value) noexcept {
     return SharedMap::View(value.data(), value.size(), &pins);
   }
 };
 
-/// ParallelScan of a generation as of a location in its newest changes.
-Status ScanGeneration(
-    const Generation& generation, uint64_t end, uint32_t threads,
+/// ParallelScan of a version as of a location in its newest changes.
+Status ScanVersion(
+    const Version& version, uint64_t end, uint32_t threads,
     const std::function<Status(std::string_view key, std::string_view value)>& visit);
 
 }  // namespace basalt::shared_map

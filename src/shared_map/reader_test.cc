@@ -20,7 +20,7 @@ TEST(SharedMapReader, MovesOnAtTheNextCallWhenAMoveHasFailed) {
   EXPECT_EQ(reader.Get("price").status().code(), StatusCode::kResourceExhausted);
   machine.fs().ClearFault();
   EXPECT_EQ(Lookup(&reader, "price"), "2");
-  EXPECT_EQ(reader.generation(), map->GetStats().value().generation);
+  EXPECT_EQ(reader.version(), map->GetStats().value().version);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "shared_map/reader_state.h"
 
 // A scan goes over pieces of the bases, and then over pieces of the change indexes. Each record is
-// given once: by the base unless a change decides about its key, by the folding changes unless a
+// given once: by the base unless a change decides about its key, by the compacting changes unless a
 // newer one does, else by the newest changes.
 
 namespace basalt::shared_map {
@@ -28,27 +28,27 @@ struct Piece {
   uint64_t end;
 };
 
-std::vector<Piece> PiecesOf(const Generation& generation) {
+std::vector<Piece> PiecesOf(const Version& version) {
   std::vector<Piece> pieces;
   const auto add = [&](uint64_t shard, int change_set, uint64_t size) {
     for (uint64_t begin = 0; begin < size; begin += kPiece) {
       pieces.push_back({shard, change_set, begin, std::min(begin + kPiece, size)});
     }
   };
-  for (uint64_t shard = 0; shard < generation.bases().size(); ++shard) {
-    const BaseFile* const base = generation.bases()[shard].get();
+  for (uint64_t shard = 0; shard < version.bases().size(); ++shard) {
+    const BaseFile* const base = version.bases()[shard].get();
     if (base != nullptr) add(shard, -1, base->figures().records);
   }
-  for (size_t set = 0; set < generation.change_sets().size(); ++set) {
-    add(0, static_cast<int>(set), generation.change_sets()[set].index().capacity());
+  for (size_t set = 0; set < version.change_sets().size(); ++set) {
+    add(0, static_cast<int>(set), version.change_sets()[set].index().capacity());
   }
   return pieces;
 }
 
 class Scan {
  public:
-  Scan(const Generation& generation, uint64_t end, const Visit& visit, std::vector<Piece> pieces)
-      : generation_(generation), limit_{.end = end}, visit_(visit), pieces_(std::move(pieces)) {}
+  Scan(const Version& version, uint64_t end, const Visit& visit, std::vector<Piece> pieces)
+      : version_(version), limit_{.end = end}, visit_(visit), pieces_(std::move(pieces)) {}
 
   /// Takes pieces until none is left or somebody met an error.
   void Work() {
@@ -76,17 +76,17 @@ class Scan {
 
  private:
   Status ScanBase(const Piece& piece) const {
-    const BaseFile& base = *generation_.bases()[piece.shard];
+    const BaseFile& base = *version_.bases()[piece.shard];
     for (uint64_t slot = piece.begin; slot < piece.end; ++slot) {
       BASALT_ASSIGN_OR_RETURN(const RecordRef record, base.At(slot));
-      const uint64_t hash = generation_.hash_of()(record.key());
+      const uint64_t hash = version_.hash_of()(record.key());
       // A base that is being split is that of several shards.
-      if (generation_.ShardOf(hash) != piece.shard) continue;
-      if (generation_.MayHaveChanges()) {
+      if (version_.ShardOf(hash) != piece.shard) continue;
+      if (version_.MayHaveChanges()) {
         RecordRef change;
         ReadLimit limit = limit_;
-        const Found found = generation_.FindInChanges(hash, record.key(), &limit, &change);
-        if (found == Found::kCorrupt) return generation_.WhyCorrupt(hash, record.key(), limit_);
+        const Found found = version_.FindInChanges(hash, record.key(), &limit, &change);
+        if (found == Found::kCorrupt) return version_.WhyCorrupt(hash, record.key(), limit_);
         if (found == Found::kPresent) continue;
       }
       BASALT_RETURN_IF_ERROR(visit_(record.key(), record.value()));
@@ -95,7 +95,7 @@ class Scan {
   }
 
   Status ScanChanges(const Piece& piece) const {
-    const ChangeSet& set = generation_.change_sets()[static_cast<size_t>(piece.change_set)];
+    const ChangeSet& set = version_.change_sets()[static_cast<size_t>(piece.change_set)];
     for (uint64_t at = piece.begin; at < piece.end; ++at) {
       const uint64_t word = set.index().WordAt(at);
       if (word == 0) continue;
@@ -106,12 +106,12 @@ class Scan {
       }
       // The newest change of the key as of the limit, and whether it is one of this set.
       const std::string_view key = change.record.key();
-      const uint64_t hash = generation_.hash_of()(key);
+      const uint64_t hash = version_.hash_of()(key);
       const char* const seen = change.record.address();
       RecordRef counted;
       ReadLimit limit = limit_;
-      const Found found = generation_.FindInChanges(hash, key, &limit, &counted);
-      if (found == Found::kCorrupt) return generation_.WhyCorrupt(hash, key, limit_);
+      const Found found = version_.FindInChanges(hash, key, &limit, &counted);
+      if (found == Found::kCorrupt) return version_.WhyCorrupt(hash, key, limit_);
       if (found == Found::kAbsent || !counted.is_put()) continue;
       if (piece.change_set != 0 && counted.address() != seen) continue;
       if (piece.change_set == 0 && !IsOfNewest(counted)) continue;
@@ -121,14 +121,14 @@ class Scan {
   }
 
   bool IsOfNewest(const RecordRef& record) const {
-    const auto& segments = generation_.newest().segments();
+    const auto& segments = version_.newest().segments();
     return std::any_of(segments.begin(), segments.end(), [&](const auto& segment) {
       const char* const begin = segment->AddressOf(segment->first());
       return record.address() >= begin && record.address() < begin + segment->capacity_bytes();
     });
   }
 
-  const Generation& generation_;
+  const Version& version_;
   const ReadLimit limit_;
   const Visit& visit_;
   const std::vector<Piece> pieces_;
@@ -141,14 +141,13 @@ class Scan {
 
 }  // namespace
 
-Status ScanGeneration(const Generation& generation, uint64_t end, uint32_t threads,
-                      const Visit& visit) {
+Status ScanVersion(const Version& version, uint64_t end, uint32_t threads, const Visit& visit) {
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
   // What `visit` throws reaches the caller as it is.
   BASALT_ASSIGN_OR_RETURN(auto pieces, base::OrOutOfMemory([&]() -> Result<std::vector<Piece>> {
-                            return PiecesOf(generation);
+                            return PiecesOf(version);
                           }));
-  Scan scan(generation, end, visit, std::move(pieces));
+  Scan scan(version, end, visit, std::move(pieces));
   std::vector<std::thread> others;
   size_t wanted = std::min<size_t>(threads, scan.pieces());
   while (others.size() + 1 < wanted) {

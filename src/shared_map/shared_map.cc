@@ -93,7 +93,7 @@ Result<std::unique_ptr<SharedMap>> OpenMap(std::string_view path, const SharedMa
     BASALT_RETURN_IF_ERROR(CheckMapOptions(options));
     BASALT_ASSIGN_OR_RETURN(const std::string directory, ResolveMap(environment.fs, path));
     // Before a lock file is made in somebody's directory.
-    BASALT_RETURN_IF_ERROR(NewestGenerationNumber(environment.fs, directory).status());
+    BASALT_RETURN_IF_ERROR(NewestVersionNumber(environment.fs, directory).status());
     BASALT_ASSIGN_OR_RETURN(auto lock, LockMap(directory, options, environment));
     auto core = std::make_shared<Core>(directory, environment);
     BASALT_RETURN_IF_ERROR(Writer::Open(core.get(), options, std::move(lock)));
@@ -201,8 +201,9 @@ Status SharedMap::Sync() {
 
 Status SharedMap::Compact(const SharedMapProgressFunction& on_progress) {
   if (core_->writer() == nullptr) return shared_map::ReadOnly(*core_);
-  return base::OrOutOfMemory(
-      [&] { return core_->writer()->Fold(on_progress, shared_map::Writer::FoldReason::kAsked); });
+  return base::OrOutOfMemory([&] {
+    return core_->writer()->Compact(on_progress, shared_map::Writer::CompactionReason::kAsked);
+  });
 }
 
 Status SharedMap::Close() {
@@ -223,7 +224,7 @@ Result<SharedMap::Reader> SharedMap::NewReader() const {
 Result<SharedMapStats> SharedMap::GetStats() const {
   return base::OrOutOfMemory([&]() -> Result<SharedMapStats> {
     BASALT_ASSIGN_OR_RETURN(const shared_map::Core::Followed followed, core_->Newest());
-    SharedMapStats stats = followed.generation->GetStats();
+    SharedMapStats stats = followed.version->GetStats();
     stats.writer_pid = followed.control->writer_pid();
     if (core_->writer() != nullptr) core_->writer()->AddStats(&stats);
     return stats;

@@ -8,16 +8,16 @@
 #include "base/hash.h"
 #include "base/seeded_hash.h"
 #include "base/test_equal_hashes.h"
-#include "shared_map/generation.h"
-#include "shared_map/generation_list.h"
 #include "shared_map/test_map.h"
+#include "shared_map/version.h"
+#include "shared_map/version_files.h"
 
 // Keys that were chosen to have equal hashes.
 
 namespace basalt::shared_map {
 namespace {
 
-/// Through the log, a fold, changes beside the base, and a build.
+/// Through the log, a compaction, changes beside the base, and a build.
 void ExpectHeld(const std::vector<std::string>& keys, const SharedMapOptions& options) {
   TestMachine machine(std::make_unique<io::SimFileSystem>(io::SimFileSystem::Durability::kIgnored));
   auto map = machine.Create(options).value();
@@ -25,8 +25,8 @@ void ExpectHeld(const std::vector<std::string>& keys, const SharedMapOptions& op
   for (const std::string& key : keys) model[key] = "value";
   ASSERT_TRUE(PutAll(map.get(), model).ok());
   ExpectHolds(*map, model);
-  const Status folded = map->Compact();
-  ASSERT_TRUE(folded.ok()) << folded.ToString();
+  const Status compacted = map->Compact();
+  ASSERT_TRUE(compacted.ok()) << compacted.ToString();
   ExpectHolds(*map, model);
   for (size_t i = 0; i < keys.size(); i += 3) {
     model[keys[i]] = "changed";
@@ -71,7 +71,7 @@ TEST(SharedMapHash, MapsHaveSeedsOfTheirOwn) {
   std::vector<uint64_t> ids;
   for (const char* path : {"/one", "/two"}) {
     ASSERT_TRUE(CreateMap(path, {}, environment));
-    const uint64_t number = NewestGenerationNumber(&machine.fs(), path).value();
+    const uint64_t number = NewestVersionNumber(&machine.fs(), path).value();
     const auto listed = ListFile::Open(&machine.fs(), path, number, std::nullopt).value();
     ids.push_back(listed.list.hash_seed());
   }

@@ -18,8 +18,8 @@
 #include "base/test_memory_operators.h"
 #include "base/test_update.h"
 #include "shared_map/file_names.h"
-#include "shared_map/generation.h"
 #include "shared_map/test_map.h"
+#include "shared_map/version.h"
 
 namespace basalt::shared_map {
 namespace {
@@ -42,7 +42,7 @@ class World {
     if (opened) map_ = std::move(*opened);
     return opened.status();
   }
-  void LetGo() { map_.reset(); }
+  void Release() { map_.reset(); }
   Status Put(const std::string& key, const std::string& value, const WriteOptions& options = {}) {
     Status written = map_->Put(key, value, options);
     if (written.ok()) model_[key] = value;
@@ -93,7 +93,7 @@ class World {
   void ExpectFilesOfList() {
     io::FileSystem* const fs = &machine_.fs();
     const std::string directory(TestMachine::kPath);
-    const uint64_t number = NewestGenerationNumber(fs, directory).value();
+    const uint64_t number = NewestVersionNumber(fs, directory).value();
     std::vector<std::string> named =
         ListFile::Open(fs, directory, number, std::nullopt).value().list.FileNames();
     named.emplace_back(kControlName);
@@ -139,9 +139,9 @@ const std::string kLarge(70'000, 'x');  // Wants a log of its own.
 Status PutNew(World* world) { return world->map()->Put("new", "value"); }
 Status PutLarge(World* world) { return world->map()->Put("new", kLarge); }
 void Nothing(World*) {}
-void LetGo(World* world) { world->LetGo(); }
+void Release(World* world) { world->Release(); }
 void Reopen(World* world) {
-  world->LetGo();
+  world->Release();
   ASSERT_TRUE(world->Open().ok());
 }
 
@@ -170,7 +170,7 @@ TEST(SharedMapMemory, LogsAndIndexesThatGrowLoseNothing) {
   Sweep({"index", [&](World* world) { return world->map()->Write(batch); }, Nothing, keys});
 }
 
-TEST(SharedMapMemory, FoldsLoseNothing) {
+TEST(SharedMapMemory, CompactionsLoseNothing) {
   Sweep({"compact", [](World* world) { return world->map()->Compact(); }});
   // One that was broken off goes on in the background with the next write.
   const auto break_off = [](World* world) {
@@ -190,24 +190,24 @@ TEST(SharedMapMemory, FoldsLoseNothing) {
   Sweep({"one in the background", run, schedule});
 }
 
-TEST(SharedMapMemory, FoldsLeaveNoneBehind) {
+TEST(SharedMapMemory, CompactionsLeaveNoneBehind) {
   TestMachine machine(std::make_unique<io::SimFileSystem>(io::SimFileSystem::Durability::kIgnored));
   auto map = machine.Create().value();
-  const auto after_folds = [&] {
+  const auto after_compactions = [&] {
     for (int i = 0; i < 500; ++i) {
       EXPECT_TRUE(map->Put("key", std::to_string(i)).ok());
       EXPECT_TRUE(map->Compact().ok());
     }
     return mallinfo2().uordblks;
   };
-  const size_t before = after_folds();
-  EXPECT_LT(after_folds(), before + (8 << 10));
+  const size_t before = after_compactions();
+  EXPECT_LT(after_compactions(), before + (8 << 10));
 }
 
 TEST(SharedMapMemory, OpeningAndClosing) {
   const auto close = [](World* world) {
     const Status closed = world->map()->Close();
-    world->LetGo();
+    world->Release();
     return closed;
   };
   const auto attach = [](World* world) { return world->machine().Attach().status(); };
@@ -215,7 +215,7 @@ TEST(SharedMapMemory, OpeningAndClosing) {
     return CheckMap(TestMachine::kPath, {}, world->machine().environment()).status();
   };
   Sweep({"close", close});
-  Sweep({"open", [](World* world) { return world->Open(); }, LetGo});
+  Sweep({"open", [](World* world) { return world->Open(); }, Release});
   Sweep({"attach", attach});
   Sweep({"check", check});
   Sweep({"reader", [](World* world) { return world->map()->NewReader().status(); }});

@@ -196,23 +196,23 @@ TEST(SharedMapPowerCut, EntriesDoNotCountWhatAGrownIndexHadAndTheLogLost) {
   ExpectCountsAfterACut(&machine, model);
 }
 
-TEST(SharedMapPowerCut, EntriesDoNotCountWhatWasWrittenDuringAFoldAndLost) {
+TEST(SharedMapPowerCut, EntriesDoNotCountWhatWasWrittenDuringACompactionAndLost) {
   TestMachine machine;
   Model model;
   auto map = MapOf400(&machine, &model);
   ASSERT_TRUE(map->Put("more", "1").ok());
   uint64_t erased = 0;
-  const Status folded = map->Compact([&](const SharedMapProgress&) {
+  const Status compacted = map->Compact([&](const SharedMapProgress&) {
     for (; erased < 300; ++erased) EXPECT_TRUE(map->Delete(KeyOf(erased)).ok());
     return true;
   });
-  ASSERT_TRUE(folded.ok()) << folded.ToString();
+  ASSERT_TRUE(compacted.ok()) << compacted.ToString();
   ASSERT_EQ(erased, 300u);
   model["more"] = "1";
   ExpectCountsAfterACut(&machine, model);
 }
 
-TEST(SharedMapKill, AFoldOfManyErasuresThatWasBrokenOffIsOpenedAndAttachedTo) {
+TEST(SharedMapKill, ACompactionOfManyErasuresThatWasBrokenOffIsOpenedAndAttachedTo) {
   TestMachine machine;
   Model model;
   auto map = MapOf400(&machine, &model);
@@ -353,7 +353,7 @@ class Chain {
   size_t first_possible_ = 0;  ///< The first one that the map may hold now.
 };
 
-/// Machines as writers leave them that are killed at any call of names, in publications of all
+/// Machines as writers leave them that are killed at any call of names, in installations of all
 /// kinds.
 std::vector<std::unique_ptr<TestMachine>> LeftByKills(const Model& model) {
   std::vector<std::unique_ptr<TestMachine>> left;

@@ -14,9 +14,9 @@
 #include "shared_map/change_index.h"
 #include "shared_map/change_log.h"
 #include "shared_map/file_names.h"
-#include "shared_map/generation.h"
 #include "shared_map/test_map.h"
 #include "shared_map/test_workload.h"
+#include "shared_map/version.h"
 
 // Failing calls, full disks and flipped bits on a simulated disk.
 
@@ -225,8 +225,8 @@ TEST(SharedMapFullDisk, AWriteTakesASmallerLogBeforeItIsRefused) {
   ExpectHolds(*map, model);
 }
 
-// Far fewer changes than a fold begins with fill the disk.
-TEST(SharedMapFullDisk, AFoldGivesBackTheRoomOfReplacedChanges) {
+// Far fewer changes than a compaction begins with fill the disk.
+TEST(SharedMapFullDisk, ACompactionGivesBackTheRoomOfReplacedChanges) {
   TestMachine machine;
   auto map = machine.Create().value();
   machine.fs().SetCapacity(machine.fs().BytesUsed() + (uint64_t{1} << 20));
@@ -241,7 +241,7 @@ TEST(SharedMapFullDisk, AFoldGivesBackTheRoomOfReplacedChanges) {
   ExpectHolds(*map, model);
 }
 
-TEST(SharedMapFullDisk, AFoldThatFindsNoRoomIsTriedAgainNowAndThen) {
+TEST(SharedMapFullDisk, ACompactionThatFindsNoRoomIsTriedAgainNowAndThen) {
   TestMachine machine;
   auto map = machine.Create().value();
   const std::string value(30'000, 'v');  // Its base is larger than the reserve.
@@ -265,8 +265,8 @@ TEST(SharedMapFullDisk, AFoldThatFindsNoRoomIsTriedAgainNowAndThen) {
   ASSERT_TRUE(map->Put("key", value).ok());
 }
 
-// A list with one file more could not be read. The changes alone are too few for a fold.
-TEST(SharedMapFullDisk, ALogOfTooManySmallFilesIsFolded) {
+// A list with one file more could not be read. The changes alone are too few for a compaction.
+TEST(SharedMapFullDisk, ALogOfTooManySmallFilesIsCompacted) {
   TestMachine machine;
   auto builder =
       CreateMapBuilder(TestMachine::kPath, {}, Duplicates::kRefuse, machine.environment()).value();
@@ -285,7 +285,8 @@ TEST(SharedMapFullDisk, ALogOfTooManySmallFilesIsFolded) {
     if (status.ok()) model[KeyOf(0)] = std::string(1000, static_cast<char>('a' + i % 26));
   }
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.ToString();
-  EXPECT_NE(status.message().find("Compact folds it"), std::string::npos) << status.ToString();
+  EXPECT_NE(status.message().find("Compact compactions it"), std::string::npos)
+      << status.ToString();
   machine.fs().SetCapacity(0);
   int refused = 0;
   model["later"] = std::string(10'000, 'l');
@@ -324,8 +325,8 @@ TEST(SharedMapFullDisk, AFullMapTakesAllDeletesThenCompactThenPuts) {
         model.erase(key);
         if (model.size() % 500 == 0) ExpectHolds(*map, model);
       }
-      const Status folded = map->Compact();
-      ASSERT_TRUE(folded.ok()) << folded.ToString();
+      const Status compacted = map->Compact();
+      ASSERT_TRUE(compacted.ok()) << compacted.ToString();
       for (int i = 0; i < 20; ++i) {
         const Status put = map->Put("again", std::string(1000, 'v'));
         ASSERT_TRUE(put.ok()) << put.ToString();
@@ -364,8 +365,8 @@ TEST(SharedMapFullDisk, PutsDoNotTakeTheSpaceOfDeletes) {
   EXPECT_FALSE(machine.fs().Exists(TestMachine::kPath).value());
 }
 
-// A fresh log as large as the one before would be larger than what the fold gives back.
-TEST(SharedMapFullDisk, AFoldBeginsWithASmallLogBeforeItIsRefused) {
+// A fresh log as large as the one before would be larger than what the compaction gives back.
+TEST(SharedMapFullDisk, ACompactionBeginsWithASmallLogBeforeItIsRefused) {
   TestMachine machine;
   auto map = machine.Create().value();
   const Model model{{"key", std::string(2000, 'v')}};
@@ -373,8 +374,8 @@ TEST(SharedMapFullDisk, AFoldBeginsWithASmallLogBeforeItIsRefused) {
     ASSERT_TRUE(PutAll(map.get(), model).ok());
   }
   machine.fs().SetCapacity(machine.fs().BytesUsed() + 40'000);
-  const Status folded = map->Compact();
-  ASSERT_TRUE(folded.ok()) << folded.ToString();
+  const Status compacted = map->Compact();
+  ASSERT_TRUE(compacted.ok()) << compacted.ToString();
   EXPECT_LT(map->GetStats().value().log_capacity_bytes, 10'000u);
   ExpectHolds(*map, model);
   ASSERT_TRUE(map->Put("later", std::string(100'000, 'l')).ok());
@@ -404,7 +405,7 @@ void Overwrite(io::FileSystem* fs, std::string_view path, std::string_view bytes
 }
 
 // A copy that took the lists anew, but not CONTROL.
-TEST(SharedMapCopy, AWriterTakesANewerGenerationThanTheOneThatIsGone) {
+TEST(SharedMapCopy, AWriterTakesANewerVersionThanTheOneThatIsGone) {
   TestMachine machine;
   auto map = machine.Create().value();
   ASSERT_TRUE(map->Put("a", "old").ok());
@@ -419,13 +420,13 @@ TEST(SharedMapCopy, AWriterTakesANewerGenerationThanTheOneThatIsGone) {
   ExpectHolds(*machine.Attach().value(), {{"a", "new"}});
 }
 
-TEST(SharedMapCopy, AnOlderGenerationThanTheOneThatIsGoneIsNotTaken) {
+TEST(SharedMapCopy, AnOlderVersionThanTheOneThatIsGoneIsNotTaken) {
   TestMachine machine;
   io::FileSystem* const fs = &machine.fs();
   auto map = machine.Create().value();
   const auto path_of_newest = [&] {
     return io::JoinPath(TestMachine::kPath,
-                        NameOf(FileKind::kGeneration, NewestGenerationNumber(fs, "/map").value()));
+                        NameOf(FileKind::kVersion, NewestVersionNumber(fs, "/map").value()));
   };
   const std::string older = path_of_newest();
   const std::string list = io::ReadWholeFile(fs, older, 1 << 20).value();

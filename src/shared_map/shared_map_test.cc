@@ -52,7 +52,7 @@ TEST(SharedMap, HoldsWhatWasPut) {
   EXPECT_EQ(map->GetStats().value().changes, 0);
 }
 
-TEST(SharedMap, AgreesWithAModelThroughFoldsAndReopenings) {
+TEST(SharedMap, AgreesWithAModelThroughCompactionsAndReopenings) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(seed);
     TestMachine machine;
@@ -146,7 +146,7 @@ TEST(SharedMap, AnIndexIsAsLargeAsItsKeysWantHoweverOftenTheyChanged) {
   ExpectHolds(*attached, model);
 }
 
-TEST(SharedMap, FoldsInTheBackgroundWhenChangesPileUp) {
+TEST(SharedMap, CompactsInTheBackgroundWhenChangesPileUp) {
   TestMachine machine;
   auto map = machine.Create().value();
   Model model;
@@ -165,20 +165,20 @@ TEST(SharedMap, FoldsInTheBackgroundWhenChangesPileUp) {
   EXPECT_EQ(Contents(&reader, 2), model);
 }
 
-TEST(SharedMap, AWriteBesideAFoldLeavesNoFoldBehindThatIsNotDue) {
+TEST(SharedMap, AWriteBesideACompactionLeavesNoCompactionBehindThatIsNotDue) {
   TestMachine machine;
   auto map = machine.Create().value();
   ASSERT_TRUE(map->Put("before", "value").ok());
-  const Status folded = map->Compact([&](const SharedMapProgress&) {
+  const Status compacted = map->Compact([&](const SharedMapProgress&) {
     EXPECT_TRUE(map->Put("during", "value").ok());
     return true;
   });
-  ASSERT_TRUE(folded.ok()) << folded.ToString();
+  ASSERT_TRUE(compacted.ok()) << compacted.ToString();
   EXPECT_EQ(machine.executor().pending(), 0u);
   EXPECT_EQ(map->GetStats().value().changed_keys, 1u);
 }
 
-TEST(SharedMap, AFoldInTheBackgroundHasNothingToDoWhereAnotherOneCameFirst) {
+TEST(SharedMap, ACompactionInTheBackgroundHasNothingToDoWhereAnotherOneCameFirst) {
   TestMachine machine;
   auto map = machine.Create().value();
   for (uint64_t i = 0; machine.executor().pending() == 0; ++i) {
@@ -191,7 +191,7 @@ TEST(SharedMap, AFoldInTheBackgroundHasNothingToDoWhereAnotherOneCameFirst) {
   EXPECT_EQ(map->GetStats().value().changed_keys, 1u);
 }
 
-TEST(SharedMap, AFoldThatWasBrokenOffGoesOnInTheBackground) {
+TEST(SharedMap, ACompactionThatWasBrokenOffGoesOnInTheBackground) {
   TestMachine machine;
   auto map = machine.Create().value();
   ASSERT_TRUE(map->Put("before", "value").ok());
@@ -204,7 +204,7 @@ TEST(SharedMap, AFoldThatWasBrokenOffGoesOnInTheBackground) {
   ExpectHolds(*map, {{"before", "value"}, {"later", "value"}});
 }
 
-TEST(SharedMap, WritesWaitForFoldsThatDoNotKeepUp) {
+TEST(SharedMap, WritesWaitForCompactionsThatDoNotKeepUp) {
   TestMachine machine;
   auto map = machine.Create().value();
   Model model;
@@ -216,9 +216,9 @@ TEST(SharedMap, WritesWaitForFoldsThatDoNotKeepUp) {
     log_bytes_max = std::max(log_bytes_max, map->GetStats().value().log_bytes);
     ASSERT_LT(model.size(), 300u) << "the log grows without bound";
   }
-  // The simulated machine folds nothing unless somebody waits for it.
+  // The simulated machine compacts nothing unless somebody waits for it.
   EXPECT_EQ(map->GetStats().value().compact_waits, 3);
-  EXPECT_GT(log_bytes_max, 16u << 20) << "it waits before a fold is due";
+  EXPECT_GT(log_bytes_max, 16u << 20) << "it waits before a compaction is due";
   EXPECT_EQ(map->GetStats().value().compact_error, "");
   auto reader = map->NewReader().value();
   EXPECT_EQ(Contents(&reader), model);
@@ -249,7 +249,7 @@ class HeldJobs final : public base::Executor {
   std::deque<std::function<void()>> jobs_;
 };
 
-TEST(SharedMap, AWriteThatWaitsForAFoldGoesOnWithIt) {
+TEST(SharedMap, AWriteThatWaitsForACompactionGoesOnWithIt) {
   HeldJobs jobs;
   TestMachine machine;
   Environment environment = machine.environment();
@@ -270,7 +270,7 @@ TEST(SharedMap, AWriteThatWaitsForAFoldGoesOnWithIt) {
   }
 }
 
-TEST(SharedMap, AViewKeepsItsReaderOnItsGeneration) {
+TEST(SharedMap, AViewKeepsItsReaderOnItsVersion) {
   TestMachine machine;
   auto map = machine.Create().value();
   ASSERT_TRUE(map->Put("a", "old").ok());
@@ -278,19 +278,19 @@ TEST(SharedMap, AViewKeepsItsReaderOnItsGeneration) {
   auto reader = map->NewReader().value();
   auto other = map->NewReader().value();
   auto held = reader.Get("a").value();
-  const uint64_t before = reader.generation();
+  const uint64_t before = reader.version();
   ASSERT_TRUE(map->Put("a", "new").ok());
   ASSERT_TRUE(map->Compact().ok());
   EXPECT_EQ(held->view(), "old");
-  EXPECT_EQ(Lookup(&reader, "a"), "new") << "written to the log of its generation";
-  EXPECT_EQ(reader.generation(), before);
+  EXPECT_EQ(Lookup(&reader, "a"), "new") << "written to the log of its version";
+  EXPECT_EQ(reader.version(), before);
   ASSERT_TRUE(map->Put("a", "newest").ok());
   EXPECT_EQ(Lookup(&reader, "a"), "new");
   EXPECT_EQ(Lookup(&other, "a"), "newest");
-  EXPECT_GT(map->GetStats().value().generations_held, 0u);
+  EXPECT_GT(map->GetStats().value().versions_held, 0u);
   held.reset();
   EXPECT_EQ(Lookup(&reader, "a"), "newest");
-  EXPECT_EQ(map->GetStats().value().generations_held, 0u);
+  EXPECT_EQ(map->GetStats().value().versions_held, 0u);
 }
 
 TEST(SharedMap, ViewsOutliveReaderAndMap) {
@@ -607,13 +607,14 @@ TEST(SharedMap, ProgressEndsAtTheWholeAndCanCancel) {
                   .ok());
   EXPECT_EQ(last.done_records, last.total_records);
   EXPECT_FALSE(map->GetStats().value().compacting);
-  EXPECT_EQ(map->GetStats().value().changes, 0u) << "also those made since the fold was broken off";
+  EXPECT_EQ(map->GetStats().value().changes, 0u)
+      << "also those made since the compaction was broken off";
   ExpectHolds(*map, model);
 }
 
 // The word of a change is stored before it is noted that there are any: a reader may come between.
 // (Seen by chance: what MultiGet had found already, Get did not find yet.)
-TEST(SharedMap, TheFirstChangeBesideAFoldIsFoundInEveryWayOrInNone) {
+TEST(SharedMap, TheFirstChangeBesideACompactionIsFoundInEveryWayOrInNone) {
   const std::string path =
       testing::TempDir() + "/shared_map_first_change_" + std::to_string(getpid());
   auto map = SharedMap::Create(path, {.compact_in_background = false}).value();

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/fork_generation.h"
+#include "base/fork_count.h"
 #include "base/option_value.h"
 #include "base/out_of_memory.h"
 #include "base/random.h"
@@ -43,7 +43,7 @@ Writer::Writer(Core* core, const SharedMapOptions& options, std::unique_ptr<io::
     : core_(core),
       fs_(core->environment().fs),
       options_(options),
-      fork_generation_(base::ForkGeneration()),
+      fork_count_(base::ForkCount()),
       lock_(std::move(lock)),
       // A map in memory has no disk.
       reserve_(fs_, core->PathOf(std::string(kReserveName)),
@@ -77,7 +77,7 @@ uint64_t Writer::MapIdFor(const Core& core) {
   const auto control =
       ControlPage::Open(fs, core.PathOf(std::string(kControlName)), /*to_write=*/false);
   if (control) return (*control)->map_id();
-  if (const auto number = NewestGenerationNumber(fs, core.directory())) {
+  if (const auto number = NewestVersionNumber(fs, core.directory())) {
     const auto listed = ListFile::Open(fs, core.directory(), *number, std::nullopt);
     if (listed) return listed->list.map_id;
   }
@@ -91,7 +91,7 @@ Status Writer::Create(Core* core, const SharedMapOptions& options, NewPlace* pla
   for (const ShardEntry& shard : shards) {
     if (shard.base_file != 0) files.Add(FileKind::kBase, shard.base_file);
   }
-  GenerationList list;
+  VersionFiles list;
   list.map_id = map_id;
   list.is_seeded = true;
   // Numbers go on from what is there, so that readers of a map that is replaced follow.
@@ -99,8 +99,8 @@ Status Writer::Create(Core* core, const SharedMapOptions& options, NewPlace* pla
   for (const std::string& name : names) {
     const std::optional<FileName> parsed = ParseFileName(name);
     if (!parsed) continue;
-    uint64_t* const number = parsed->kind == FileKind::kGeneration ? &list.number : &list.next_file;
-    *number = std::max(*number, parsed->number + (parsed->kind == FileKind::kGeneration ? 0 : 1));
+    uint64_t* const number = parsed->kind == FileKind::kVersion ? &list.number : &list.next_file;
+    *number = std::max(*number, parsed->number + (parsed->kind == FileKind::kVersion ? 0 : 1));
   }
   BASALT_ASSIGN_OR_RETURN(auto control, OpenControl(core, list.map_id));
   if (const auto known = Unguarded(control->word())) list.number = std::max(list.number, *known);
@@ -135,7 +135,7 @@ Status Writer::Open(Core* core, const SharedMapOptions& options,
   const uint64_t known = control ? Unguarded((*control)->word()).value_or(0) : 0;
   bool same_boot = number.has_value();
   if (!same_boot) {
-    BASALT_ASSIGN_OR_RETURN(number, NewestGenerationNumber(fs, core->directory()));
+    BASALT_ASSIGN_OR_RETURN(number, NewestVersionNumber(fs, core->directory()));
   }
   ListFile listed;
   {
@@ -144,21 +144,21 @@ Status Writer::Open(Core* core, const SharedMapOptions& options,
     if (same_boot && !opened && opened.error().code() == StatusCode::kNotFound) {
       // A list is removed only when a newer one is published. So this CONTROL is of before that: a
       // copy was brought up to date without it.
-      BASALT_ASSIGN_OR_RETURN(const uint64_t newest, NewestGenerationNumber(fs, core->directory()));
+      BASALT_ASSIGN_OR_RETURN(const uint64_t newest, NewestVersionNumber(fs, core->directory()));
       if (newest > *number) opened = ListFile::Open(fs, core->directory(), newest, map_id);
       same_boot = false;
     }
     if (!opened && opened.error().code() == StatusCode::kNotFound) {
       return Status(StatusCode::kCorruption,
-                    std::string(opened.error().message()) + ": the newest generation is missing");
+                    std::string(opened.error().message()) + ": the newest version is missing");
     }
     if (!opened) return opened.error();
     listed = std::move(*opened);
   }
-  GenerationList next = listed.list;
+  VersionFiles next = listed.list;
   BASALT_ASSIGN_OR_RETURN(auto usable, OpenControl(core, next.map_id));
   core->SetControl(std::move(usable));
-  // A generation that was not published must be gone before anything is written on this one.
+  // A version that was not published must be gone before anything is written on this one.
   BASALT_RETURN_IF_ERROR(writer->RemoveOrphans(next));
 
   NewFiles files(core);
@@ -185,11 +185,11 @@ Status Writer::Open(Core* core, const SharedMapOptions& options,
   static_cast<void>(writer->FillReserve());
   Writer* const opened = writer.get();
   core->SetWriter(std::move(writer));
-  if (opened->FoldIsDue()) opened->ScheduleFold();
+  if (opened->CompactionIsDue()) opened->ScheduleCompaction();
   return Status();
 }
 
-Result<Writer::Rebuilt> Writer::Rebuild(GenerationList* next, size_t set, bool same_boot,
+Result<Writer::Rebuilt> Writer::Rebuild(VersionFiles* next, size_t set, bool same_boot,
                                         NewFiles* files) {
   const uint64_t boot_id = core_->environment().boot_id;
   ChangeSetEntry& entry = next->change_sets[set];
@@ -221,12 +221,12 @@ Status Writer::TakeControl() {
   control.StoreWriter(boot_id, static_cast<uint64_t>(getpid()));
   if (was_believed) return Status();
   // Whoever attached before that has built an index of its own, which is not written to: one more
-  // generation makes it turn to the common one.
+  // version makes it turn to the common one.
   NewFiles files(core_);
   return Publish(list_, &files);
 }
 
-Status Writer::RemoveOrphans(const GenerationList& list) {
+Status Writer::RemoveOrphans(const VersionFiles& list) {
   const std::vector<std::string> kept = list.FileNames();
   BASALT_ASSIGN_OR_RETURN(const auto names, fs_->List(core_->directory()));
   std::vector<std::string> lists;
@@ -235,7 +235,7 @@ Status Writer::RemoveOrphans(const GenerationList& list) {
     const std::optional<FileName> parsed = ParseFileName(name);
     const bool temporary = name.ends_with(".tmp") && IsMapFileName(name);
     if (!temporary && (!parsed || std::binary_search(kept.begin(), kept.end(), name))) continue;
-    const bool is_list = parsed && parsed->kind == FileKind::kGeneration;
+    const bool is_list = parsed && parsed->kind == FileKind::kVersion;
     (is_list ? lists : others).push_back(name);
   }
   if (lists.empty() && others.empty()) return Status();
@@ -253,7 +253,7 @@ Status Writer::RemoveOrphans(const GenerationList& list) {
   return Status();
 }
 
-// Generations -------------------------------------------------------------------------------------
+// Versions -------------------------------------------------------------------------------------
 
 Result<std::shared_ptr<ChangeIndex>> Writer::NewIndex(uint64_t file, uint64_t capacity,
                                                       NewFiles* files) {
@@ -264,20 +264,20 @@ Result<std::shared_ptr<ChangeIndex>> Writer::NewIndex(uint64_t file, uint64_t ca
   return index;
 }
 
-void Writer::SealLog(GenerationList* list) const {
+void Writer::SealLog(VersionFiles* list) const {
   SegmentEntry& last = list->change_sets.front().segments.back();
   last.end = end_.end;
   last.last_checksum = end_.last_checksum;
 }
 
-Status Writer::UseLog(const GenerationList& list) {
+Status Writer::UseLog(const VersionFiles& list) {
   const SegmentEntry& segment = list.change_sets.front().segments.back();
   BASALT_ASSIGN_OR_RETURN(log_, fs_->Open(core_->PathOf(NameOf(FileKind::kLog, segment.file)),
                                           io::OpenMode::kReadWrite));
   return Status();
 }
 
-Status Writer::PublishWithFreshLog(GenerationList next, NewFiles* files) {
+Status Writer::PublishWithFreshLog(VersionFiles next, NewFiles* files) {
   const SegmentEntry& entry = next.change_sets.front().segments.back();
   BASALT_ASSIGN_OR_RETURN(auto log, fs_->Open(core_->PathOf(NameOf(FileKind::kLog, entry.file)),
                                               io::OpenMode::kReadWrite));
@@ -285,19 +285,19 @@ Status Writer::PublishWithFreshLog(GenerationList next, NewFiles* files) {
   if (options_.durability != Durability::kPower) log->WriteThroughMemory(entry.capacity_bytes);
   BASALT_RETURN_IF_ERROR(Publish(std::move(next), files));
   log_ = std::move(log);
-  const LogSegment& segment = *generation_->newest().segments().back();
+  const LogSegment& segment = *version_->newest().segments().back();
   end_ = {.end = segment.begin(), .last_checksum = static_cast<uint32_t>(segment.file_id())};
   synced_ = end_.end;
   return Status();
 }
 
-Status Writer::Publish(GenerationList next, NewFiles* files) {
+Status Writer::Publish(VersionFiles next, NewFiles* files) {
   next.number = list_.number + 1;
   // Numbers that were given out meanwhile are in use.
   next.next_file = std::max(next.next_file, list_.next_file);
   list_.next_file = next.next_file;
-  auto generation = base::OrOutOfMemory([&] { return WriteList(next); });
-  if (!generation) {
+  auto version = base::OrOutOfMemory([&] { return WriteList(next); });
+  if (!version) {
     // Nobody knows of it yet, but after a restart of the machine it would be the newest. So it goes
     // before the files that it names, or these stay.
     const Status undone =
@@ -306,14 +306,14 @@ Status Writer::Publish(GenerationList next, NewFiles* files) {
       failed_ = undone;
       files->Keep();
     }
-    return generation.error();
+    return version.error();
   }
   // From here on nothing may fail.
   files->Keep();
-  generation_ = *generation;
-  SetFoldThresholds();
-  core_->Publish(std::move(*generation));
-  const GenerationList before = std::exchange(list_, std::move(next));
+  version_ = *version;
+  SetCompactionThresholds();
+  core_->Publish(std::move(*version));
+  const VersionFiles before = std::exchange(list_, std::move(next));
   // A file that stays is removed when the map is opened to write next.
   static_cast<void>(base::OrOutOfMemory([&] {
     RemoveObsolete(before, list_);
@@ -322,18 +322,18 @@ Status Writer::Publish(GenerationList next, NewFiles* files) {
   return Status();
 }
 
-Result<std::shared_ptr<const Generation>> Writer::WriteList(const GenerationList& list) {
+Result<std::shared_ptr<const Version>> Writer::WriteList(const VersionFiles& list) {
   BASALT_RETURN_IF_ERROR(ListFile::Write(fs_, core_->directory(), list));
   BASALT_ASSIGN_OR_RETURN(ListFile listed,
                           ListFile::Open(fs_, core_->directory(), list.number, list.map_id));
-  return core_->opener().Open(std::move(listed), GenerationOpener::Trust::kPublished);
+  return core_->opener().Open(std::move(listed), VersionOpener::Trust::kPublished);
 }
 
-void Writer::RemoveObsolete(const GenerationList& before, const GenerationList& after) {
+void Writer::RemoveObsolete(const VersionFiles& before, const VersionFiles& after) {
   ForgetFreeLists();
   // Through this the stats see whether a reader still holds it.
   auto held =
-      fs_->Open(core_->PathOf(NameOf(FileKind::kGeneration, before.number)), io::OpenMode::kRead);
+      fs_->Open(core_->PathOf(NameOf(FileKind::kVersion, before.number)), io::OpenMode::kRead);
   if (held) held_lists_.push_back(std::move(*held));
   constexpr size_t kHeldMax = 64;
   if (held_lists_.size() > kHeldMax) held_lists_.erase(held_lists_.begin());
@@ -348,7 +348,7 @@ void Writer::RemoveObsolete(const GenerationList& before, const GenerationList& 
 // Writes ------------------------------------------------------------------------------------------
 
 Status Writer::RefuseFork() const {
-  if (base::ForkGeneration() == fork_generation_) return Status();
+  if (base::ForkCount() == fork_count_) return Status();
   return Status(StatusCode::kFailedPrecondition,
                 core_->directory() +
                     ": a forked child cannot write to its parent's map; open the map in the "
@@ -378,14 +378,14 @@ Status Writer::SyncLog() {
 }
 
 Result<bool> Writer::HasValueBelow(uint64_t hash, std::string_view key) const {
-  const GenerationList& list = generation_->list();
-  if (list.folding() && list.shards[generation_->ShardOf(hash)].change_sets > 1) {
+  const VersionFiles& list = version_->list();
+  if (list.compacting() && list.shards[version_->ShardOf(hash)].change_sets > 1) {
     RecordRef change;
-    const Found found = generation_->change_sets()[1].Find(hash, key, &change);
-    if (found == Found::kCorrupt) return generation_->WhyCorrupt(hash, key, {});
+    const Found found = version_->change_sets()[1].Find(hash, key, &change);
+    if (found == Found::kCorrupt) return version_->WhyCorrupt(hash, key, {});
     if (found == Found::kPresent) return change.is_put();
   }
-  const BaseFile* const base = generation_->BaseOf(hash);
+  const BaseFile* const base = version_->BaseOf(hash);
   if (base == nullptr) return false;
   std::string_view value;
   const Found found = base->Find(key, hash, &value);
@@ -397,8 +397,8 @@ Result<Writer::Planned> Writer::Plan(const Operation& operation, uint64_t hash) 
   if (const auto at = in_batch_.find(operation.key); at != in_batch_.end()) return at->second;
   Change change;
   uint64_t position = 0;
-  const Found found = generation_->newest().FindWord(hash, operation.key, &position, &change);
-  if (found == Found::kCorrupt) return generation_->WhyCorrupt(hash, operation.key, {});
+  const Found found = version_->newest().FindWord(hash, operation.key, &position, &change);
+  if (found == Found::kCorrupt) return version_->WhyCorrupt(hash, operation.key, {});
   if (found == Found::kPresent) {
     return Planned{.replaces = change.location, .had_value = change.is_put()};
   }
@@ -408,7 +408,7 @@ Result<Writer::Planned> Writer::Plan(const Operation& operation, uint64_t hash) 
 
 /// Fills buffer_ with the changes that the operations are, finished but for the chain.
 Status Writer::EncodeOperations(std::span<const Operation> operations) {
-  const base::SeededHash& hash_of = generation_->hash_of();
+  const base::SeededHash& hash_of = version_->hash_of();
   buffer_.clear();
   plans_.clear();
   in_batch_.clear();
@@ -430,7 +430,7 @@ Status Writer::EncodeOperations(std::span<const Operation> operations) {
 
 /// Chains the changes of buffer_ and appends them to the log.
 Status Writer::AppendToLog(Durability durability) {
-  const LogSegment& segment = *generation_->newest().segments().back();
+  const LogSegment& segment = *version_->newest().segments().back();
   const uint64_t offset = segment.OffsetOf(end_.end);
   uint32_t checksum = end_.last_checksum;
   for (size_t at = 0; at < buffer_.size();) {
@@ -456,7 +456,7 @@ Status Writer::AppendToLog(Durability durability) {
 
 Status Writer::WriteLocked(std::span<const Operation> operations, Durability durability) {
   if (Status room = MakeRoom(operations); !room.ok()) {
-    if (lacks_room_) FoldForRoom();
+    if (lacks_room_) CompactForRoom();
     return room;
   }
   BASALT_RETURN_IF_ERROR(EncodeOperations(operations));
@@ -464,12 +464,12 @@ Status Writer::WriteLocked(std::span<const Operation> operations, Durability dur
   Location location = end_.end;
   BASALT_RETURN_IF_ERROR(AppendToLog(durability));
 
-  const ChangeSet& set = generation_->newest();
+  const ChangeSet& set = version_->newest();
   Change change;
   for (size_t i = 0; location < end_.end; ++i, location = change.end) {
     BASALT_CHECK(set.At(location, &change));
     const std::string_view key = change.record.key();
-    const uint64_t hash = generation_->hash_of()(key);
+    const uint64_t hash = version_->hash_of()(key);
     uint64_t position = 0;
     Change older;
     if (set.FindWord(hash, key, &position, &older) == Found::kAbsent) ++keys_;
@@ -479,7 +479,7 @@ Status Writer::WriteLocked(std::span<const Operation> operations, Durability dur
   }
   set.index().StoreState(
       {.visible_end = end_.end, .entries = entries_, .changes = changes_, .keys = keys_});
-  if (FoldIsDue()) ScheduleFold();
+  if (CompactionIsDue()) ScheduleCompaction();
   return Status();
 }
 
@@ -487,18 +487,18 @@ Status Writer::Write(std::span<const Operation> operations, const WriteOptions& 
   BASALT_RETURN_IF_ERROR(RefuseFork());
   BASALT_RETURN_IF_ERROR(CheckOptions(options));
   std::unique_lock lock(mutex_);
-  WaitForFold(&lock);
+  WaitForCompaction(&lock);
   for (const Operation& operation : operations) turns_.WaitFor(operation.key, &lock);
   BASALT_RETURN_IF_ERROR(Refusal());
   return WriteLocked(operations, options.durability.value_or(options_.durability));
 }
 
 Status Writer::ReadNow(std::string_view key, std::optional<std::string>* present) const {
-  const uint64_t hash = generation_->hash_of()(key);
+  const uint64_t hash = version_->hash_of()(key);
   std::string_view value;
   ReadLimit all;
-  const Found found = generation_->Find(hash, key, &all, &value);
-  if (found == Found::kCorrupt) return generation_->WhyCorrupt(hash, key, {});
+  const Found found = version_->Find(hash, key, &all, &value);
+  if (found == Found::kCorrupt) return version_->WhyCorrupt(hash, key, {});
   present->reset();
   if (found == Found::kPresent) *present = std::string(value);
   return Status();
@@ -534,7 +534,7 @@ Status Writer::Update(std::string_view key, const UpdateFunction& fn, const Writ
     }
     if (round != 1) longest = std::max(longest, Clock::now() - begin);
     std::unique_lock lock(mutex_);
-    WaitForFold(&lock);
+    WaitForCompaction(&lock);
     turns_.WaitFor(key, &lock);
     BASALT_RETURN_IF_ERROR(Refusal());
     std::optional<std::string> now;
@@ -562,9 +562,9 @@ Status Writer::Sync() {
 
 Status Writer::Close() {
   // A forked child has neither the lock nor the threads that may hold a mutex.
-  if (base::ForkGeneration() != fork_generation_) return Status();
-  cancel_folds_.store(true);
-  const std::lock_guard fold_guard(fold_mutex_);
+  if (base::ForkCount() != fork_count_) return Status();
+  cancel_compactions_.store(true);
+  const std::lock_guard compaction_guard(compaction_mutex_);
   std::unique_lock guard(mutex_);
   if (closed_) return close_status_;
   close_status_ = base::OrOutOfMemory([this] { return PublishClosed(); });
@@ -581,7 +581,7 @@ Status Writer::PublishClosed() {
   BASALT_RETURN_IF_ERROR(SyncLog());
   // From now on any missing or damaged change is noticed, also the last one.
   NewFiles files(core_);
-  GenerationList next = list_;
+  VersionFiles next = list_;
   SealLog(&next);
   next.entries = entries_;
   next.counted = end_.end;
@@ -604,11 +604,11 @@ void Writer::MarkChanged() {
 
 void Writer::AddStats(SharedMapStats* stats) {
   const std::lock_guard guard(mutex_);
-  stats->optimizations = folds_;
-  if (!fold_error_.ok()) stats->compact_error = fold_error_.ToString();
-  stats->compact_waits = fold_waits_;
+  stats->optimizations = compactions_;
+  if (!compaction_error_.ok()) stats->compact_error = compaction_error_.ToString();
+  stats->compact_waits = compaction_waits_;
   ForgetFreeLists();
-  stats->generations_held = held_lists_.size();
+  stats->versions_held = held_lists_.size();
 }
 
 void Writer::ForgetFreeLists() {

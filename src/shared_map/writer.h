@@ -29,16 +29,16 @@ class NewFiles;
 /// words are stored, and at last the visible end, which is when readers see it. All under one
 /// mutex. Cost: two cache misses to find what is replaced, and the copy.
 ///
-/// When a log or index is full, or a fold begins or ends, a new generation is published: its files
-/// are made and synced, its list is renamed into place and the directory synced, then the control
-/// page is stored to, and what only the old one names is unlinked. A write that fails on the way
-/// has changed nothing. What a failure leaves in doubt (a failed sync of the log, a name that can
-/// neither be removed) ends the writing: all later writes give that error until the map is opened
-/// anew.
+/// When a log or index is full, or a compaction begins or ends, a new version is published: its
+/// files are made and synced, its list is renamed into place and the directory synced, then the
+/// control page is stored to, and what only the old one names is unlinked. A write that fails on
+/// the way has changed nothing. What a failure leaves in doubt (a failed sync of the log, a name
+/// that can neither be removed) ends the writing: all later writes give that error until the map is
+/// opened anew.
 ///
-/// A fold seals the newest changes, so that a fresh set takes the writes, then goes from shard to
-/// shard: reads the base and the sealed changes, writes a new base, publishes it. Broken off
-/// anywhere, it goes on from there.
+/// A compaction seals the newest changes, so that a fresh set takes the writes, then goes from
+/// shard to shard: reads the base and the sealed changes, writes a new base, publishes it. Broken
+/// off anywhere, it goes on from there.
 class Writer {
  public:
   struct Operation {
@@ -65,11 +65,11 @@ class Writer {
   Status Write(std::span<const Operation> operations, const WriteOptions& options);
   Status Update(std::string_view key, const UpdateFunction& fn, const WriteOptions& options);
   Status Sync();
-  enum class FoldReason : uint8_t {
-    kAsked,  ///< All changes made before the call are folded.
+  enum class CompactionReason : uint8_t {
+    kAsked,  ///< All changes made before the call are compacted.
     kDue,    ///< Only what was broken off, and changes that have piled up.
   };
-  Status Fold(const SharedMapProgressFunction& on_progress, FoldReason reason);
+  Status Compact(const SharedMapProgressFunction& on_progress, CompactionReason reason);
   Status Close();
   /// What only the writer knows.
   void AddStats(SharedMapStats* stats);
@@ -120,25 +120,25 @@ class Writer {
   /// much as the newest one did; a set that goes on doubles.
   uint64_t UsualSegmentBytes(const ChangeSetEntry* set) const;
   /// Adds a segment to the newest change set of `next`.
-  Status AddSegment(GenerationList* next, uint64_t capacity, NewFiles* files);
+  Status AddSegment(VersionFiles* next, uint64_t capacity, NewFiles* files);
   /// Gives `next` a fresh newest change set; the log before is sealed.
-  Status AddChangeSet(GenerationList* next, uint64_t log_bytes, NewFiles* files);
+  Status AddChangeSet(VersionFiles* next, uint64_t log_bytes, NewFiles* files);
   /// The number of a file that does not exist yet. It is not given out again, whatever becomes of
   /// the file: one that is not published might not go.
   uint64_t NewFileNumber() { return list_.next_file++; }
-  void SealLog(GenerationList* list) const;
+  void SealLog(VersionFiles* list) const;
   /// Publishes a list whose last log segment is a new one, and turns to that.
-  Status PublishWithFreshLog(GenerationList next, NewFiles* files);
-  Status Publish(GenerationList next, NewFiles* files);
+  Status PublishWithFreshLog(VersionFiles next, NewFiles* files);
+  Status Publish(VersionFiles next, NewFiles* files);
   Status PublishClosed();
   /// Writes a list, and opens what it names.
-  Result<std::shared_ptr<const Generation>> WriteList(const GenerationList& list);
-  Status UseLog(const GenerationList& list);
+  Result<std::shared_ptr<const Version>> WriteList(const VersionFiles& list);
+  Status UseLog(const VersionFiles& list);
   /// Of the files that are written through mappings.
   void MarkChanged();
   /// Closes those of held_lists_ that no reader holds any more.
   void ForgetFreeLists();
-  void RemoveObsolete(const GenerationList& before, const GenerationList& after);
+  void RemoveObsolete(const VersionFiles& before, const VersionFiles& after);
   /// What a log says.
   struct Rebuilt {
     LogEnd end;
@@ -146,52 +146,52 @@ class Writer {
   };
   /// Reads the log of a change set of `next`, and gives it an index of its own. `same_boot`: the
   /// old index says how far the log was visible.
-  Result<Rebuilt> Rebuild(GenerationList* next, size_t set, bool same_boot, NewFiles* files);
+  Result<Rebuilt> Rebuild(VersionFiles* next, size_t set, bool same_boot, NewFiles* files);
   /// Says in the control page who writes, since when.
   Status TakeControl();
   /// Removes what the list, which is the newest one, does not name.
-  Status RemoveOrphans(const GenerationList& list);
+  Status RemoveOrphans(const VersionFiles& list);
 
-  // fold.cc
-  struct FoldedShard {
+  // compaction.cc
+  struct CompactedShard {
     uint64_t shard;
     uint64_t base_file;
   };
-  class FoldWork;
-  class FoldUnderWay;
-  Status FoldAll(const SharedMapProgressFunction& on_progress, FoldReason reason);
+  class CompactionWork;
+  class CompactionUnderWay;
+  Status CompactionAll(const SharedMapProgressFunction& on_progress, CompactionReason reason);
   /// Lends the reserve's space. Puts are refused until it has been filled again.
   void TakeReserve(std::optional<io::ReserveFile::Loan>* loan);
-  /// False: there is nothing to fold.
-  Result<bool> BeginFold();
-  /// Publishes that the newest changes are folded, with a fresh log of so many bytes.
-  Status PublishFolding(uint64_t log_bytes);
+  /// False: there is nothing to compaction.
+  Result<bool> BeginCompaction();
+  /// Publishes that the newest changes are compacted, with a fresh log of so many bytes.
+  Status PublishCompacting(uint64_t log_bytes);
   uint32_t WantedShardBits() const;
   /// Bytes of the records in the bases and the newest log.
   uint64_t StoredBytes() const;
-  Status FoldShards(const SharedMapProgressFunction& on_progress);
-  Status InstallShards(std::span<const FoldedShard> folded);
-  void SetFoldThresholds();
+  Status CompactShards(const SharedMapProgressFunction& on_progress);
+  Status InstallShards(std::span<const CompactedShard> compacted);
+  void SetCompactionThresholds();
   bool ChangesPileUp() const;
-  bool FoldIsDue() const;
-  /// A write was refused for want of room: a fold may give back that of replaced changes.
-  void FoldForRoom() noexcept;
-  void ScheduleFold() noexcept;
-  bool MustWaitForFold() const;
-  /// Waits while folds do not keep up, so that changes cannot pile up without bound.
-  void WaitForFold(std::unique_lock<std::mutex>* lock);
-  void FoldInBackground();
+  bool CompactionIsDue() const;
+  /// A write was refused for want of room: a compaction may give back that of replaced changes.
+  void CompactForRoom() noexcept;
+  void ScheduleCompaction() noexcept;
+  bool MustWaitForCompaction() const;
+  /// Waits while compactions do not keep up, so that changes cannot pile up without bound.
+  void WaitForCompaction(std::unique_lock<std::mutex>* lock);
+  void CompactInBackground();
 
   Core* const core_;
   io::FileSystem* const fs_;
   const SharedMapOptions options_;
-  const uint64_t fork_generation_;
+  const uint64_t fork_count_;
   std::unique_ptr<io::FileLock> lock_;
 
   UpdateTurns turns_;
   mutable std::mutex mutex_;  // Covers the following.
-  GenerationList list_;
-  std::shared_ptr<const Generation> generation_;
+  VersionFiles list_;
+  std::shared_ptr<const Version> version_;
   std::unique_ptr<io::File> log_;  // The last segment of the newest change set.
   LogEnd end_;                     // Of it.
   Location synced_ = 0;            // What stands before survives a power cut.
@@ -204,23 +204,23 @@ class Writer {
   std::string buffer_;
   std::vector<Planned> plans_;
   std::unordered_map<std::string_view, Planned> in_batch_;
-  std::vector<std::unique_ptr<io::File>> held_lists_;  // Older generations that readers may hold.
-  uint64_t folds_ = 0;
-  Status fold_error_;
-  bool fold_scheduled_ = false;
-  bool fold_under_way_ = false;         // Somebody has fold_mutex_ to fold.
-  std::condition_variable fold_moved_;  // It has begun, or ended.
-  uint64_t fold_waits_ = 0;
+  std::vector<std::unique_ptr<io::File>> held_lists_;  // Older versions that readers may hold.
+  uint64_t compactions_ = 0;
+  Status compaction_error_;
+  bool compaction_scheduled_ = false;
+  bool compaction_under_way_ = false;         // Somebody has compaction_mutex_ to compaction.
+  std::condition_variable compaction_moved_;  // It has begun, or ended.
+  uint64_t compaction_waits_ = 0;
   bool lacks_room_ = false;  // The last write was refused for want of it.
   io::ReserveFile reserve_;
   bool reserve_is_owed_ = false;  // It was taken. Puts are refused until it is whole.
   // After a failure: no sooner than with so many changes; a write that lacks room counts as one.
-  uint64_t fold_changes_min_ = 0;
-  uint64_t fold_keys_ = 0;   // A fold is due with so many changed keys,
-  uint64_t fold_bytes_ = 0;  // or so many bytes of changes.
+  uint64_t compaction_changes_min_ = 0;
+  uint64_t compaction_keys_ = 0;   // A compaction is due with so many changed keys,
+  uint64_t compaction_bytes_ = 0;  // or so many bytes of changes.
 
-  std::atomic<bool> cancel_folds_{false};
-  std::mutex fold_mutex_;  // One fold at a time; taken before mutex_.
+  std::atomic<bool> cancel_compactions_{false};
+  std::mutex compaction_mutex_;  // One compaction at a time; taken before mutex_.
 };
 
 }  // namespace basalt::shared_map

@@ -39,7 +39,7 @@
 // The tree. Some links at level 0 are marked as tree links: they exist in both directions and, as
 // edges, form a tree of all nodes. Choosing neighbours never drops one. So level 0 is strongly
 // connected: from every node every other one can be reached, whatever is inserted or removed, and a
-// search that has the patience finds everything. Inserting makes one edge; removing joins the edges
+// search without a limit finds everything. Inserting makes one edge; removing joins the edges
 // that end at a node to a path.
 //
 // Levels. A slot's level comes from the seed and the slot, so that inserting the same rows in the

@@ -41,7 +41,7 @@ struct Scoreboard {
   std::atomic<uint64_t> opening;
   std::atomic<uint64_t> writing;
   std::atomic<uint64_t> writes;
-  std::atomic<uint64_t> generation;
+  std::atomic<uint64_t> version;
   std::array<std::atomic<uint64_t>, kReaders> reads;
   std::atomic<bool> stop;
 

@@ -27,7 +27,7 @@ std::string StatTable(const SharedMapStats& stats) {
   };
   const std::string writer = stats.writer_pid == 0 ? "none" : std::to_string(stats.writer_pid);
   return "map\n" + row("entries", FormatCount(stats.entries)) +
-         row("generation", FormatCount(stats.generation)) + row("writer_pid", writer) + "\nbase\n" +
+         row("version", FormatCount(stats.version)) + row("writer_pid", writer) + "\nbase\n" +
          row("base_records", FormatCount(stats.base_records)) +
          row("base_bytes", FormatBytes(stats.base_bytes)) +
          row("function_bytes", FormatBytes(stats.function_bytes), BitsAKey(stats)) +
@@ -42,7 +42,7 @@ std::string StatTable(const SharedMapStats& stats) {
 /// Without what only a writer's handle knows.
 Document StatDocument(const SharedMapStats& stats) {
   return {{"entries", stats.entries},
-          {"generation", stats.generation},
+          {"version", stats.version},
           {"writer_pid", stats.writer_pid},
           {"shards", stats.shards},
           {"fixed_shards", stats.fixed_shards},

@@ -29,7 +29,7 @@ struct PyMap {
 };
 
 /// A value where it lies in the map's files. It has a Reader of its own, so that it does not hold
-/// others back on its generation.
+/// others back on its version.
 struct PyView {
   SharedMap::Reader reader;
   SharedMap::MaybeView view;

@@ -1,4 +1,4 @@
-#include "memtable/lane.h"
+#include "memtable/segment.h"
 
 #include <algorithm>
 #include <cstring>
@@ -19,7 +19,7 @@ size_t OrderChunkBytesMax(size_t chunk_bytes_max) noexcept {
 constexpr size_t kLineBytes = 64;
 
 // The lines behind the one in which a record will begin that comes some later, if they are all as
-// long as this one: the lane's memory may have been another thread's, or have left the caches.
+// long as this one: the segment's memory may have been another thread's, or have left the caches.
 // Inlined by force: g++ takes a function that only prefetches for one without effects.
 [[gnu::always_inline]] inline void FetchAhead(const char* record, size_t bytes) noexcept {
   constexpr size_t kAhead = 8;
@@ -33,25 +33,25 @@ constexpr size_t kLineBytes = 64;
 
 }  // namespace
 
-Lane::Lane(base::ChunkPool* pool, base::ByteBudget* budget, size_t chunk_bytes_max,
-           base::Arena* records, size_t shards, bool is_shared)
+Segment::Segment(base::ChunkPool* pool, base::ByteBudget* budget, size_t chunk_bytes_max,
+                 base::Arena* records, size_t shards, bool is_shared)
     : is_shared_(is_shared),
       records_(records),
       pool_(pool),
       budget_(budget),
       order_chunk_bytes_max_(OrderChunkBytesMax(chunk_bytes_max)),
-      // On lines that have nothing of other lanes.
+      // On lines that have nothing of other segments.
       room_in_many_(shards > kFewShards ? new uint8_t[shards + 2 * kLineBytes]() : nullptr),
       room_in_(room_in_many_ != nullptr ? room_in_many_.get() + kLineBytes : room_in_few_.data()) {}
 
-bool Lane::PrepareOrder(bool within_limit) noexcept {
+bool Segment::PrepareOrder(bool within_limit) noexcept {
   if (order_ == nullptr) {
     order_.reset(new (std::nothrow) base::Arena(pool_, budget_, order_chunk_bytes_max_));
   }
   return order_ != nullptr && order_->PrepareBlock(&order_cursor_, within_limit);
 }
 
-inline Record* Lane::Begin(char* at, const RecordSource& source, uint8_t flags) noexcept {
+inline Record* Segment::Begin(char* at, const RecordSource& source, uint8_t flags) noexcept {
   return new (at) Record{.tag = 0,
                          .previous = 0,
                          .value_size = static_cast<uint32_t>(source.value.size()),
@@ -60,7 +60,7 @@ inline Record* Lane::Begin(char* at, const RecordSource& source, uint8_t flags) 
                          .flags = flags};
 }
 
-Lane::Placed Lane::Place(const RecordSource& source, bool within_limit) noexcept {
+Segment::Placed Segment::Place(const RecordSource& source, bool within_limit) noexcept {
   if (order_cursor_.is_empty() && !PrepareOrder(within_limit)) return {};
   const size_t bytes = source.ByteSize();
   const base::Arena::Block block = records_->Allocate(&record_cursor_, bytes, within_limit);
@@ -75,7 +75,7 @@ Lane::Placed Lane::Place(const RecordSource& source, bool within_limit) noexcept
   return {block.position, record};
 }
 
-Lane::Placed Lane::PlaceFold(const RecordSource& source) noexcept {
+Segment::Placed Segment::PlaceFold(const RecordSource& source) noexcept {
   const size_t bytes = source.ByteSize() + sizeof(FoldedMerges);
   const base::Arena::Block block =
       records_->Allocate(&record_cursor_, bytes, /*within_limit=*/true);
@@ -84,14 +84,14 @@ Lane::Placed Lane::PlaceFold(const RecordSource& source) noexcept {
   return {block.position, Begin(block.at, source, flags)};
 }
 
-void Lane::FillFold(Record* record, const RecordSource& source,
-                    const FoldedMerges& folded) noexcept {
+void Segment::FillFold(Record* record, const RecordSource& source,
+                       const FoldedMerges& folded) noexcept {
   Fill(record, source);
   std::memcpy(record->body() + record->key_offset() + source.key.size() + source.value.size(),
               &folded, sizeof folded);
 }
 
-void Lane::Fill(Record* record, const RecordSource& source) noexcept {
+void Segment::Fill(Record* record, const RecordSource& source) noexcept {
   char* out = record->body();
   if (source.keyspace != 0) {
     base::Store(out, source.keyspace);

@@ -1,4 +1,4 @@
-#include "shared_map/generation.h"
+#include "shared_map/version.h"
 
 #include <algorithm>
 #include <bit>
@@ -56,8 +56,8 @@ Result<std::shared_ptr<T>> Remembered(std::map<uint64_t, std::weak_ptr<T>>* file
 
 }  // namespace
 
-Generation::Generation(ListFile listed, std::vector<std::shared_ptr<const BaseFile>> bases,
-                       std::vector<ChangeSet> change_sets)
+Version::Version(ListFile listed, std::vector<std::shared_ptr<const BaseFile>> bases,
+                 std::vector<ChangeSet> change_sets)
     : list_(std::move(listed.list)),
       list_file_(std::move(listed.file)),
       hash_of_(list_.hash_seed()),
@@ -68,20 +68,20 @@ Generation::Generation(ListFile listed, std::vector<std::shared_ptr<const BaseFi
       waits_for_seeds_(FunctionBytes(bases_) > kSeedsCached),
       change_sets_(std::move(change_sets)),
       newest_index_(&newest().index()),
-      folding_index_(change_sets_.size() > 1 ? &change_sets_[1].index() : nullptr) {}
+      compacting_index_(change_sets_.size() > 1 ? &change_sets_[1].index() : nullptr) {}
 
-Found Generation::FindInChanges(uint64_t hash, std::string_view key, ReadLimit* limit,
-                                RecordRef* record) const noexcept {
+Found Version::FindInChanges(uint64_t hash, std::string_view key, ReadLimit* limit,
+                             RecordRef* record) const noexcept {
   // Whether it has any changes is told after the first one can be found: all ask for the word.
   if (const Found found = newest().Find(hash, key, limit, record); found != Found::kAbsent) {
     return found;
   }
-  if (!IsFolding(hash)) return Found::kAbsent;
+  if (!IsCompacting(hash)) return Found::kAbsent;
   return change_sets_[1].Find(hash, key, record);
 }
 
-Found Generation::FindChanged(uint64_t hash, std::string_view key, ReadLimit* limit,
-                              std::string_view* value) const noexcept {
+Found Version::FindChanged(uint64_t hash, std::string_view key, ReadLimit* limit,
+                           std::string_view* value) const noexcept {
   RecordRef record;
   const Found found = FindInChanges(hash, key, limit, &record);
   if (found == Found::kCorrupt) return found;
@@ -91,7 +91,7 @@ Found Generation::FindChanged(uint64_t hash, std::string_view key, ReadLimit* li
   return Found::kPresent;
 }
 
-Status Generation::WhyCorrupt(uint64_t hash, std::string_view key, ReadLimit limit) const {
+Status Version::WhyCorrupt(uint64_t hash, std::string_view key, ReadLimit limit) const {
   RecordRef record;
   const BaseFile* const base = BaseOf(hash);
   if (FindInChanges(hash, key, &limit, &record) != Found::kCorrupt && base != nullptr) {
@@ -103,11 +103,11 @@ Status Generation::WhyCorrupt(uint64_t hash, std::string_view key, ReadLimit lim
                     " or a later log: a change that the index leads to is not what was written");
 }
 
-SharedMapStats Generation::GetStats() const {
+SharedMapStats Version::GetStats() const {
   SharedMapStats stats;
-  stats.generation = list_.number;
+  stats.version = list_.number;
   stats.shards = list_.shards.size();
-  stats.compacting = folding_index_ != nullptr;
+  stats.compacting = compacting_index_ != nullptr;
   stats.entries = newest().index().entries().value_or(0);
   const BaseFile* counted = nullptr;  // Shards that share a base stand side by side.
   for (const auto& base : bases_) {
@@ -130,15 +130,15 @@ SharedMapStats Generation::GetStats() const {
   return stats;
 }
 
-Result<std::shared_ptr<const BaseFile>> GenerationOpener::OpenBase(uint64_t number,
-                                                                   uint64_t hash_seed) {
+Result<std::shared_ptr<const BaseFile>> VersionOpener::OpenBase(uint64_t number,
+                                                                uint64_t hash_seed) {
   const std::lock_guard guard(mutex_);
   return Remembered(&bases_, number, [&] {
     return BaseFile::Open(fs_, PathOf(NameOf(FileKind::kBase, number)), hash_seed);
   });
 }
 
-Result<std::vector<std::shared_ptr<const LogSegment>>> GenerationOpener::OpenSegments(
+Result<std::vector<std::shared_ptr<const LogSegment>>> VersionOpener::OpenSegments(
     const ChangeSetEntry& entry) {
   const std::lock_guard guard(mutex_);
   std::vector<std::shared_ptr<const LogSegment>> segments;
@@ -152,14 +152,14 @@ Result<std::vector<std::shared_ptr<const LogSegment>>> GenerationOpener::OpenSeg
   return segments;
 }
 
-void GenerationOpener::Remember(uint64_t number, const std::shared_ptr<ChangeIndex>& index) {
+void VersionOpener::Remember(uint64_t number, const std::shared_ptr<ChangeIndex>& index) {
   const std::lock_guard guard(mutex_);
   Keep(&indexes_, number, index);
 }
 
-Result<ChangeSet> GenerationOpener::BuildPrivate(
+Result<ChangeSet> VersionOpener::BuildPrivate(
     std::vector<std::shared_ptr<const LogSegment>> segments, const ChangeSetEntry& entry,
-    const GenerationList& list) {
+    const VersionFiles& list) {
   ChangeCount count(list, entry);
   BASALT_ASSIGN_OR_RETURN(
       const LogEnd end,
@@ -170,15 +170,15 @@ Result<ChangeSet> GenerationOpener::BuildPrivate(
   return set;
 }
 
-Result<std::shared_ptr<ChangeIndex>> GenerationOpener::OpenIndex(uint64_t number) {
+Result<std::shared_ptr<ChangeIndex>> VersionOpener::OpenIndex(uint64_t number) {
   const std::lock_guard guard(mutex_);
   return Remembered(&indexes_, number, [&] {
     return ChangeIndex::Open(fs_, PathOf(NameOf(FileKind::kIndex, number)), boot_id_);
   });
 }
 
-Result<ChangeSet> GenerationOpener::OpenChangeSet(const ChangeSetEntry& entry,
-                                                  const GenerationList& list, Trust trust) {
+Result<ChangeSet> VersionOpener::OpenChangeSet(const ChangeSetEntry& entry,
+                                               const VersionFiles& list, Trust trust) {
   BASALT_ASSIGN_OR_RETURN(auto segments, OpenSegments(entry));
   const std::string path = PathOf(NameOf(FileKind::kIndex, entry.index_file));
   auto opened = OpenIndex(entry.index_file);
@@ -209,8 +209,8 @@ Result<ChangeSet> GenerationOpener::OpenChangeSet(const ChangeSetEntry& entry,
   return set;
 }
 
-Result<std::shared_ptr<const Generation>> GenerationOpener::Open(ListFile listed, Trust trust) {
-  const GenerationList& list = listed.list;
+Result<std::shared_ptr<const Version>> VersionOpener::Open(ListFile listed, Trust trust) {
+  const VersionFiles& list = listed.list;
   std::vector<std::shared_ptr<const BaseFile>> bases;
   bases.reserve(list.shards.size());
   for (const ShardEntry& shard : list.shards) {
@@ -223,8 +223,8 @@ Result<std::shared_ptr<const Generation>> GenerationOpener::Open(ListFile listed
     BASALT_ASSIGN_OR_RETURN(ChangeSet set, OpenChangeSet(entry, list, trust));
     sets.push_back(std::move(set));
   }
-  return std::shared_ptr<const Generation>(
-      std::make_shared<Generation>(std::move(listed), std::move(bases), std::move(sets)));
+  return std::shared_ptr<const Version>(
+      std::make_shared<Version>(std::move(listed), std::move(bases), std::move(sets)));
 }
 
 Result<std::string> ResolveMap(io::FileSystem* fs, std::string_view path) {
@@ -244,12 +244,12 @@ Result<std::string> ResolveMap(io::FileSystem* fs, std::string_view path) {
                                            ": check the path, or make one (SharedMap::Create)");
 }
 
-Result<uint64_t> NewestGenerationNumber(io::FileSystem* fs, const std::string& directory) {
+Result<uint64_t> NewestVersionNumber(io::FileSystem* fs, const std::string& directory) {
   BASALT_ASSIGN_OR_RETURN(const std::vector<std::string> names, fs->List(directory));
   std::optional<uint64_t> newest;
   for (const std::string& name : names) {
     const std::optional<FileName> parsed = ParseFileName(name);
-    if (parsed && parsed->kind == FileKind::kGeneration) {
+    if (parsed && parsed->kind == FileKind::kVersion) {
       newest = std::max(newest.value_or(0), parsed->number);
     }
   }

@@ -13,23 +13,23 @@
 #include "shared_map/base_file.h"
 #include "shared_map/change_set.h"
 #include "shared_map/environment.h"
-#include "shared_map/generation_list.h"
+#include "shared_map/version_files.h"
 
 namespace basalt::shared_map {
 
-/// The files of one generation, mapped. Its list never changes; its newest changes grow while it is
-/// the map's newest generation. Thread-safe.
+/// The files of one version, mapped. Its list never changes; its newest changes grow while it is
+/// the map's newest version. Thread-safe.
 ///
-/// A key is looked up in the newest changes, then in those that are being folded, unless the key's
-/// shard has been, then in the shard's base.
-class Generation {
+/// A key is looked up in the newest changes, then in those that are being compacted, unless the
+/// key's shard has been, then in the shard's base.
+class Version {
  public:
-  Generation(ListFile listed, std::vector<std::shared_ptr<const BaseFile>> bases,
-             std::vector<ChangeSet> change_sets);
+  Version(ListFile listed, std::vector<std::shared_ptr<const BaseFile>> bases,
+          std::vector<ChangeSet> change_sets);
 
-  const GenerationList& list() const noexcept { return list_; }
+  const VersionFiles& list() const noexcept { return list_; }
   uint64_t number() const noexcept { return list_.number; }
-  /// The newest; then those being folded, if there are any.
+  /// The newest; then those being compacted, if there are any.
   const std::vector<ChangeSet>& change_sets() const noexcept { return change_sets_; }
   const ChangeSet& newest() const noexcept { return change_sets_.front(); }
   /// One a shard; null: it has no records.
@@ -54,38 +54,38 @@ class Generation {
   /// Which changes may have keys of a hash. None: the base decides.
   struct MaybeIn {
     bool newest;
-    bool folding;
-    bool any() const noexcept { return newest || folding; }
+    bool compacting;
+    bool any() const noexcept { return newest || compacting; }
   };
   [[gnu::always_inline]] MaybeIn MayBeChanged(uint64_t hash) const noexcept {
     if (!MayHaveChanges()) return {};
-    MaybeIn maybe = {.newest = newest_index_->MayHold(hash), .folding = false};
-    if (folding_index_ != nullptr) {
-      maybe.folding = folding_index_->MayHold(hash) && IsFolding(hash);
+    MaybeIn maybe = {.newest = newest_index_->MayHold(hash), .compacting = false};
+    if (compacting_index_ != nullptr) {
+      maybe.compacting = compacting_index_->MayHold(hash) && IsCompacting(hash);
     }
     return maybe;
   }
-  /// Of the newest changes, then of those that are being folded. Not there: the base decides.
+  /// Of the newest changes, then of those that are being compacted. Not there: the base decides.
   ChangeSet::Candidate CandidateOf(uint64_t hash, MaybeIn maybe) const noexcept {
     ChangeSet::Candidate candidate = {};
     if (maybe.newest) candidate = newest().CandidateOf(hash);
-    if (maybe.folding && !candidate.is_there) candidate = change_sets_[1].CandidateOf(hash);
+    if (maybe.compacting && !candidate.is_there) candidate = change_sets_[1].CandidateOf(hash);
     return candidate;
   }
   /// What MayBeChanged reads.
   [[gnu::always_inline]] void PrefetchFilters(uint64_t hash) const noexcept {
     newest_index_->PrefetchFilter(hash);
-    if (folding_index_ != nullptr) folding_index_->PrefetchFilter(hash);
+    if (compacting_index_ != nullptr) compacting_index_->PrefetchFilter(hash);
   }
   /// What CandidateOf reads.
   [[gnu::always_inline]] void PrefetchWords(uint64_t hash, MaybeIn maybe) const noexcept {
     if (maybe.newest) newest_index_->Prefetch(hash);
-    if (maybe.folding) folding_index_->Prefetch(hash);
+    if (maybe.compacting) compacting_index_->Prefetch(hash);
   }
   /// Some base has the variable layout.
   bool has_starts() const noexcept { return has_starts_; }
   bool MayHaveChanges() const noexcept {
-    return folding_index_ != nullptr || newest_index_->HasChanges();
+    return compacting_index_ != nullptr || newest_index_->HasChanges();
   }
 
   /// What readers know.
@@ -95,9 +95,9 @@ class Generation {
   Status WhyCorrupt(uint64_t hash, std::string_view key, ReadLimit limit) const;
 
  private:
-  /// Whether the changes that are being folded count for the key.
-  bool IsFolding(uint64_t hash) const noexcept {
-    return folding_index_ != nullptr && list_.shards[ShardOf(hash)].change_sets > 1;
+  /// Whether the changes that are being compacted count for the key.
+  bool IsCompacting(uint64_t hash) const noexcept {
+    return compacting_index_ != nullptr && list_.shards[ShardOf(hash)].change_sets > 1;
   }
   Found FindChanged(uint64_t hash, std::string_view key, ReadLimit* limit,
                     std::string_view* value) const noexcept;
@@ -109,7 +109,7 @@ class Generation {
     return base->Find(key, hash, value);
   }
 
-  const GenerationList list_;
+  const VersionFiles list_;
   const std::unique_ptr<io::File> list_file_;  // Marked as in use.
   const base::SeededHash hash_of_;
   const uint32_t shard_shift_;
@@ -120,11 +120,11 @@ class Generation {
   const bool waits_for_seeds_;
   const std::vector<ChangeSet> change_sets_;
   const ChangeIndex* const newest_index_;
-  const ChangeIndex* const folding_index_;  // Null: no fold is under way.
+  const ChangeIndex* const compacting_index_;  // Null: no compaction is under way.
 };
 
-/// Opens generations, and keeps no file mapped twice. Thread-safe.
-class GenerationOpener {
+/// Opens versions, and keeps no file mapped twice. Thread-safe.
+class VersionOpener {
  public:
   /// How far index files can be believed.
   enum class Trust : uint8_t {
@@ -133,11 +133,11 @@ class GenerationOpener {
     kUnknown,  ///< Verified if written since the machine was started; else a private one is built.
   };
 
-  GenerationOpener(io::FileSystem* fs, std::string directory, uint64_t boot_id)
+  VersionOpener(io::FileSystem* fs, std::string directory, uint64_t boot_id)
       : fs_(fs), directory_(std::move(directory)), boot_id_(boot_id) {}
 
-  /// NotFound: a file is gone, perhaps because a newer generation has been published.
-  Result<std::shared_ptr<const Generation>> Open(ListFile listed, Trust trust);
+  /// NotFound: a file is gone, perhaps because a newer version has been published.
+  Result<std::shared_ptr<const Version>> Open(ListFile listed, Trust trust);
 
   Result<std::shared_ptr<const BaseFile>> OpenBase(uint64_t number, uint64_t hash_seed);
   Result<std::vector<std::shared_ptr<const LogSegment>>> OpenSegments(const ChangeSetEntry& entry);
@@ -146,12 +146,12 @@ class GenerationOpener {
   std::string PathOf(const std::string& name) const { return io::JoinPath(directory_, name); }
 
  private:
-  Result<ChangeSet> OpenChangeSet(const ChangeSetEntry& entry, const GenerationList& list,
+  Result<ChangeSet> OpenChangeSet(const ChangeSetEntry& entry, const VersionFiles& list,
                                   Trust trust);
   /// Null: it is damaged, or was made before the machine was started.
   Result<std::shared_ptr<ChangeIndex>> OpenIndex(uint64_t number);
   Result<ChangeSet> BuildPrivate(std::vector<std::shared_ptr<const LogSegment>> segments,
-                                 const ChangeSetEntry& entry, const GenerationList& list);
+                                 const ChangeSetEntry& entry, const VersionFiles& list);
 
   io::FileSystem* const fs_;
   const std::string directory_;
@@ -165,7 +165,7 @@ class GenerationOpener {
 /// The directory of the map at `path`, absolute. NotFound: there is nothing.
 Result<std::string> ResolveMap(io::FileSystem* fs, std::string_view path);
 
-/// The highest number of a generation in the directory. NotFound: there is none.
-Result<uint64_t> NewestGenerationNumber(io::FileSystem* fs, const std::string& directory);
+/// The highest number of a version in the directory. NotFound: there is none.
+Result<uint64_t> NewestVersionNumber(io::FileSystem* fs, const std::string& directory);
 
 }  // namespace basalt::shared_map

@@ -1,4 +1,4 @@
-#include "shared_map/generation_list.h"
+#include "shared_map/version_files.h"
 
 #include <algorithm>
 
@@ -21,7 +21,7 @@ ChangeSetEntry DecodeChangeSet(base::Decoder* decoder) {
   set.index_file = decoder->Read<uint64_t>();
   const uint32_t segments = decoder->Read<uint32_t>();
   decoder->Read<uint32_t>();
-  if (segments > GenerationList::kSegmentsMax) return set;  // Refused below: it has none.
+  if (segments > VersionFiles::kSegmentsMax) return set;  // Refused below: it has none.
   for (uint32_t i = 0; i < segments; ++i) {
     SegmentEntry& segment = set.segments.emplace_back();
     segment.file = decoder->Read<uint64_t>();
@@ -55,7 +55,7 @@ bool IsSound(const ChangeSetEntry& set, bool newest) {
   return true;
 }
 
-bool IsSound(const GenerationList& list) {
+bool IsSound(const VersionFiles& list) {
   if (list.change_sets.empty() || list.change_sets.size() > 2) return false;
   for (size_t i = 0; i < list.change_sets.size(); ++i) {
     if (!IsSound(list.change_sets[i], i == 0)) return false;
@@ -68,8 +68,8 @@ bool IsSound(const GenerationList& list) {
 
 }  // namespace
 
-std::vector<std::string> GenerationList::FileNames() const {
-  std::vector<std::string> names{NameOf(FileKind::kGeneration, number)};
+std::vector<std::string> VersionFiles::FileNames() const {
+  std::vector<std::string> names{NameOf(FileKind::kVersion, number)};
   for (const ShardEntry& shard : shards) {
     if (shard.base_file != 0) names.push_back(NameOf(FileKind::kBase, shard.base_file));
   }
@@ -84,7 +84,7 @@ std::vector<std::string> GenerationList::FileNames() const {
   return names;
 }
 
-std::string GenerationList::Encode() const {
+std::string VersionFiles::Encode() const {
   std::string bytes(kListMagic);
   base::Append(&bytes, is_seeded ? kSeededListVersion : kListVersion);
   base::Append(&bytes, uint32_t{0});
@@ -118,7 +118,7 @@ std::string GenerationList::Encode() const {
   return bytes;
 }
 
-Result<GenerationList> GenerationList::Decode(std::string_view bytes, std::string_view source) {
+Result<VersionFiles> VersionFiles::Decode(std::string_view bytes, std::string_view source) {
   const auto damaged = [&](std::string_view what) {
     return Status(StatusCode::kCorruption,
                   std::string(source) + ": " + std::string(what) + "; restore a copy of the map");
@@ -126,21 +126,21 @@ Result<GenerationList> GenerationList::Decode(std::string_view bytes, std::strin
   base::Decoder decoder(bytes);
   if (decoder.ReadBytes(kListMagic.size()) != kListMagic)
     return damaged("is not the file list of a map");
-  const auto version = decoder.Read<uint32_t>();
+  const auto format_version = decoder.Read<uint32_t>();
   const auto features = decoder.Read<uint32_t>();
   if (bytes.size() < sizeof(uint64_t) ||
       base::Hash(bytes.substr(0, bytes.size() - sizeof(uint64_t))) !=
           base::Load<uint64_t>(bytes.data() + bytes.size() - sizeof(uint64_t))) {
     return damaged("does not have the checksum that was written");
   }
-  if ((version != kListVersion && version != kSeededListVersion) || features != 0) {
+  if ((format_version != kListVersion && format_version != kSeededListVersion) || features != 0) {
     return Status(StatusCode::kUnsupported,
-                  std::string(source) + ": was written in version " + std::to_string(version) +
-                      " of the format, features " + std::to_string(features) +
-                      ", by a newer Basalt; use that");
+                  std::string(source) + ": was written in version " +
+                      std::to_string(format_version) + " of the format, features " +
+                      std::to_string(features) + ", by a newer Basalt; use that");
   }
-  GenerationList list;
-  list.is_seeded = version == kSeededListVersion;
+  VersionFiles list;
+  list.is_seeded = format_version == kSeededListVersion;
   list.map_id = decoder.Read<uint64_t>();
   list.number = decoder.Read<uint64_t>();
   list.next_file = decoder.Read<uint64_t>();
@@ -170,22 +170,21 @@ Result<GenerationList> GenerationList::Decode(std::string_view bytes, std::strin
 
 Result<ListFile> ListFile::Open(io::FileSystem* fs, std::string_view directory, uint64_t number,
                                 std::optional<uint64_t> map_id) {
-  const std::string path = io::JoinPath(directory, NameOf(FileKind::kGeneration, number));
+  const std::string path = io::JoinPath(directory, NameOf(FileKind::kVersion, number));
   ListFile listed;
   BASALT_ASSIGN_OR_RETURN(listed.file, fs->Open(path, io::OpenMode::kRead));
   BASALT_RETURN_IF_ERROR(listed.file->MarkInUse());
   BASALT_ASSIGN_OR_RETURN(const uint64_t size, listed.file->Size());
-  if (size > GenerationList::kBytesMax) {
+  if (size > VersionFiles::kBytesMax) {
     return Status(StatusCode::kCorruption,
                   path + ": is too large for a list of files; restore a copy of the map");
   }
   std::string bytes(size, '\0');
   BASALT_RETURN_IF_ERROR(listed.file->ReadExactAt(0, bytes));
-  BASALT_ASSIGN_OR_RETURN(listed.list, GenerationList::Decode(bytes, path));
+  BASALT_ASSIGN_OR_RETURN(listed.list, VersionFiles::Decode(bytes, path));
   if (listed.list.number != number) {
-    return Status(
-        StatusCode::kCorruption,
-        path + ": is generation " + std::to_string(listed.list.number) + " by another name");
+    return Status(StatusCode::kCorruption,
+                  path + ": is version " + std::to_string(listed.list.number) + " by another name");
   }
   if (listed.list.map_id != map_id.value_or(listed.list.map_id)) {
     return Status(StatusCode::kCorruption,
@@ -194,9 +193,8 @@ Result<ListFile> ListFile::Open(io::FileSystem* fs, std::string_view directory, 
   return listed;
 }
 
-Status ListFile::Write(io::FileSystem* fs, const std::string& directory,
-                       const GenerationList& list) {
-  const std::string path = io::JoinPath(directory, NameOf(FileKind::kGeneration, list.number));
+Status ListFile::Write(io::FileSystem* fs, const std::string& directory, const VersionFiles& list) {
+  const std::string path = io::JoinPath(directory, NameOf(FileKind::kVersion, list.number));
   BASALT_RETURN_IF_ERROR(io::WriteReplacement(fs, path, list.Encode()));
   // A file system may bring names to the disk in any order, and this list must not come before the
   // names of the files in it.
@@ -205,7 +203,7 @@ Status ListFile::Write(io::FileSystem* fs, const std::string& directory,
 }
 
 Status ListFile::Remove(io::FileSystem* fs, const std::string& directory, uint64_t number) {
-  const std::string path = io::JoinPath(directory, NameOf(FileKind::kGeneration, number));
+  const std::string path = io::JoinPath(directory, NameOf(FileKind::kVersion, number));
   BASALT_ASSIGN_OR_RETURN(const bool present, fs->Exists(path));
   if (present) BASALT_RETURN_IF_ERROR(fs->RemoveFile(path));
   return fs->SyncDirectory(directory);

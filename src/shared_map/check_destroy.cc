@@ -10,14 +10,14 @@
 #include "shared_map/control_page.h"
 #include "shared_map/environment.h"
 #include "shared_map/file_names.h"
-#include "shared_map/generation.h"
+#include "shared_map/version.h"
 
 // Check and Destroy.
 
 namespace basalt::shared_map {
 namespace {
 
-/// Verifies the newest generation's files, all of them whatever it finds.
+/// Verifies the newest version's files, all of them whatever it finds.
 class Inspection {
  public:
   Inspection(std::string directory, const SharedMapProgressFunction& on_progress,
@@ -28,11 +28,11 @@ class Inspection {
         opener_(environment.fs, directory_, environment.boot_id) {}
 
   /// Opens the files, and verifies the changes. From then on a writer may replace them: what is
-  /// mapped stays. Until then one that is gone is a problem, unless another generation is newest.
+  /// mapped stays. Until then one that is gone is a problem, unless another version is newest.
   Status Begin() {
     report_ = {};
     lacking_ = Status();
-    BASALT_ASSIGN_OR_RETURN(uint64_t number, NewestGenerationNumber(environment_.fs, directory_));
+    BASALT_ASSIGN_OR_RETURN(uint64_t number, NewestVersionNumber(environment_.fs, directory_));
     const auto control = OpenControl();
     Note(control.status());
     std::optional<uint64_t> map_id;
@@ -54,7 +54,7 @@ class Inspection {
     return Status();
   }
   bool ok() const { return report_.ok(); }
-  /// Whether another generation has become the newest since Begin.
+  /// Whether another version has become the newest since Begin.
   bool IsReplaced() const {
     const auto control = OpenControl();
     return control && (*control)->word() != word_;
@@ -142,7 +142,7 @@ class Inspection {
   const std::string directory_;
   const Environment environment_;
   const SharedMapProgressFunction& on_progress_;
-  GenerationOpener opener_;
+  VersionOpener opener_;
   ListFile listed_;
   std::vector<std::shared_ptr<const BaseFile>> bases_;
   uint64_t word_ = 0;  // Of the control page.
@@ -172,7 +172,7 @@ namespace {
 Status DestroyIn(std::string_view path, const Environment& environment) {
   io::FileSystem* const fs = environment.fs;
   BASALT_ASSIGN_OR_RETURN(const std::string directory, ResolveMap(fs, path));
-  BASALT_RETURN_IF_ERROR(NewestGenerationNumber(fs, directory).status());
+  BASALT_RETURN_IF_ERROR(NewestVersionNumber(fs, directory).status());
   {
     BASALT_ASSIGN_OR_RETURN(const auto lock, LockMap(directory, {}, environment));
     BASALT_ASSIGN_OR_RETURN(const auto names, fs->List(directory));
@@ -180,7 +180,7 @@ Status DestroyIn(std::string_view path, const Environment& environment) {
     for (const bool lists : {true, false}) {
       for (const std::string& name : names) {
         const std::optional<FileName> parsed = ParseFileName(name);
-        const bool is_list = parsed && parsed->kind == FileKind::kGeneration;
+        const bool is_list = parsed && parsed->kind == FileKind::kVersion;
         if (!IsMapFileName(name) || is_list != lists || name == kLockName) continue;
         BASALT_RETURN_IF_ERROR(fs->RemoveFile(io::JoinPath(directory, name)));
       }

@@ -23,16 +23,17 @@ struct OrderEntry {
 static_assert(sizeof(OrderEntry) == 16);
 
 /// Where a thread, or some, lay down their records, one after the other: a place in the table's
-/// arena of records, and a column of order entries, in memory that no other lane writes to. Most of
-/// a table's lanes are never written to, so one is small: its column is made with its first record.
-class alignas(64) Lane {
+/// arena of records, and a column of order entries, in memory that no other segment writes to. Most
+/// of a table's segments are never written to, so one is small: its column is made with its first
+/// record.
+class alignas(64) Segment {
  public:
   using Position = base::Arena::Position;
 
-  /// `chunk_bytes_max`: of `records`. All of them outlive the lane. `is_shared`: by threads, of
+  /// `chunk_bytes_max`: of `records`. All of them outlive the segment. `is_shared`: by threads, of
   /// which one at a time is let between lock and unlock; else these do nothing.
-  Lane(base::ChunkPool* pool, base::ByteBudget* budget, size_t chunk_bytes_max,
-       base::Arena* records, size_t shards, bool is_shared);
+  Segment(base::ChunkPool* pool, base::ByteBudget* budget, size_t chunk_bytes_max,
+          base::Arena* records, size_t shards, bool is_shared);
 
   void lock() noexcept {
     if (is_shared_) lock_.lock();
@@ -55,11 +56,11 @@ class alignas(64) Lane {
   Placed PlaceFold(const RecordSource& source) noexcept;
   /// Lets the order entries of what has been placed be seen.
   void ShowOrder() noexcept { order_count_.store(placed_count_, std::memory_order_release); }
-  /// So many more records of this shard have room in its index, on the lane's account.
+  /// So many more records of this shard have room in its index, on the segment's account.
   uint8_t& room_in(size_t shard) noexcept { return room_in_[shard]; }
-  /// Says which index the lane's thread inserts into.
+  /// Says which index the segment's thread inserts into.
   InsertGate::Place* place() noexcept { return &place_; }
-  /// A record, laid down in this lane or in another one, can be found now.
+  /// A record, laid down in this segment or in another one, can be found now.
   void CountFinished(const Record& record) noexcept {
     const auto add = [](std::atomic<uint64_t>* counter, uint64_t count) {
       counter->store(counter->load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
@@ -133,7 +134,7 @@ class alignas(64) Lane {
 };
 
 template <class Visit>
-void Lane::VisitOrder(uint32_t begin, uint32_t end, const Visit& visit) const {
+void Segment::VisitOrder(uint32_t begin, uint32_t end, const Visit& visit) const {
   constexpr size_t kPrefetchDistance = 16;
   for (uint32_t i = begin; i < end;) {
     const OrderEntry* const entries = OrderAt(i);

@@ -1,4 +1,4 @@
-#include "base/fork_generation.h"
+#include "base/fork_count.h"
 
 #include <pthread.h>
 
@@ -23,12 +23,12 @@
 // mutexes as the parent does. It keeps only its own thread's epoch slot.
 //
 // The state of a single object is left alone: a child does not use an object that its parent made
-// (see ForkGeneration). Locks on files have a handler of their own (io/posix_file_lock.cc).
+// (see ForkCount). Locks on files have a handler of their own (io/posix_file_lock.cc).
 
 namespace basalt::base {
 namespace {
 
-constinit std::atomic<uint64_t> fork_generation{0};
+constinit std::atomic<uint64_t> fork_count{0};
 
 /// In the order in which they may be taken together.
 std::array<std::mutex*, 4> Mutexes() {
@@ -49,7 +49,7 @@ void BeginChild() {
   ChunkPool::Process()->ForgetJobOfParent();
   UnlockAll();
   internal::ForgetSlotsOfParent();
-  fork_generation.fetch_add(1, std::memory_order_relaxed);
+  fork_count.fetch_add(1, std::memory_order_relaxed);
 }
 
 // As the library is loaded: by then the pools are made, so that no thread can be found making them.
@@ -61,6 +61,6 @@ void BeginChild() {
 
 }  // namespace
 
-uint64_t ForkGeneration() noexcept { return fork_generation.load(std::memory_order_relaxed); }
+uint64_t ForkCount() noexcept { return fork_count.load(std::memory_order_relaxed); }
 
 }  // namespace basalt::base

@@ -1,4 +1,4 @@
-#include "base/fork_generation.h"
+#include "base/fork_count.h"
 
 #include <gtest/gtest.h>
 
@@ -18,19 +18,19 @@
 namespace basalt::base {
 namespace {
 
-TEST(ForkGeneration, IsRaisedInTheChildOnly) {
-  const uint64_t before = ForkGeneration();
-  EXPECT_TRUE(TrueInChild([before] { return ForkGeneration() == before + 1; }));
-  EXPECT_EQ(ForkGeneration(), before);
+TEST(ForkCount, IsRaisedInTheChildOnly) {
+  const uint64_t before = ForkCount();
+  EXPECT_TRUE(TrueInChild([before] { return ForkCount() == before + 1; }));
+  EXPECT_EQ(ForkCount(), before);
 }
 
-TEST(ForkGeneration, IsRaisedAgainInAGrandchild) {
-  const uint64_t before = ForkGeneration();
+TEST(ForkCount, IsRaisedAgainInAGrandchild) {
+  const uint64_t before = ForkCount();
   EXPECT_TRUE(TrueInChild(
-      [before] { return TrueInChild([before] { return ForkGeneration() == before + 2; }); }));
+      [before] { return TrueInChild([before] { return ForkCount() == before + 2; }); }));
 }
 
-TEST(ForkGeneration, AThreadPoolOfTheParentMayBeDestroyedInTheChild) {
+TEST(ForkCount, AThreadPoolOfTheParentMayBeDestroyedInTheChild) {
   std::unique_ptr<ThreadPool> pool = ThreadPool::Create(2).value();
   EXPECT_TRUE(TrueInChild([&pool] {
     pool.reset();  // It would wait forever for the parent's threads.
@@ -53,7 +53,7 @@ constexpr int kForks = 100;
 
 // Something stays taken, so that the threads, in their turns, only cut and join what there is: who
 // allocates may hold a lock of a sanitizer, which these do not let go of in a child.
-TEST(ForkGeneration, AChildCanTakeFromThePoolsWhateverThreadsDidAtTheFork) {
+TEST(ForkCount, AChildCanTakeFromThePoolsWhateverThreadsDidAtTheFork) {
   const auto use_extents = [] { ExtentPool::Process()->Give(ExtentPool::Process()->Take(1000)); };
   const auto use_chunks = [] {
     ChunkPool& pool = *ChunkPool::Process();
@@ -76,7 +76,7 @@ TEST(ForkGeneration, AChildCanTakeFromThePoolsWhateverThreadsDidAtTheFork) {
   ChunkPool::Process()->Give(chunk, ChunkPool::kBlockBytesMin);
 }
 
-TEST(ForkGeneration, AChildGetsThreadsOfItsOwnWhateverThreadsDidAtTheFork) {
+TEST(ForkCount, AChildGetsThreadsOfItsOwnWhateverThreadsDidAtTheFork) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "ThreadSanitizer lets no child of several threads start one";
 #endif
@@ -87,7 +87,7 @@ TEST(ForkGeneration, AChildGetsThreadsOfItsOwnWhateverThreadsDidAtTheFork) {
   }
 }
 
-TEST(ForkGeneration, AChildFreesWhatOnlyThreadsOfItsParentCouldSee) {
+TEST(ForkCount, AChildFreesWhatOnlyThreadsOfItsParentCouldSee) {
   std::atomic<int> entered{0};
   std::atomic<bool> may_leave{false};
   std::thread reader([&] {

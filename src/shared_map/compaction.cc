@@ -14,18 +14,18 @@
 namespace basalt::shared_map {
 namespace {
 
-/// Folds begin with so many changed keys or bytes of changes at least, and otherwise with these
-/// parts of what the base has: a fold writes all of the base anew.
-constexpr uint64_t kFoldKeysMin = uint64_t{64} << 10;
-constexpr uint64_t kFoldBytesMin = uint64_t{16} << 20;
-constexpr uint64_t kFoldKeysPart = 10;
-constexpr uint64_t kFoldBytesPart = 4;
+/// Compactions begin with so many changed keys or bytes of changes at least, and otherwise with
+/// these parts of what the base has: a compaction writes all of the base anew.
+constexpr uint64_t kCompactionKeysMin = uint64_t{64} << 10;
+constexpr uint64_t kCompactionBytesMin = uint64_t{16} << 20;
+constexpr uint64_t kCompactionKeysPart = 10;
+constexpr uint64_t kCompactionBytesPart = 4;
 
-/// Where the disk lacks room, only the parts count, and that a fold is worth its files.
-constexpr uint64_t kFoldBytesLacking = uint64_t{32} << 10;
+/// Where the disk lacks room, only the parts count, and that a compaction is worth its files.
+constexpr uint64_t kCompactionBytesLacking = uint64_t{32} << 10;
 
-/// With so many times what a fold begins with, writes wait for the one that is under way.
-constexpr uint64_t kFoldsBehindMax = 2;
+/// With so many times what a compaction begins with, writes wait for the one that is under way.
+constexpr uint64_t kCompactionsBehindMax = 2;
 
 /// A fresh log of a full disk, which leaves the room that there is to the bases.
 constexpr uint64_t kLogBytesMin = 4096;
@@ -35,10 +35,10 @@ struct BaseTotals {
   uint64_t bytes = 0;
 };
 
-BaseTotals TotalsOf(const Generation& generation) {
+BaseTotals TotalsOf(const Version& version) {
   BaseTotals totals;
   const BaseFile* counted = nullptr;  // Shards that share a base stand side by side.
-  for (const auto& base : generation.bases()) {
+  for (const auto& base : version.bases()) {
     if (base == nullptr || base.get() == counted) continue;
     counted = base.get();
     totals.records += base->figures().records;
@@ -49,24 +49,24 @@ BaseTotals TotalsOf(const Generation& generation) {
 
 }  // namespace
 
-/// What one fold has to do, as of its begin.
-class Writer::FoldWork {
+/// What one compaction has to do, as of its begin.
+class Writer::CompactionWork {
  public:
   /// `synced`: what lies before it in the newest changes survives a power cut.
-  FoldWork(std::shared_ptr<const Generation> generation, Location synced)
-      : generation_(std::move(generation)),
+  CompactionWork(std::shared_ptr<const Version> version, Location synced)
+      : version_(std::move(version)),
         replaced_{.end = synced},
-        changes_(generation_->bases().size()) {}
+        changes_(version_->bases().size()) {}
 
   /// Finds the newest change of every key, by shard.
   Status Gather() {
-    return folding().WalkNewest([this](Location, const Change& change) {
-      const uint64_t shard = generation_->ShardOf(generation_->hash_of()(change.record.key()));
+    return compacting().WalkNewest([this](Location, const Change& change) {
+      const uint64_t shard = version_->ShardOf(version_->hash_of()(change.record.key()));
       if (IsLeft(shard)) changes_[shard].push_back(change.record.address() - kChangeHeaderBytes);
     });
   }
 
-  bool IsLeft(uint64_t shard) const { return generation_->list().shards[shard].change_sets > 1; }
+  bool IsLeft(uint64_t shard) const { return version_->list().shards[shard].change_sets > 1; }
   uint64_t shards() const { return changes_.size(); }
   uint64_t records() const {
     uint64_t records = 0;
@@ -76,36 +76,36 @@ class Writer::FoldWork {
     return records;
   }
   uint64_t BaseRecords(uint64_t shard) const {
-    const BaseFile* const base = generation_->bases()[shard].get();
+    const BaseFile* const base = version_->bases()[shard].get();
     return base == nullptr ? 0 : base->figures().records;
   }
   /// Whether the shard's base can stay as it is.
   bool IsUnchanged(uint64_t shard) const {
-    return changes_[shard].empty() && !generation_->list().shards[shard].mixed;
+    return changes_[shard].empty() && !version_->list().shards[shard].mixed;
   }
-  uint64_t hash_seed() const { return generation_->list().hash_seed(); }
-  uint64_t BaseFileOf(uint64_t shard) const { return generation_->list().shards[shard].base_file; }
+  uint64_t hash_seed() const { return version_->list().hash_seed(); }
+  uint64_t BaseFileOf(uint64_t shard) const { return version_->list().shards[shard].base_file; }
 
   /// The addresses of the records that the shard's next base holds. Records that a newer synced
-  /// change replaces are left out, so a fold that found no space finds it after deletes.
+  /// change replaces are left out, so a compaction that found no space finds it after deletes.
   Result<std::vector<const char*>> Collect(uint64_t shard) const {
     std::vector<const char*> records;
     records.reserve(BaseRecords(shard) + changes_[shard].size());
-    const BaseFile* const base = generation_->bases()[shard].get();
+    const BaseFile* const base = version_->bases()[shard].get();
     for (uint64_t slot = 0; slot < BaseRecords(shard); ++slot) {
       BASALT_ASSIGN_OR_RETURN(const RecordRef record, base->At(slot));
-      const uint64_t hash = generation_->hash_of()(record.key());
-      if (generation_->ShardOf(hash) != shard) continue;
+      const uint64_t hash = version_->hash_of()(record.key());
+      if (version_->ShardOf(hash) != shard) continue;
       RecordRef change;
-      const Found found = folding().Find(hash, record.key(), &change);
-      if (found == Found::kCorrupt) return generation_->WhyCorrupt(hash, record.key(), {});
+      const Found found = compacting().Find(hash, record.key(), &change);
+      if (found == Found::kCorrupt) return version_->WhyCorrupt(hash, record.key(), {});
       if (found == Found::kAbsent && !IsReplaced(hash, record.key())) {
         records.push_back(record.address());
       }
     }
     for (const char* const change : changes_[shard]) {
       const RecordRef record(change + kChangeHeaderBytes);
-      if (!record.is_put() || IsReplaced(generation_->hash_of()(record.key()), record.key())) {
+      if (!record.is_put() || IsReplaced(version_->hash_of()(record.key()), record.key())) {
         continue;
       }
       records.push_back(record.address());
@@ -114,47 +114,47 @@ class Writer::FoldWork {
   }
 
  private:
-  const ChangeSet& folding() const { return generation_->change_sets()[1]; }
+  const ChangeSet& compacting() const { return version_->change_sets()[1]; }
   bool IsReplaced(uint64_t hash, std::string_view key) const {
-    if (!generation_->newest().index().HasChanges()) return false;
+    if (!version_->newest().index().HasChanges()) return false;
     ReadLimit limit = replaced_;
     RecordRef newer;
-    return generation_->newest().Find(hash, key, &limit, &newer) == Found::kPresent;
+    return version_->newest().Find(hash, key, &limit, &newer) == Found::kPresent;
   }
 
-  const std::shared_ptr<const Generation> generation_;
+  const std::shared_ptr<const Version> version_;
   const ReadLimit replaced_;
   std::vector<std::vector<const char*>> changes_;  // Addresses in the log, by shard.
 };
 
 uint64_t Writer::StoredBytes() const {
-  return TotalsOf(*generation_).bytes + uint64_t{end_.end} * kLogUnit;
+  return TotalsOf(*version_).bytes + uint64_t{end_.end} * kLogUnit;
 }
 
 uint32_t Writer::WantedShardBits() const {
-  const BaseTotals totals = TotalsOf(*generation_);
+  const BaseTotals totals = TotalsOf(*version_);
   const uint32_t wanted = RecordSpool::ShardBits(totals.records + keys_, StoredBytes());
   return std::max(list_.shard_bits, wanted);
 }
 
-Result<bool> Writer::BeginFold() {
-  if (list_.folding()) return true;
+Result<bool> Writer::BeginCompaction() {
+  if (list_.compacting()) return true;
   if (changes_ == 0) return false;
   BASALT_RETURN_IF_ERROR(SyncLog());
-  Status begun = PublishFolding(lacks_room_ ? kLogBytesMin : UsualSegmentBytes(nullptr));
+  Status begun = PublishCompacting(lacks_room_ ? kLogBytesMin : UsualSegmentBytes(nullptr));
   if (begun.code() == StatusCode::kResourceExhausted && failed_.ok()) {
-    begun = PublishFolding(kLogBytesMin);
+    begun = PublishCompacting(kLogBytesMin);
   }
   BASALT_RETURN_IF_ERROR(begun);
   changes_ = 0;
   keys_ = 0;
-  fold_moved_.notify_all();
+  compaction_moved_.notify_all();
   return true;
 }
 
-Status Writer::PublishFolding(uint64_t log_bytes) {
+Status Writer::PublishCompacting(uint64_t log_bytes) {
   NewFiles files(core_);
-  GenerationList next = list_;
+  VersionFiles next = list_;
   SealLog(&next);
   BASALT_RETURN_IF_ERROR(AddChangeSet(&next, log_bytes, &files));
   const uint32_t bits = WantedShardBits();
@@ -169,17 +169,17 @@ Status Writer::PublishFolding(uint64_t log_bytes) {
   return PublishWithFreshLog(std::move(next), &files);
 }
 
-Status Writer::InstallShards(std::span<const FoldedShard> folded) {
+Status Writer::InstallShards(std::span<const CompactedShard> compacted) {
   const std::lock_guard guard(mutex_);
   NewFiles files(core_);
-  for (const FoldedShard& shard : folded) {
+  for (const CompactedShard& shard : compacted) {
     const bool is_new =
         shard.base_file != 0 && shard.base_file != list_.shards[shard.shard].base_file;
     if (is_new) files.Add(FileKind::kBase, shard.base_file);
   }
   BASALT_RETURN_IF_ERROR(Refusal());
-  GenerationList next = list_;
-  for (const FoldedShard& shard : folded) {
+  VersionFiles next = list_;
+  for (const CompactedShard& shard : compacted) {
     next.shards[shard.shard] = {.base_file = shard.base_file, .change_sets = 1, .mixed = false};
   }
   const bool done = std::all_of(next.shards.begin(), next.shards.end(),
@@ -188,22 +188,22 @@ Status Writer::InstallShards(std::span<const FoldedShard> folded) {
   return Publish(std::move(next), &files);
 }
 
-Status Writer::FoldShards(const SharedMapProgressFunction& on_progress) {
-  std::shared_ptr<const Generation> generation;
+Status Writer::CompactShards(const SharedMapProgressFunction& on_progress) {
+  std::shared_ptr<const Version> version;
   Location synced = 0;
   {
     const std::lock_guard guard(mutex_);
     BASALT_RETURN_IF_ERROR(Refusal());
     if (changes_ != 0) BASALT_RETURN_IF_ERROR(SyncLog());
-    generation = generation_;
+    version = version_;
     synced = synced_;
   }
-  FoldWork work(std::move(generation), synced);
+  CompactionWork work(std::move(version), synced);
   BASALT_RETURN_IF_ERROR(work.Gather());
   const uint64_t total = work.records();
   uint64_t done = 0;
   const auto go_on = [&](uint64_t records_of_shard) {
-    if (cancel_folds_.load()) return false;
+    if (cancel_compactions_.load()) return false;
     return on_progress == nullptr ||
            on_progress(
                {.done_records = std::min(done + records_of_shard, total), .total_records = total});
@@ -212,7 +212,7 @@ Status Writer::FoldShards(const SharedMapProgressFunction& on_progress) {
       StatusCode::kCancelled,
       core_->directory() + ": the compaction was cancelled; the next one continues it");
 
-  std::vector<FoldedShard> unchanged;
+  std::vector<CompactedShard> unchanged;
   for (uint64_t shard = 0; shard < work.shards(); ++shard) {
     if (!work.IsLeft(shard) || !work.IsUnchanged(shard)) continue;
     unchanged.push_back({.shard = shard, .base_file = work.BaseFileOf(shard)});
@@ -223,64 +223,64 @@ Status Writer::FoldShards(const SharedMapProgressFunction& on_progress) {
     if (!work.IsLeft(shard) || work.IsUnchanged(shard)) continue;
     if (!go_on(0)) return cancelled;
     BASALT_ASSIGN_OR_RETURN(const std::vector<const char*> records, work.Collect(shard));
-    FoldedShard folded{.shard = shard, .base_file = 0};
+    CompactedShard compacted{.shard = shard, .base_file = 0};
     if (!records.empty()) {
       {
         const std::lock_guard guard(mutex_);
-        folded.base_file = NewFileNumber();
+        compacted.base_file = NewFileNumber();
       }
       const BaseWriteOptions options{.layout = options_.layout,
                                      .threads = options_.threads,
                                      .hash_seed = work.hash_seed(),
                                      .go_on = go_on};
-      BASALT_RETURN_IF_ERROR(WriteBaseFile(fs_,
-                                           core_->PathOf(NameOf(FileKind::kBase, folded.base_file)),
-                                           records, options)
-                                 .status());
+      BASALT_RETURN_IF_ERROR(
+          WriteBaseFile(fs_, core_->PathOf(NameOf(FileKind::kBase, compacted.base_file)), records,
+                        options)
+              .status());
     }
-    BASALT_RETURN_IF_ERROR(InstallShards(std::span(&folded, 1)));
+    BASALT_RETURN_IF_ERROR(InstallShards(std::span(&compacted, 1)));
     done += records.size();
   }
   return go_on(0) ? Status() : cancelled;
 }
 
-/// Writes meanwhile do not take the fold for one that was broken off.
-class Writer::FoldUnderWay {
+/// Writes meanwhile do not take the compaction for one that was broken off.
+class Writer::CompactionUnderWay {
  public:
-  explicit FoldUnderWay(Writer* writer) : writer_(writer) { Set(true); }
-  ~FoldUnderWay() { Set(false); }
-  FoldUnderWay(const FoldUnderWay&) = delete;
-  FoldUnderWay& operator=(const FoldUnderWay&) = delete;
+  explicit CompactionUnderWay(Writer* writer) : writer_(writer) { Set(true); }
+  ~CompactionUnderWay() { Set(false); }
+  CompactionUnderWay(const CompactionUnderWay&) = delete;
+  CompactionUnderWay& operator=(const CompactionUnderWay&) = delete;
 
  private:
   void Set(bool under_way) {
     const std::lock_guard guard(writer_->mutex_);
-    writer_->fold_under_way_ = under_way;
+    writer_->compaction_under_way_ = under_way;
   }
   Writer* const writer_;
 };
 
-Status Writer::Fold(const SharedMapProgressFunction& on_progress, FoldReason reason) {
+Status Writer::Compact(const SharedMapProgressFunction& on_progress, CompactionReason reason) {
   BASALT_RETURN_IF_ERROR(RefuseFork());
-  const std::lock_guard fold_guard(fold_mutex_);
-  const FoldUnderWay under_way(this);
+  const std::lock_guard compaction_guard(compaction_mutex_);
+  const CompactionUnderWay under_way(this);
   std::optional<io::ReserveFile::Loan> reserve;
   {
     const std::lock_guard guard(mutex_);
     if (lacks_room_ || reserve_is_owed_) TakeReserve(&reserve);
   }
-  Status folded = FoldAll(on_progress, reason);
-  if (!reserve && io::IsDiskFull(folded)) {
+  Status compacted = CompactionAll(on_progress, reason);
+  if (!reserve && io::IsDiskFull(compacted)) {
     {
       const std::lock_guard guard(mutex_);
       TakeReserve(&reserve);
     }
-    folded = FoldAll(on_progress, reason);
+    compacted = CompactionAll(on_progress, reason);
   }
   reserve.reset();
   const std::lock_guard guard(mutex_);
   static_cast<void>(FillReserve());
-  return folded;
+  return compacted;
 }
 
 void Writer::TakeReserve(std::optional<io::ReserveFile::Loan>* loan) {
@@ -288,94 +288,99 @@ void Writer::TakeReserve(std::optional<io::ReserveFile::Loan>* loan) {
   reserve_is_owed_ = true;
 }
 
-Status Writer::FoldAll(const SharedMapProgressFunction& on_progress, FoldReason reason) {
+Status Writer::CompactionAll(const SharedMapProgressFunction& on_progress,
+                             CompactionReason reason) {
   // One that was broken off comes first, and then the changes made since.
   for (bool again = true; again;) {
     {
       const std::lock_guard guard(mutex_);
       BASALT_RETURN_IF_ERROR(Refusal());
-      again = list_.folding() && changes_ != 0;
-      // Another fold may have come first.
-      if (reason == FoldReason::kDue && !list_.folding() && !ChangesPileUp()) return Status();
-      BASALT_ASSIGN_OR_RETURN(const bool any, BeginFold());
+      again = list_.compacting() && changes_ != 0;
+      // Another compaction may have come first.
+      if (reason == CompactionReason::kDue && !list_.compacting() && !ChangesPileUp())
+        return Status();
+      BASALT_ASSIGN_OR_RETURN(const bool any, BeginCompaction());
       if (!any) return Status();
     }
-    BASALT_RETURN_IF_ERROR(FoldShards(on_progress));
+    BASALT_RETURN_IF_ERROR(CompactShards(on_progress));
     const std::lock_guard guard(mutex_);
-    ++folds_;
+    ++compactions_;
     lacks_room_ = false;
-    fold_error_ = Status();
+    compaction_error_ = Status();
   }
   return Status();
 }
 
-void Writer::SetFoldThresholds() {
-  const BaseTotals totals = TotalsOf(*generation_);
-  fold_keys_ = std::max(kFoldKeysMin, totals.records / kFoldKeysPart);
-  fold_bytes_ = std::max(kFoldBytesMin, totals.bytes / kFoldBytesPart);
+void Writer::SetCompactionThresholds() {
+  const BaseTotals totals = TotalsOf(*version_);
+  compaction_keys_ = std::max(kCompactionKeysMin, totals.records / kCompactionKeysPart);
+  compaction_bytes_ = std::max(kCompactionBytesMin, totals.bytes / kCompactionBytesPart);
 }
 
 bool Writer::ChangesPileUp() const {
   const uint64_t bytes = uint64_t{end_.end} * kLogUnit;
-  if (keys_ >= fold_keys_ || bytes >= fold_bytes_) return true;
+  if (keys_ >= compaction_keys_ || bytes >= compaction_bytes_) return true;
   // It cannot grow, however much room there is.
-  if (list_.change_sets.front().segments.size() == GenerationList::kSegmentsMax) return true;
-  if (!lacks_room_ || bytes < kFoldBytesLacking) return false;
-  const BaseTotals totals = TotalsOf(*generation_);
-  return keys_ >= totals.records / kFoldKeysPart || bytes >= totals.bytes / kFoldBytesPart;
+  if (list_.change_sets.front().segments.size() == VersionFiles::kSegmentsMax) return true;
+  if (!lacks_room_ || bytes < kCompactionBytesLacking) return false;
+  const BaseTotals totals = TotalsOf(*version_);
+  return keys_ >= totals.records / kCompactionKeysPart ||
+         bytes >= totals.bytes / kCompactionBytesPart;
 }
 
-bool Writer::FoldIsDue() const {
+bool Writer::CompactionIsDue() const {
   if (!options_.compact_in_background || core_->environment().executor == nullptr ||
-      fold_scheduled_ || changes_ < fold_changes_min_) {
+      compaction_scheduled_ || changes_ < compaction_changes_min_) {
     return false;
   }
-  const bool is_broken_off = list_.folding() && !fold_under_way_;
+  const bool is_broken_off = list_.compacting() && !compaction_under_way_;
   return is_broken_off || ChangesPileUp();
 }
 
-void Writer::FoldForRoom() noexcept {
-  if (fold_changes_min_ != 0) --fold_changes_min_;
-  if (FoldIsDue()) ScheduleFold();
+void Writer::CompactForRoom() noexcept {
+  if (compaction_changes_min_ != 0) --compaction_changes_min_;
+  if (CompactionIsDue()) ScheduleCompaction();
 }
 
-void Writer::ScheduleFold() noexcept {
+void Writer::ScheduleCompaction() noexcept {
   // Where there is no memory for it, the next write tries again.
   const Status scheduled = base::OrOutOfMemory([this] {
     core_->environment().executor->Schedule(
-        [core = core_->shared_from_this()] { core->writer()->FoldInBackground(); });
+        [core = core_->shared_from_this()] { core->writer()->CompactInBackground(); });
     return Status();
   });
-  fold_scheduled_ = scheduled.ok();
+  compaction_scheduled_ = scheduled.ok();
 }
 
-bool Writer::MustWaitForFold() const {
-  // What room there is, is left to a fold that gives some back.
-  return fold_scheduled_ && (lacks_room_ || keys_ >= kFoldsBehindMax * fold_keys_ ||
-                             uint64_t{end_.end} * kLogUnit >= kFoldsBehindMax * fold_bytes_);
+bool Writer::MustWaitForCompaction() const {
+  // What room there is, is left to a compaction that gives some back.
+  return compaction_scheduled_ &&
+         (lacks_room_ || keys_ >= kCompactionsBehindMax * compaction_keys_ ||
+          uint64_t{end_.end} * kLogUnit >= kCompactionsBehindMax * compaction_bytes_);
 }
 
-void Writer::WaitForFold(std::unique_lock<std::mutex>* lock) {
-  if (!MustWaitForFold()) return;
-  ++fold_waits_;
+void Writer::WaitForCompaction(std::unique_lock<std::mutex>* lock) {
+  if (!MustWaitForCompaction()) return;
+  ++compaction_waits_;
   do {
     lock->unlock();
     const bool ran = core_->environment().executor->RunOne();
     lock->lock();
-    if (!ran) fold_moved_.wait(*lock, [this] { return !MustWaitForFold(); });
-  } while (MustWaitForFold());
+    if (!ran) compaction_moved_.wait(*lock, [this] { return !MustWaitForCompaction(); });
+  } while (MustWaitForCompaction());
 }
 
-void Writer::FoldInBackground() {
-  const Status status = base::OrOutOfMemory([this] { return Fold(nullptr, FoldReason::kDue); },
-                                            "out of memory while folding");
+void Writer::CompactInBackground() {
+  const Status status =
+      base::OrOutOfMemory([this] { return Compact(nullptr, CompactionReason::kDue); },
+                          "out of memory while compacting");
   const std::lock_guard guard(mutex_);
-  fold_scheduled_ = false;
-  fold_moved_.notify_all();
-  fold_changes_min_ = 0;
+  compaction_scheduled_ = false;
+  compaction_moved_.notify_all();
+  compaction_changes_min_ = 0;
   if (status.ok() || closed_ || status.code() == StatusCode::kCancelled) return;
-  fold_error_ = status;
-  fold_changes_min_ = changes_ + changes_ / 4 + 1000;
+  compaction_error_ = status;
+  compaction_changes_min_ = changes_ + changes_ / 4 + 1000;
 }
 
 }  // namespace basalt::shared_map

@@ -18,12 +18,12 @@
 //        8    4  version: 1, or 2: keys are hashed under the map id (base/seeded_hash.h)
 //       12    4  required features: 0
 //       16    8  map id
-//       24    8  number of this generation
+//       24    8  number of this version
 //       32    8  next number of a base, log or index file
 //       40    8  live entries, as of location `counted` of the newest changes
 //       48    4  counted: changes before it were synced before this list was written
 //       52    4  log2 of the shards, at most 20
-//       56    4  change sets, 1 or 2: the newest; then those being folded into the base
+//       56    4  change sets, 1 or 2: the newest; then those being compacted into the base
 //       60    4  0
 //       64   12  a shard: number of its base file (8; 0: no records), change sets that apply to it
 //                (2), 1 if the file also holds records of shards that were split off (2)
@@ -55,12 +55,12 @@ struct ChangeSetEntry {
 
 struct ShardEntry {
   uint64_t base_file = 0;
-  uint16_t change_sets = 1;  ///< 1: the newest; 2: also those being folded.
+  uint16_t change_sets = 1;  ///< 1: the newest; 2: also those being compacted.
   bool mixed = false;        ///< The base also holds records of other shards.
   bool operator==(const ShardEntry&) const = default;
 };
 
-struct GenerationList {
+struct VersionFiles {
   static constexpr uint32_t kShardBitsMax = 20;
   static constexpr uint32_t kSegmentsMax = 64;  ///< Of a change set.
   static constexpr uint64_t kBytesMax = uint64_t{64} << 20;
@@ -76,8 +76,8 @@ struct GenerationList {
   std::vector<ShardEntry> shards{ShardEntry{}};
   std::vector<ChangeSetEntry> change_sets{};
 
-  bool operator==(const GenerationList&) const = default;
-  bool folding() const noexcept { return change_sets.size() > 1; }
+  bool operator==(const VersionFiles&) const = default;
+  bool compacting() const noexcept { return change_sets.size() > 1; }
   /// Of base::SeededHash, for all keys.
   uint64_t hash_seed() const noexcept { return is_seeded ? map_id : 0; }
   /// Names of the files in it.
@@ -85,12 +85,12 @@ struct GenerationList {
 
   std::string Encode() const;
   /// `source` is named in errors. Every number that is used later is checked.
-  static Result<GenerationList> Decode(std::string_view bytes, std::string_view source);
+  static Result<VersionFiles> Decode(std::string_view bytes, std::string_view source);
 };
 
-/// A generation's list, and its file, which is marked as in use while it is open.
+/// A version's list, and its file, which is marked as in use while it is open.
 struct ListFile {
-  GenerationList list;
+  VersionFiles list;
   std::unique_ptr<io::File> file;
 
   /// `map_id`: that of CONTROL, if it could be read. Corruption: also when the list has another.
@@ -99,7 +99,7 @@ struct ListFile {
   /// Writes the file under its name: the bytes of what it names must be synced. Afterwards it
   /// survives a power cut, and so do the names of the files in it. After an error it may be there,
   /// and be lost or kept by one.
-  static Status Write(io::FileSystem* fs, const std::string& directory, const GenerationList& list);
+  static Status Write(io::FileSystem* fs, const std::string& directory, const VersionFiles& list);
   /// Removes it, if it is there, for good.
   static Status Remove(io::FileSystem* fs, const std::string& directory, uint64_t number);
 };

@@ -12,10 +12,10 @@ namespace basalt::cache {
 class CacheCore;
 class Shard;
 
-/// Of one cache: that this thread is inside its on_remove, and what that has to hear of next. A
-/// callback that puts may cause a removal, and so on: each is told when the call before it has
+/// A thread is inside on_remove of a cache. Holds the removals that are reported next. A
+/// callback that puts may cause a removal, and so on: each is reported when the call before it has
 /// returned, so the stack does not grow.
-class Telling {
+class RemovalScope {
  public:
   struct Removed {
     Shard* shard;
@@ -23,17 +23,17 @@ class Telling {
     Removal reason;
   };
 
-  explicit Telling(const CacheCore* core) noexcept
+  explicit RemovalScope(const CacheCore* core) noexcept
       : core_(core), outer_(std::exchange(innermost, this)) {}
-  ~Telling() { innermost = outer_; }
-  Telling(const Telling&) = delete;
-  Telling& operator=(const Telling&) = delete;
+  ~RemovalScope() { innermost = outer_; }
+  RemovalScope(const RemovalScope&) = delete;
+  RemovalScope& operator=(const RemovalScope&) = delete;
 
   /// Null: this thread is not inside this cache's on_remove.
-  static Telling* Of(const CacheCore* core) noexcept {
-    Telling* telling = innermost;
-    while (telling != nullptr && telling->core_ != core) telling = telling->outer_;
-    return telling;
+  static RemovalScope* Of(const CacheCore* core) noexcept {
+    RemovalScope* scope = innermost;
+    while (scope != nullptr && scope->core_ != core) scope = scope->outer_;
+    return scope;
   }
   /// False: no memory.
   bool Postpone(const Removed& removed) noexcept {
@@ -48,11 +48,11 @@ class Telling {
   std::vector<Removed> TakePostponed() noexcept { return std::exchange(postponed_, {}); }
 
  private:
-  static inline thread_local Telling* innermost =
+  static inline thread_local RemovalScope* innermost =
       nullptr;  ///< Of this thread; others stand behind it.
 
   const CacheCore* const core_;
-  Telling* const outer_;
+  RemovalScope* const outer_;
   std::vector<Removed> postponed_;
 };
 
