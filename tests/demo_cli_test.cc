@@ -56,7 +56,7 @@ TEST_F(DemoCli, TheDemoReplacesADemoAndNothingElse) {
 
   EXPECT_EQ(Out("$B put db mine too; mkdir other; touch other/file"), "");
   ExpectRefused("$B demo db --input text", 3, "no demo has made");
-  ExpectRefused("$B demo other --input text", 3, "no demo database");
+  ExpectRefused("$B demo other --input text", 3, "is not a demo database");
   EXPECT_EQ(Out("$B get db mine"), "too\n");
   EXPECT_EQ(Out("ls other"), "file\n");
 }
