@@ -222,6 +222,27 @@ class Http(ServerTest):
                 self.assertEqual(problem["operation"], 1)
         self.assertEqual((client.get("ca"), client.get("cb")), (b"1", None))
 
+    def test_a_batch_does_not_keep_the_values_of_its_keys(self):
+        server = Basalt("--scripts", "off")
+        self.addCleanup(server.remove)
+        client = server.client()
+        keys = [f"large{i}" for i in range(200)]
+        for key in keys:
+            client.set(key, "x" * 1_000_000)
+
+        def memory(name):
+            with open(f"/proc/{server.process.pid}/status") as file:
+                return next(int(line.split()[1]) * 1024 for line in file if line.startswith(name))
+
+        before = memory("VmHWM")
+        operations = [{"op": ("check", "delete", "put")[i % 3], "key": key,
+                       **({"value": ""} if i % 3 == 2 else {})} for i, key in enumerate(keys)]
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        self.addCleanup(connection.close)
+        connection.request("POST", "/v1/batch", json.dumps({"operations": operations}))
+        self.assertEqual(connection.getresponse().status, 200)
+        self.assertLess(memory("VmHWM") - before, 100_000_000)
+
     def test_malformed_batches_are_refused(self):
         put = {"op": "put", "key": "mm", "value": "x"}
         for operations in ([], {}, [1], [{}], [{"op": "put", "key": "mm"}], [{**put, "op": "no"}],
