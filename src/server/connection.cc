@@ -71,12 +71,18 @@ void Connection::Close() {
 
 void Connection::Consume(size_t bytes) noexcept {
   in_begin_ += bytes;
-  if (in_begin_ < in_end_) return;
+  if (in_begin_ < in_end_ || is_reading_) return;  // A read that is under way goes to in_end_.
   in_begin_ = in_end_ = 0;
   if (in_.size() > kKeptBytes) {
     in_.clear();
     in_.shrink_to_fit();
   }
+}
+
+void Connection::ConsumeParsed(size_t bytes, size_t parsed) noexcept {
+  Consume(bytes);
+  // The parser stands behind commands that are to be read again.
+  if (bytes < parsed) parser_ = RespParser(hub_->settings().request);
 }
 
 void Connection::Read() {
@@ -188,35 +194,32 @@ void Connection::RunPipeline(const Command* command) {
     }
     command = FindCommand(parser_.args().front());
   } while (Pipeline::Admits(session_, command, parser_.args()));
-  const size_t count = pipeline.count();
-  hub_->counters().commands.fetch_add(count, std::memory_order_relaxed);
   const Status status = pipeline.Finish();
-  if (status.ok()) hub_->counters().pipelines.fetch_add(1, std::memory_order_relaxed);
   if (status.code() == StatusCode::kAborted) {
     hub_->counters().conflicts.fetch_add(1, std::memory_order_relaxed);
   }
-  if (!status.ok()) RunPipelineOnPool(std::string(input.substr(0, bytes)), count);
+  if (!status.ok()) return RunPipelineOnPool(bytes);
+  hub_->counters().commands.fetch_add(pipeline.count(), std::memory_order_relaxed);
+  hub_->counters().pipelines.fetch_add(1, std::memory_order_relaxed);
   Consume(bytes);
   if (reply_.is_over_limit()) Close();
 }
 
 void Connection::RunGets(const Command* command) {
   const std::string_view input = Input();
-  size_t bytes = 0;  // Of the commands that were added.
   GetRun gets(session_.db());
   session_.set_last_command(command);
   do {
-    gets.Add(parser_.args()[1]);
-    bytes += parser_.consumed();
-  } while (!gets.IsFull() && parser_.Next(input.substr(bytes)) == RespParser::Outcome::kCommand &&
+    gets.Add(parser_.args()[1], parser_.consumed());
+  } while (!gets.IsFull() &&
+           parser_.Next(input.substr(gets.command_bytes())) == RespParser::Outcome::kCommand &&
            !parser_.args().empty() &&
            GetRun::Admits(session_, FindCommand(parser_.args().front()), parser_.args()));
-  hub_->counters().commands.fetch_add(gets.count(), std::memory_order_relaxed);
   reply_.set_version(session_.resp_version());
-  if (!gets.Answer(*hub_, reply_).ok()) {
-    RunPipelineOnPool(std::string(input.substr(0, bytes)), gets.count());
-  }
-  Consume(bytes);
+  const Result<GetRun::Answered> answered = gets.Answer(*hub_, reply_);
+  if (!answered) return RunPipelineOnPool(gets.command_bytes());
+  hub_->counters().commands.fetch_add(answered->count, std::memory_order_relaxed);
+  ConsumeParsed(answered->command_bytes, gets.command_bytes());
   if (reply_.is_over_limit()) Close();
 }
 
@@ -249,15 +252,16 @@ void Connection::RunOnPool(std::vector<std::string> args) {
   });
 }
 
-void Connection::RunPipelineOnPool(std::string bytes, size_t count) {
+void Connection::RunPipelineOnPool(size_t bytes) {
   is_busy_ = true;
-  hub_->counters().pool_commands.fetch_add(count, std::memory_order_relaxed);
-  pool_->Schedule([self = Self(), bytes = std::move(bytes)] {
+  pool_->Schedule([self = Self(), commands = std::string(Input().substr(0, bytes))] {
     std::string out;
     Reply reply(&out, self->hub_->settings().output_bytes);
-    ExecutePipeline(*self->hub_, self->session_, bytes, reply);
+    const size_t done = ExecutePipeline(*self->hub_, self->session_, commands, reply);
     boost::asio::post(self->socket_.get_executor(),
-                      [self, out = std::move(out), over = reply.is_over_limit()]() mutable {
+                      [self, out = std::move(out), done, parsed = commands.size(),
+                       over = reply.is_over_limit()]() mutable {
+                        self->ConsumeParsed(done, parsed);
                         self->OnPoolDone(std::move(out), over, {}, {});
                       });
   });

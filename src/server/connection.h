@@ -73,6 +73,8 @@ class Connection final : public Peer {
     return std::string_view(in_).substr(in_begin_, in_end_ - in_begin_);
   }
   void Consume(size_t bytes) noexcept;
+  /// Consumes the first of `parsed` bytes, which the parser has gone through.
+  void ConsumeParsed(size_t bytes, size_t parsed) noexcept;
   void Read();
   void OnRead(bool failed, size_t bytes);
   /// Runs what the input has, sends the replies, and reads on.
@@ -89,7 +91,9 @@ class Connection final : public Peer {
   /// Answers the GET that the parser has, and those that follow it and have arrived, together.
   void RunGets(const Command* command);
   void RunOnPool(std::vector<std::string> args);
-  void RunPipelineOnPool(std::string bytes, size_t count);
+  /// Runs the commands in the first bytes of the input, which stay there until it is known how many
+  /// of them ran.
+  void RunPipelineOnPool(size_t bytes);
   void OnPoolDone(std::string out, bool is_over_limit, Execution execution,
                   std::vector<std::string> args);
   void RunHttpOnPool(HttpRequest request);

@@ -31,18 +31,18 @@ bool GetRun::Admits(const Session& session, const Command* command, Args args) {
   return command != nullptr && command->name == "get" && Pipeline::Admits(session, command, args);
 }
 
-void GetRun::Add(std::string_view key) {
+void GetRun::Add(std::string_view key, size_t command_bytes) {
   AppendMetadataKey(&keys_, db_, key);
-  ends_.push_back(keys_.size());
+  gets_.push_back({keys_.size(), this->command_bytes() + command_bytes});
 }
 
-Status GetRun::Answer(Hub& hub, Reply& reply) const {
+Result<GetRun::Answered> GetRun::Answer(Hub& hub, Reply& reply) const {
   std::vector<std::string_view> keys;
   keys.reserve(count());
   size_t begin = 0;
-  for (const size_t end : ends_) {
-    keys.push_back(std::string_view(keys_).substr(begin, end - begin));
-    begin = end;
+  for (const Get& get : gets_) {
+    keys.push_back(std::string_view(keys_).substr(begin, get.key_end - begin));
+    begin = get.key_end;
   }
   Values values(count());
   Dataset& dataset = hub.dataset();
@@ -52,8 +52,13 @@ Status GetRun::Answer(Hub& hub, Reply& reply) const {
     if (status.ok()) status = ErrorOf(value);
   }
   if (!status.ok()) return status;
-  for (const Result<MaybeValue>& value : values) AppendReply(value, reply);
-  return {};
+  const size_t reply_begin = reply.size();
+  Answered answered{};
+  while (answered.count < count() && reply.size() - reply_begin < kPipelineReplyBytes) {
+    AppendReply(values[answered.count], reply);
+    answered.command_bytes = gets_[answered.count++].command_end;
+  }
+  return answered;
 }
 
 }  // namespace basalt::server

@@ -13,14 +13,23 @@ namespace {
 /// Conflicts after which the commands run one by one.
 constexpr int kAttempts = 8;
 
-/// Calls `run` with the arguments of each command.
+/// Calls `run` with the arguments of one command after another until it returns false. Returns the
+/// size of the commands that were run.
 template <class Run>
-void ForEachCommand(const Hub& hub, std::string_view bytes, Run run) {
+size_t RunCommands(const Hub& hub, std::string_view bytes, Run run) {
   RespParser parser(hub.settings().request);
-  while (parser.Next(bytes) == RespParser::Outcome::kCommand) {
-    if (!parser.args().empty()) run(parser.args());
-    bytes.remove_prefix(parser.consumed());
+  size_t done = 0;
+  bool goes_on = true;
+  while (goes_on && parser.Next(bytes.substr(done)) == RespParser::Outcome::kCommand) {
+    if (!parser.args().empty()) goes_on = run(parser.args());
+    done += parser.consumed();
   }
+  return done;
+}
+
+void CountPoolCommands(Hub& hub, size_t count) {
+  hub.counters().commands.fetch_add(count, std::memory_order_relaxed);
+  hub.counters().pool_commands.fetch_add(count, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -43,25 +52,37 @@ void Pipeline::Add(const Command& command, Args args) {
 bool Pipeline::IsFull() noexcept {
   const bool waits_for_disk = attempt_.view().dataset().is_power_durable();
   return count_ >= (waits_for_disk ? kCommandsMaxPower : kCommandsMax) ||
-         argument_bytes_ >= kBytesMax || attempt_.reply_bytes() >= kBytesMax ||
+         argument_bytes_ >= kArgumentBytesMax || IsReplyFull() ||
          attempt_.view().steps() >= kStepsMax;
 }
 
-void ExecutePipeline(Hub& hub, Session& session, std::string_view bytes, Reply& reply) {
+size_t ExecutePipeline(Hub& hub, Session& session, std::string_view bytes, Reply& reply) {
   reply.set_version(session.resp_version());
   for (int conflicts = 0; conflicts < kAttempts; ++conflicts) {
     Pipeline pipeline(hub, session, reply, Mode::kPool);
-    ForEachCommand(hub, bytes, [&](Args args) { pipeline.Add(*FindCommand(args.front()), args); });
+    const size_t done = RunCommands(hub, bytes, [&](Args args) {
+      pipeline.Add(*FindCommand(args.front()), args);
+      return !pipeline.IsReplyFull();
+    });
     const Status status = pipeline.Finish();
     if (status.ok()) {
       hub.counters().pipelines.fetch_add(1, std::memory_order_relaxed);
-      return;
+      CountPoolCommands(hub, pipeline.count());
+      return done;
     }
     if (status.code() != StatusCode::kAborted) break;
     hub.counters().conflicts.fetch_add(1, std::memory_order_relaxed);
     PauseAfterConflict(conflicts);
   }
-  ForEachCommand(hub, bytes, [&](Args args) { Execute(hub, session, args, reply, Mode::kPool); });
+  const size_t reply_begin = reply.size();
+  size_t count = 0;
+  const size_t done = RunCommands(hub, bytes, [&](Args args) {
+    Execute(hub, session, args, reply, Mode::kPool);
+    ++count;
+    return reply.size() - reply_begin < kPipelineReplyBytes;
+  });
+  CountPoolCommands(hub, count);
+  return done;
 }
 
 }  // namespace basalt::server

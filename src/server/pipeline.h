@@ -7,6 +7,10 @@
 
 namespace basalt::server {
 
+/// A pipeline ends with the command whose reply reaches this size, on the loop and on the pool, so
+/// that large replies are sent before the next ones are made.
+inline constexpr size_t kPipelineReplyBytes = 256 * 1024;
+
 // Consecutive commands of a client that sends several before it reads a reply. They run as one
 // transaction, so that a snapshot, a commit and a record in the log are paid once for all of them.
 //
@@ -17,8 +21,8 @@ namespace basalt::server {
 // - Only commands that look at keys, wait for nobody and change nothing of the session belong into
 //   one: no MULTI block, WATCH, subscription or blocking command.
 //
-// Bounds: kCommandsMax or kCommandsMaxPower, kBytesMax of arguments or replies, kStepsMax records;
-// IsFull says when one is reached.
+// Bounds: kCommandsMax or kCommandsMaxPower, kArgumentBytesMax, kPipelineReplyBytes, kStepsMax
+// records; IsFull says when one is reached.
 class Pipeline {
  public:
   Pipeline(Hub& hub, Session& session, Reply& reply, Mode mode)
@@ -35,6 +39,7 @@ class Pipeline {
   /// Runs a command that Admits allows.
   void Add(const Command& command, Args args);
   bool IsFull() noexcept;
+  bool IsReplyFull() const noexcept { return attempt_.reply_bytes() >= kPipelineReplyBytes; }
   size_t count() const noexcept { return count_; }
   /// Commits. Not ok: the replies are taken back, and nothing has changed.
   Status Finish() { return attempt_.Finish(); }
@@ -44,7 +49,7 @@ class Pipeline {
   static constexpr size_t kCommandsMax = 16;
   /// Each commit waits for the disk.
   static constexpr size_t kCommandsMaxPower = 256;
-  static constexpr size_t kBytesMax = 256 * 1024;
+  static constexpr size_t kArgumentBytesMax = 256 * 1024;
   static constexpr uint64_t kStepsMax = 512;
 
   Session& session_;
@@ -53,8 +58,9 @@ class Pipeline {
   size_t argument_bytes_ = 0;
 };
 
-/// Runs the commands of a pipeline that was not committed on its event loop. `bytes` are theirs in
-/// the protocol, whole. On a thread of the pool.
-void ExecutePipeline(Hub& hub, Session& session, std::string_view bytes, Reply& reply);
+/// Runs commands of a pipeline that was not committed on its event loop: all, or the first ones
+/// until their replies have kPipelineReplyBytes. `bytes` are the commands in the protocol, whole.
+/// Returns the size of those that ran. On a thread of the pool.
+size_t ExecutePipeline(Hub& hub, Session& session, std::string_view bytes, Reply& reply);
 
 }  // namespace basalt::server

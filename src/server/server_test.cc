@@ -265,6 +265,59 @@ TEST(Server, GetsOfAPipelineThatAreOnDiskAreReadOnThePool) {
   EXPECT_TRUE(DB::Destroy(path).ok());
 }
 
+/// A client that reads gets any number of large values, however few bytes it may leave unread.
+void ExpectLargeReplies(const LineClient& client, const std::string& first, size_t gets) {
+  std::string commands = first;
+  for (size_t i = 0; i < gets; ++i) commands += "GET large\r\n";
+  ASSERT_TRUE(client.Send(commands));
+  if (!first.empty()) {
+    ASSERT_EQ(client.Line(), "+OK\r\n");
+  }
+  for (size_t i = 0; i < gets; ++i) {
+    ASSERT_EQ(client.Line(), "$300000\r\n") << "reply " << i;
+    ASSERT_EQ(client.Receive(300'002).size(), 300'002U) << "reply " << i;
+  }
+}
+
+TEST(Server, PipelineOfLargeValuesIsAnsweredToItsEnd) {
+  const std::string path = testing::TempDir() + "large_" + std::to_string(::getpid());
+  ServerOptions options{.port = 0, .threads = 1};
+  options.settings.output_bytes = size_t{3} << 20;
+  for (const bool is_on_disk : {false, true}) {
+    auto db = DB::Open(path, {.memory_budget = 16 << 20});
+    ASSERT_TRUE(db) << db.error().ToString();
+    auto server = Server::Start(db->get(), options);
+    ASSERT_TRUE(server) << server.error().ToString();
+    const LineClient client((*server)->port());
+    client.SetPatience(20);
+    if (!is_on_disk) client.Expect("SETRANGE large 299999 x", ":300000\r\n");
+    Counters& counters = (*server)->hub().counters();
+    const uint64_t before = counters.commands.load();
+    // On disk, the value is not in memory when the first pipeline comes. The transaction of the
+    // second one cannot read it on the loop, either.
+    ExpectLargeReplies(client, is_on_disk ? "SET small 1\r\n" : "", 15);
+    ExpectLargeReplies(client, "", 64);
+    EXPECT_EQ(counters.commands.load() - before, is_on_disk ? 80U : 79U);
+    EXPECT_EQ(counters.pool_commands.load() > 0, is_on_disk);
+    EXPECT_TRUE((*db)->Flush().ok());
+  }
+  EXPECT_TRUE(DB::Destroy(path).ok());
+}
+
+// The connection reads on while its command waits.
+TEST_F(ServerTest, CommandsAroundABlockingOneAreAnswered) {
+  const LineClient client(server_->port());
+  client.SetPatience(20);
+  ASSERT_TRUE(client.Send("BLPOP queue 0\r\nPING\r\n"));
+  const LineClient other(server_->port());
+  while (server_->hub().counters().commands.load() == 0) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  other.Expect("RPUSH queue x", ":1\r\n");
+  EXPECT_EQ(client.Receive(22), "*2\r\n$5\r\nqueue\r\n$1\r\nx\r\n");
+  EXPECT_EQ(client.Line(), "+PONG\r\n");
+  client.Expect("ECHO next", "$4\r\nnext\r\n");
+}
+
 TEST_F(ServerTest, StopsWhileClientsAreBusyBlockedAndSilent) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
