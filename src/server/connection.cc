@@ -18,6 +18,8 @@ constexpr size_t kReadBytes = 16 * 1024;
 constexpr size_t kReadBytesMax = 1024 * 1024;
 constexpr size_t kInputPause = 1024 * 1024;
 constexpr size_t kOutputPause = 1024 * 1024;
+/// A first line that is longer than this is taken for one of HTTP if it begins like one.
+constexpr size_t kFirstLineBytesMax = 16 * 1024;
 /// Buffers above this are given back when they are empty.
 constexpr size_t kKeptBytes = 64 * 1024;
 /// What a client that has not authenticated may send.
@@ -142,8 +144,10 @@ void Connection::DetectProtocol() {
   const std::string_view input = Input();
   const size_t end = input.find('\n');
   const bool may_be_http = input.front() >= 'A' && input.front() <= 'Z';
-  if (may_be_http && end == std::string_view::npos && input.size() < kReadBytes) return;
-  if (may_be_http && IsHttpRequestLine(input.substr(0, std::min(end, input.size())))) {
+  if (may_be_http && end == std::string_view::npos && input.size() < kFirstLineBytesMax) return;
+  const bool is_http = end == std::string_view::npos ? BeginsLikeHttp(input)
+                                                     : IsHttpRequestLine(input.substr(0, end));
+  if (may_be_http && is_http) {
     protocol_ = Protocol::kHttp;
     http_ = std::make_unique<HttpParser>(hub_->settings().request.argument_bytes);
   } else {
@@ -164,6 +168,11 @@ bool Connection::StepRedis() {
       break;
   }
   const Args args = parser_.args();
+  if (!args.empty() && IsWordOfHttp(args.front())) {
+    reply_.Error("ERR this connection speaks the Redis protocol, and got a line of HTTP");
+    closes_when_sent_ = true;
+    return false;
+  }
   if (in_end_ - in_begin_ > parser_.consumed() && !args.empty()) {
     const Command* command = FindCommand(args.front());
     if (Pipeline::BeginsWith(session_, command, args)) {

@@ -1,6 +1,7 @@
 #include "server/http.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/base64.h"
@@ -92,6 +93,18 @@ std::optional<HttpResponse> Respond(Hub& hub, const HttpRequest& request, Mode m
 bool IsHttpRequestLine(std::string_view line) noexcept {
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line.ends_with(" HTTP/1.1") || line.ends_with(" HTTP/1.0");
+}
+
+bool BeginsLikeHttp(std::string_view bytes) noexcept {
+  constexpr std::string_view kMethods[] = {"GET",   "HEAD",    "POST",  "PUT",  "DELETE",
+                                           "PATCH", "OPTIONS", "TRACE", "QUERY"};
+  const size_t space = bytes.find(' ');
+  return space != std::string_view::npos && bytes.substr(space).starts_with(" /") &&
+         std::ranges::find(kMethods, bytes.substr(0, space)) != std::end(kMethods);
+}
+
+bool IsWordOfHttp(std::string_view word) noexcept {
+  return EqualsIgnoreCase(word, "post") || EqualsIgnoreCase(word, "host:");
 }
 
 std::optional<HttpReply> HandleHttp(Hub& hub, const HttpRequest& request, Mode mode) {

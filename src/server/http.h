@@ -59,6 +59,13 @@ class HttpParser {
 
 /// Whether a first line is that of a request of HTTP/1.x.
 bool IsHttpRequestLine(std::string_view line) noexcept;
+/// Whether bytes begin with a method of HTTP and a path, as a request line does whose end has not
+/// arrived.
+bool BeginsLikeHttp(std::string_view bytes) noexcept;
+/// Whether the first word of a line is "POST" or "Host:". No command of the Redis protocol has such
+/// a name. A web page can make a browser send these words, but not leave both out of a request with
+/// a body.
+bool IsWordOfHttp(std::string_view word) noexcept;
 
 /// What is sent as the response to a request.
 struct HttpReply {

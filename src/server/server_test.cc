@@ -318,6 +318,36 @@ TEST_F(ServerTest, CommandsAroundABlockingOneAreAnswered) {
   client.Expect("ECHO next", "$4\r\nnext\r\n");
 }
 
+// A web page may send a request with a long address and with commands as its body.
+TEST_F(ServerTest, RequestWithALongAddressNeverReachesTheRedisProtocol) {
+  const LineClient other(server_->port());
+  for (const std::string_view method : {"POST", "GET", "PUT"}) {
+    const LineClient client(server_->port());
+    client.SetPatience(5);
+    ASSERT_TRUE(client.Send(std::string(method) + " /" + std::string(20'000, 'x')));
+    EXPECT_EQ(client.Line(), "HTTP/1.1 431 Request Header Fields Too Large\r\n");
+    client.Send(" HTTP/1.1\r\nHost: evil.example\r\n\r\nSET hit 1\r\n");
+    EXPECT_EQ(client.Rest().find("+OK"), std::string::npos);
+    other.Expect("EXISTS hit", ":0\r\n");
+  }
+  const LineClient client(server_->port());  // A long line of the Redis protocol.
+  client.Expect("SET a " + std::string(20'000, '/'), "+OK\r\n");
+  client.Expect("STRLEN a", ":20000\r\n");
+}
+
+TEST_F(ServerTest, LineOfHttpEndsAConnectionOfTheRedisProtocol) {
+  const LineClient other(server_->port());
+  for (const std::string_view line : {"POST /", "post x", "Host: localhost", "HOST:"}) {
+    const LineClient client(server_->port());
+    client.SetPatience(5);
+    ASSERT_TRUE(client.Send("SET a 1\r\n" + std::string(line) + "\r\nSET hit 1\r\n"));
+    EXPECT_EQ(client.Rest(),
+              "+OK\r\n-ERR this connection speaks the Redis protocol, and got a line of HTTP\r\n")
+        << line;
+    other.Expect("EXISTS hit", ":0\r\n");
+  }
+}
+
 TEST_F(ServerTest, StopsWhileClientsAreBusyBlockedAndSilent) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
