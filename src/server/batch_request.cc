@@ -104,7 +104,6 @@ Status ReadOperations(const json::value& value, std::vector<BatchOperation>* ope
 }  // namespace
 
 Result<BatchRequest> BatchRequest::Parse(std::string_view body) {
-  if (body.size() > kJsonBytesMax) return BadBatch("it is above 8 MiB");
   boost::system::error_code failed;
   const json::value value = json::parse(body, failed);
   if (failed) return BadBatch("it is not JSON: " + failed.message());

@@ -115,6 +115,7 @@ void Batch::Finish(const View& view, HttpResponse* response) {
 std::optional<HttpResponse> RunHttpBatch(const HttpCall& call) {
   if (call.mode == Mode::kLoop) return std::nullopt;
   if (Status names = call.target.CheckNames({}); !names.ok()) return ProblemOf(names);
+  if (call.request.body.size() > kJsonBytesMax) return Problem(413, "the batch is above 8 MiB");
   const Result<BatchRequest> request = BatchRequest::Parse(call.request.body);
   if (!request) return ProblemOf(request.error());
   for (size_t i = 0; i < request->operations.size(); ++i) {

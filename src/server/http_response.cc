@@ -104,6 +104,7 @@ HttpResponse Problem(int status, std::string_view detail, std::optional<size_t> 
 
 HttpResponse ProblemOf(const Status& status) {
   if (status.sub_code() == SubCode::kDiskFull) return Problem(507, status.message());
+  if (status.sub_code() == SubCode::kBatchTooLarge) return Problem(413, status.message());
   if (status.code() == StatusCode::kResourceExhausted) return Problem(503, status.message());
   return Problem(status.code() == StatusCode::kInvalidArgument ? 400 : 500, status.message());
 }

@@ -13,6 +13,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <condition_variable>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -161,7 +162,9 @@ Status Server::Loops::ListenOnUnix(const std::string& path) {
   ::umask(mask);
   if (!failed) unix_->listen(asio::socket_base::max_listen_connections, failed);
   if (failed) return ListenError(path, failed);
-  unix_path_ = path;
+  error_code unknown;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, unknown);
+  unix_path_ = unknown ? path : absolute.lexically_normal().string();
   return {};
 }
 

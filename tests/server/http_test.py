@@ -243,6 +243,14 @@ class Http(ServerTest):
         self.assertEqual(connection.getresponse().status, 200)
         self.assertLess(memory("VmHWM") - before, 100_000_000)
 
+    def test_what_is_too_large_is_413(self):
+        # Above the largest record of this memory budget, and above what a transaction may write.
+        for size in (9 << 20, 40 << 20):
+            self.problem(413, "PUT", "/v1/keys/large", b"x" * size)
+        batch = {"operations": [{"op": "put", "key": "large", "value": "x" * (8 << 20)}]}
+        self.problem(413, "POST", "/v1/batch", json.dumps(batch))
+        self.assertEqual(self.ask("GET", "/v1/keys/large")[0], 404)
+
     def test_malformed_batches_are_refused(self):
         put = {"op": "put", "key": "mm", "value": "x"}
         for operations in ([], {}, [1], [{}], [{"op": "put", "key": "mm"}], [{**put, "op": "no"}],

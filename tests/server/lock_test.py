@@ -45,8 +45,9 @@ class Lock(unittest.TestCase):
     def test_a_unix_socket_is_named(self):
         self.server.stop()
         path = os.path.join(self.server.home, "only")
-        process = subprocess.Popen([PROGRAM, "serve", self.path, "--no-tcp", "--unix-socket", path],
-                                   stdout=subprocess.PIPE, text=True)
+        # The socket's path is relative to the directory of the server.
+        process = subprocess.Popen([PROGRAM, "serve", self.path, "--no-tcp", "--unix-socket",
+                                    "./only"], cwd=self.server.home, stdout=subprocess.PIPE, text=True)
         try:
             process.stdout.readline()
             self.assertIn(f"which serves it at unix://{path};", self.put().stderr)
