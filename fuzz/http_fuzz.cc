@@ -21,6 +21,7 @@ using basalt::server::DecodePercent;
 using basalt::server::HttpParser;
 using basalt::server::HttpRequest;
 using basalt::server::HttpTarget;
+using basalt::server::Users;
 
 constexpr uint64_t kBodyBytesMax = 4096;
 
@@ -53,7 +54,8 @@ void CheckBatch(std::string_view body) {
 
 /// What the bytes ask for.
 std::string Requests(std::string_view bytes, size_t step) {
-  HttpParser parser(kBodyBytesMax);
+  static const Users users = Users::WithPassword({});
+  HttpParser parser(users, kBodyBytesMax);
   std::string requests;
   size_t begin = 0;
   for (size_t end = 0; end < bytes.size();) {

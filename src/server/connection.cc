@@ -149,7 +149,8 @@ void Connection::DetectProtocol() {
                                                      : IsHttpRequestLine(input.substr(0, end));
   if (may_be_http && is_http) {
     protocol_ = Protocol::kHttp;
-    http_ = std::make_unique<HttpParser>(hub_->settings().request.argument_bytes);
+    http_ = std::make_unique<HttpParser>(hub_->settings().users,
+                                         hub_->settings().request.argument_bytes);
   } else {
     protocol_ = Protocol::kRedis;
   }

@@ -4,7 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/base64.h"
 #include "server/http_response.h"
 #include "server/http_route.h"
 #include "server/http_target.h"
@@ -12,25 +11,6 @@
 
 namespace basalt::server {
 namespace {
-
-/// Whom a request comes from: by the password as a bearer token, or by name and password as Basic
-/// has them. Null: nobody.
-const User* UserOf(const Hub& hub, const HttpRequest& request) {
-  const Users& users = hub.settings().users;
-  const bool asks_nobody = users.all().size() == 1 && users.Initial() != nullptr;
-  if (request.authorization.empty() || asks_nobody) return users.Initial();
-  const std::string_view text = request.authorization;
-  const size_t space = text.find(' ');
-  if (space == std::string_view::npos) return nullptr;
-  const std::string_view scheme = text.substr(0, space);
-  if (EqualsIgnoreCase(scheme, "bearer")) return users.FindByPassword(text.substr(space + 1));
-  if (!EqualsIgnoreCase(scheme, "basic")) return nullptr;
-  const Result<std::string> pair = base::DecodeBase64(text.substr(space + 1));
-  const size_t colon = pair ? pair->find(':') : std::string::npos;
-  if (colon == std::string::npos) return nullptr;
-  const std::string_view both = *pair;
-  return users.Find(both.substr(0, colon), both.substr(colon + 1));
-}
 
 /// Whether the name that the client has for this server is one that no web page can choose: an
 /// address, or localhost. Without a password, a page could else reach the server through a name
@@ -47,12 +27,6 @@ bool IsSafeHost(std::string_view host) {
 bool IsFromForeignPage(const HttpRequest& request) {
   if (request.is_read() || request.origin.empty()) return false;
   return request.origin != "http://" + request.host && request.origin != "https://" + request.host;
-}
-
-HttpResponse Unauthorized() {
-  HttpResponse refused = Problem(401, "a bearer token is needed: the password of a user");
-  refused.fields.emplace_back("WWW-Authenticate", "Bearer");
-  return refused;
 }
 
 bool Allows(std::string_view methods, std::string_view method) {
@@ -75,7 +49,7 @@ std::optional<HttpResponse> Respond(Hub& hub, const HttpRequest& request, Mode m
       std::string_view(request.target).substr(0, request.target.find('?'));
   std::string_view name;
   const HttpRoute* const route = FindHttpRoute(path, &name);
-  const User* const user = UserOf(hub, request);
+  const User* const user = hub.settings().users.OfAuthorization(request.authorization);
   if (user == nullptr && (route == nullptr || !route->is_for_anyone)) return Unauthorized();
   if (route == nullptr) return Problem(404, "there is nothing at this address");
   if (!Allows(route->methods, request.method)) {

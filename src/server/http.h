@@ -8,6 +8,7 @@
 
 #include "server/http_response.h"
 #include "server/hub.h"
+#include "server/users.h"
 #include "server/view.h"
 
 namespace basalt::server {
@@ -29,12 +30,17 @@ struct HttpRequest {
   bool is_read() const noexcept { return method == "GET" || method == "HEAD"; }
 };
 
-/// Reads requests of HTTP/1.1 one after another (Beast's parser). Header and body are bounded.
+/// Reads requests of HTTP/1.1 one after another (Beast's parser). Header and body are bounded. The
+/// body of a request that names no user is bounded by kStrangerBodyBytesMax, and not chunked.
 class HttpParser {
  public:
   enum class Outcome : uint8_t { kRequest, kMore, kContinue, kError };
 
-  explicit HttpParser(uint64_t body_bytes_max);
+  /// What a request may have without a user.
+  static constexpr uint64_t kStrangerBodyBytesMax = 64 * 1024;
+
+  /// The users outlive the parser.
+  HttpParser(const Users& users, uint64_t body_bytes_max);
   ~HttpParser();
   HttpParser(const HttpParser&) = delete;
   HttpParser& operator=(const HttpParser&) = delete;
@@ -48,8 +54,11 @@ class HttpParser {
 
  private:
   struct Parser;
+  size_t Put(std::string_view bytes);
+  bool IsBodyAllowed() const;
   void Finish();
 
+  const Users& users_;
   uint64_t body_bytes_max_;
   std::unique_ptr<Parser> parser_;
   bool said_continue_ = false;

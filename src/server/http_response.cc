@@ -109,6 +109,12 @@ HttpResponse ProblemOf(const Status& status) {
   return Problem(status.code() == StatusCode::kInvalidArgument ? 400 : 500, status.message());
 }
 
+HttpResponse Unauthorized() {
+  HttpResponse refused = Problem(401, "a bearer token is needed: the password of a user");
+  refused.fields.emplace_back("WWW-Authenticate", "Bearer");
+  return refused;
+}
+
 std::string ProblemResponse(int status, std::string_view detail, bool keep_alive) {
   return Problem(status, detail).ToString(keep_alive);
 }

@@ -51,6 +51,8 @@ struct HttpResponse {
 HttpResponse Problem(int status, std::string_view detail, std::optional<size_t> operation = {});
 /// The error of a call to the store, or of a malformed request.
 HttpResponse ProblemOf(const Status& status);
+/// The response to a request that needs a user and names none.
+HttpResponse Unauthorized();
 std::string ProblemResponse(int status, std::string_view detail, bool keep_alive);
 
 }  // namespace basalt::server

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/base64.h"
+#include "server/numbers.h"
+
 namespace basalt::server {
 namespace {
 
@@ -165,6 +168,22 @@ const User* Users::FindByPassword(std::string_view password) const noexcept {
     if (is_equal && user.needs_password && user.is_on) found = &user;
   }
   return found;
+}
+
+const User* Users::OfAuthorization(std::string_view field) const {
+  const bool asks_nobody = users_.size() == 1 && Initial() != nullptr;
+  if (field.empty() || asks_nobody) return Initial();
+  const size_t space = field.find(' ');
+  if (space == std::string_view::npos) return nullptr;
+  const std::string_view scheme = field.substr(0, space);
+  const std::string_view token = field.substr(space + 1);
+  if (EqualsIgnoreCase(scheme, "bearer")) return FindByPassword(token);
+  if (!EqualsIgnoreCase(scheme, "basic")) return nullptr;
+  const Result<std::string> pair = base::DecodeBase64(token);
+  const size_t colon = pair ? pair->find(':') : std::string::npos;
+  if (colon == std::string::npos) return nullptr;
+  const std::string_view both = *pair;
+  return Find(both.substr(0, colon), both.substr(colon + 1));
 }
 
 const User* Users::Initial() const noexcept { return Find("default", {}); }

@@ -53,6 +53,9 @@ class Users {
   const User* Find(std::string_view name, std::string_view password) const noexcept;
   /// The user with this password, as HTTP's bearer tokens give it.
   const User* FindByPassword(std::string_view password) const noexcept;
+  /// The user that HTTP's field Authorization names: by the password as a bearer token, or by name
+  /// and password as Basic has them. An empty field, or no password to ask for: Initial.
+  const User* OfAuthorization(std::string_view field) const;
   /// The user "default" if it needs no password: clients begin as it.
   const User* Initial() const noexcept;
   const std::vector<User>& all() const noexcept { return users_; }

@@ -52,6 +52,24 @@ class Users(unittest.TestCase):
         self.assertEqual(self.app.execute_command("ACL WHOAMI"), "app")
         self.assertIn("app", [client["user"] for client in self.root.client_list()])
 
+    def test_large_bodies_of_strangers_are_refused_before_they_are_received(self):
+        request = "PUT /v1/keys/app:1 HTTP/1.1\r\nHost: localhost\r\n{}\r\n"
+        for fields in ("Content-Length: 65537\r\n", "Transfer-Encoding: chunked\r\n",
+                       "Content-Length: 65537\r\nExpect: 100-continue\r\n",
+                       "Content-Length: 65537\r\nAuthorization: Bearer wrong\r\n"):
+            with self.server.raw() as raw:
+                raw.sendall(request.format(fields).encode())
+                answer = raw.makefile("rb").read()
+            self.assertTrue(answer.startswith(b"HTTP/1.1 401 "), answer)
+            self.assertIn(b"\r\nConnection: close\r\n", answer)
+        for size, token, status in ((65536, "wrong", 401), (65536, "apppass", 204),
+                                    (65537, "apppass", 204), (1 << 20, "apppass", 204)):
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)
+            headers = {"Authorization": "Bearer " + token}
+            connection.request("PUT", "/v1/keys/app:1", b"x" * size, headers)
+            self.assertEqual(connection.getresponse().status, status, (size, token))
+            connection.close()
+
     def test_foreign_keys_and_absent_ones_look_alike(self):
         self.root.set("secret", "x")
         for key in ("secret", "absent"):
