@@ -20,8 +20,8 @@
 //
 // All lines come from one snapshot. The response is made in pieces of kPieceBytes and one record,
 // each when the client has read most of what was made before. A cursor is the last key in
-// hexadecimal digits, so that nothing is kept between requests; a page ends behind a key that
-// such a cursor can name within the greatest length of an address.
+// hexadecimal digits, so that nothing is kept between requests. A page ends behind a key whose
+// cursor fits into an address of kAddressBytesMax beside the other parameters of the request.
 
 namespace basalt::server {
 namespace {
@@ -31,7 +31,8 @@ namespace json = boost::json;
 constexpr int64_t kRecordsDefault = 1000;
 constexpr int64_t kRecordsMax = 1'000'000;
 constexpr size_t kPieceBytes = size_t{64} * 1024;
-constexpr size_t kCursorKeyBytesMax = size_t{4} * 1024;
+/// A header may have 16 KiB; the rest is for its fields.
+constexpr size_t kAddressBytesMax = size_t{12} * 1024;
 
 std::string CursorOf(std::string_view key) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -65,6 +66,7 @@ struct KeyRange {
   std::string prefix{};
   int64_t records_max = kRecordsDefault;
   bool has_values = true;
+  size_t cursor_bytes_max = 0;
 };
 
 Result<KeyRange> KeyRangeOf(const HttpTarget& target) {
@@ -90,6 +92,14 @@ Result<KeyRange> KeyRangeOf(const HttpTarget& target) {
   return range;
 }
 
+/// What the next request has room for if it has the parameters of this one.
+size_t CursorBytesMax(const HttpCall& call) {
+  const std::string* const cursor = call.target.Find("cursor");
+  const size_t others = call.request.target.size() + std::string_view("&cursor=").size() -
+                        (cursor != nullptr ? cursor->size() : 0);
+  return kAddressBytesMax - std::min(kAddressBytesMax, others);
+}
+
 void AppendLine(const json::object& line, std::string* out) {
   *out += json::serialize(line);
   *out += '\n';
@@ -112,7 +122,7 @@ class KeyScan final : public HttpStream {
     while (out->size() < kPieceBytes) {
       if (!view_.ok()) return End({{"error", std::string(view_.status().message())}}, out);
       if (!IsInRange()) return End({{"cursor", nullptr}}, out);
-      if (records_ >= range_.records_max && last_.size() <= kCursorKeyBytesMax) {
+      if (records_ >= range_.records_max && last_.size() * 2 <= range_.cursor_bytes_max) {
         return End({{"cursor", CursorOf(last_)}}, out);
       }
       AppendRecord(out);
@@ -160,6 +170,7 @@ class KeyScan final : public HttpStream {
 std::optional<HttpResponse> RunHttpScan(const HttpCall& call) {
   Result<KeyRange> range = KeyRangeOf(call.target);
   if (!range) return ProblemOf(range.error());
+  range->cursor_bytes_max = CursorBytesMax(call);
   if (!call.MayDo(kRightRead)) return Problem(403, "this user may not read");
   if (call.mode == Mode::kLoop) return std::nullopt;
   auto scan = std::make_unique<KeyScan>(&call.hub.dataset(), call.user, *std::move(range));

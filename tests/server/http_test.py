@@ -1,5 +1,6 @@
 """HTTP on the same port."""
 
+import base64
 import http.client
 import json
 import os
@@ -142,6 +143,19 @@ class Http(ServerTest):
                       "?cursor=zz", "?start=%z", "?db=1&db=2", "?" + "&".join(map(str, range(40)))):
             self.problem(400, "GET", "/v1/keys" + query)
         self.problem(405, "PUT", "/v1/keys", b"x")
+
+    def test_every_cursor_fits_into_the_next_request(self):
+        client = self.server.client(db=7)
+        prefix = b"\xff" * 3500
+        keys = [prefix + b"%d" % i for i in range(3)]
+        client.mset({key: "" for key in keys})
+        query = "?db=7&values=0&limit=1&prefix=" + "%ff" * 3500
+        found, cursor = [], ""
+        while cursor is not None:
+            *records, last = self.lines(query + (cursor and "&cursor=" + cursor))
+            found += [base64.b64decode(record["key"]["base64"]) for record in records]
+            cursor = last["cursor"]
+        self.assertEqual(found, keys)
 
     def test_a_large_range_is_streamed(self):
         client = self.server.client(db=5)
