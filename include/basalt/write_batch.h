@@ -171,7 +171,8 @@ class WriteBatch {
   static Result<WriteBatch> Parse(std::string_view bytes);
 
  private:
-  void Add(base::BatchRecord&& record);
+  /// Keys and values of `record` may lie in this batch; then they follow where its bytes move.
+  void Add(base::BatchRecord* record);
   void Refuse(Status fault) noexcept;
   void Require(Condition condition, std::string_view key, uint64_t version, KeyspaceId keyspace);
 

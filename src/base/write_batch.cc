@@ -185,23 +185,25 @@ void WriteBatch::Put(std::string_view key, std::string_view value, const RecordO
   if (options.ttl || options.expiry) {
     if (Status fault = SetExpiry(options, &record); !fault.ok()) return Refuse(std::move(fault));
   }
-  Add(std::move(record));
+  Add(&record);
 }
 
 void WriteBatch::Delete(std::string_view key, KeyspaceId keyspace) {
-  Add({.kind = RecordKind::kDelete,
-       .keyspace = static_cast<uint32_t>(keyspace),
-       .key = key,
-       .value = {}});
+  base::BatchRecord record{.kind = RecordKind::kDelete,
+                           .keyspace = static_cast<uint32_t>(keyspace),
+                           .key = key,
+                           .value = {}};
+  Add(&record);
 }
 
 void WriteBatch::DeleteRange(std::string_view begin, std::string_view end, KeyspaceId keyspace) {
   if (Status fault = CheckKey(end); !fault.ok()) return Refuse(std::move(fault));
   if (begin >= end) return;
-  Add({.kind = RecordKind::kDeleteRange,
-       .keyspace = static_cast<uint32_t>(keyspace),
-       .key = begin,
-       .value = end});
+  base::BatchRecord record{.kind = RecordKind::kDeleteRange,
+                           .keyspace = static_cast<uint32_t>(keyspace),
+                           .key = begin,
+                           .value = end};
+  Add(&record);
 }
 
 void WriteBatch::Merge(std::string_view key, MergeOperator op, std::string_view operand,
@@ -218,7 +220,7 @@ void WriteBatch::Merge(std::string_view key, MergeOperator op, std::string_view 
                    "record that it builds on (Put or Update sets one)");
   }
   if (!fault.ok()) return Refuse(std::move(fault));
-  Add(std::move(record));
+  Add(&record);
 }
 
 void WriteBatch::RequireAbsent(std::string_view key, KeyspaceId keyspace) {
@@ -273,30 +275,30 @@ void WriteBatch::Refuse(Status fault) noexcept {
   if (error_.ok()) error_ = std::move(fault);
 }
 
-void WriteBatch::Add(base::BatchRecord&& record) {
-  const size_t operator_bytes = record.merge_operator != 0 ? 1 : 0;
+void WriteBatch::Add(base::BatchRecord* record) {
+  const size_t operator_bytes = record->merge_operator != 0 ? 1 : 0;
   // Apart from what gives the fault its text, which costs more than the rest of a small record.
-  if (record.key.size() > kMaxKeyBytes || record.value.size() > kMaxValueBytes - operator_bytes)
+  if (record->key.size() > kMaxKeyBytes || record->value.size() > kMaxValueBytes - operator_bytes)
       [[unlikely]] {
-    return Refuse(CheckRecord(record.key, record.value, operator_bytes));
+    return Refuse(CheckRecord(record->key, record->value, operator_bytes));
   }
   try {
     const size_t size_max =
-        bytes_.size() + base::kBatchRecordExtraBytesMax + record.key.size() + record.value.size();
+        bytes_.size() + base::kBatchRecordExtraBytesMax + record->key.size() + record->value.size();
     if (size_max > bytes_.capacity()) [[unlikely]] {
       const Moved moved = Grow(&bytes_, size_max);
-      record.key = moved.Follow(record.key);
-      record.value = moved.Follow(record.value);
+      record->key = moved.Follow(record->key);
+      record->value = moved.Follow(record->value);
     }
-    base::AppendBatchRecord(record, &bytes_);
+    base::AppendBatchRecord(*record, &bytes_);
   } catch (const std::bad_alloc&) {
     return Refuse(Status(StatusCode::kResourceExhausted, "write batch: no memory to add a record",
                          SubCode::kMemory));
   }
   ++count_;
-  const bool has_options = record.keyspace != 0 || record.time_ms != 0 || record.never_expires;
-  contents_ |=
-      KindBit(record.kind) | (record.time_ms != 0 ? kTtlBit : 0) | (has_options ? kOptionsBit : 0);
+  const bool has_options = record->keyspace != 0 || record->time_ms != 0 || record->never_expires;
+  contents_ |= KindBit(record->kind) | (record->time_ms != 0 ? kTtlBit : 0) |
+               (has_options ? kOptionsBit : 0);
 }
 
 // A condition: condition u8, keyspace u32, version u64, key length u16, key.

@@ -397,9 +397,10 @@ Core::Attempt Core::CheckUnderLock(const Expectations& expected) const {
 
 Status Core::CheckChange(const Expectations& expected,
                          const std::optional<std::string>& changed) const {
-  if (changed)
+  if (changed) {
     return Conflict(*changed +
                     " was changed after the transaction read it; run the transaction again");
+  }
   const uint64_t expiry = expected.reads->earliest_expiry_ms();
   if (expiry != 0 && expiry <= WallMillis()) {
     return Conflict("a record that the transaction read has expired; run the transaction again");

@@ -15,41 +15,43 @@ namespace {
 constexpr uint8_t kNoSeed = 0;
 constexpr size_t kGroup = 32;
 
-Status Corrupt(const std::string& what) {
+Status CorruptFunction(const std::string& what) {
   return Status(StatusCode::kCorruption,
                 "opening a perfect hash function: " + what + "; rebuild it from its keys");
 }
 
-Status Unsupported(const std::string& what) {
+Status UnsupportedFunction(const std::string& what) {
   return Status(StatusCode::kUnsupported, "opening a perfect hash function: " + what);
 }
 
 Result<Header> CheckHeader(std::string_view bytes) {
   if (bytes.size() < sizeof(Header)) {
-    return Corrupt("there are " + std::to_string(bytes.size()) + " bytes, fewer than a header has");
+    return CorruptFunction("there are " + std::to_string(bytes.size()) +
+                           " bytes, fewer than a header has");
   }
   const auto header = Read<Header>(bytes.data());
-  if (header.magic != kFunctionMagic) return Corrupt("the first 8 bytes are not BSALTPH1");
+  if (header.magic != kFunctionMagic) return CorruptFunction("the first 8 bytes are not BSALTPH1");
   if (header.version != kFormatVersion && header.version != kSeededFormatVersion) {
-    return Unsupported("its format is version " + std::to_string(header.version) +
-                       ", this program reads versions up to " +
-                       std::to_string(kSeededFormatVersion));
+    return UnsupportedFunction("its format is version " + std::to_string(header.version) +
+                               ", this program reads versions up to " +
+                               std::to_string(kSeededFormatVersion));
   }
   if (header.required_features != 0) {
-    return Unsupported("it needs features " + std::to_string(header.required_features) +
-                       " that this program does not have; read it with the one that wrote it");
+    return UnsupportedFunction(
+        "it needs features " + std::to_string(header.required_features) +
+        " that this program does not have; read it with the one that wrote it");
   }
   if (header.bytes != bytes.size()) {
-    return Corrupt("there are " + std::to_string(bytes.size()) + " bytes where its header says " +
-                   std::to_string(header.bytes));
+    return CorruptFunction("there are " + std::to_string(bytes.size()) +
+                           " bytes where its header says " + std::to_string(header.bytes));
   }
-  if (header.checksum != FormChecksum(bytes)) return Corrupt("its checksum does not match");
+  if (header.checksum != FormChecksum(bytes)) return CorruptFunction("its checksum does not match");
   const std::string_view golden(kGoldenKey, sizeof kGoldenKey - 1);
   const uint64_t golden_hash = header.version == kFormatVersion
                                    ? base::Hash(golden, header.hash_seed)
                                    : base::SeededHash(header.hash_seed)(golden);
   if (header.golden_hash != Mix(golden_hash)) {
-    return Unsupported("its keys were hashed with another hash function");
+    return UnsupportedFunction("its keys were hashed with another hash function");
   }
   return header;
 }
@@ -83,18 +85,19 @@ Status Function::ParseLevels(const Header& header, std::string_view records) {
     const std::string name = "level " + std::to_string(i);
     const bool dense = record.seeds == static_cast<uint8_t>(PerfectHashSeeds::kDense);
     if (!dense && record.seeds != static_cast<uint8_t>(PerfectHashSeeds::kShift)) {
-      return Corrupt(name + " has seeds of an unknown kind");
+      return CorruptFunction(name + " has seeds of an unknown kind");
     }
     if (record.keys == 0 || record.keys > keys_max || (i == 0 && record.keys != header.keys)) {
-      return Corrupt(name + " has " + std::to_string(record.keys) + " keys");
+      return CorruptFunction(name + " has " + std::to_string(record.keys) + " keys");
     }
     const bool known_slice = dense
                                  ? record.slice_log2 >= 1 && record.slice_log2 <= Level::kSliceLog2
                                  : record.slice_log2 == Level::kSliceLog2;
     if (!known_slice || (uint64_t{1} << record.slice_log2) > record.keys) {
-      return Corrupt(name + " has slices of 2^" + std::to_string(record.slice_log2) + " slots");
+      return CorruptFunction(name + " has slices of 2^" + std::to_string(record.slice_log2) +
+                             " slots");
     }
-    if (record.buckets == 0) return Corrupt(name + " has no buckets");
+    if (record.buckets == 0) return CorruptFunction(name + " has no buckets");
     levels_.push_back({.seeds = nullptr,
                        .buckets = record.buckets,
                        .slice_begins = record.keys - (uint64_t{1} << record.slice_log2) + 1,
@@ -105,7 +108,7 @@ Status Function::ParseLevels(const Header& header, std::string_view records) {
   }
   table_keys_ = header.table_keys;
   if (table_keys_ > keys_max || (header.levels == 0 && table_keys_ != header.keys)) {
-    return Corrupt("its table has " + std::to_string(table_keys_) + " keys");
+    return CorruptFunction("its table has " + std::to_string(table_keys_) + " keys");
   }
   return Status();
 }
@@ -115,16 +118,16 @@ Status Function::Parse(const Header& header) {
     hash_ = std::make_unique<const base::SeededHash>(header.hash_seed);
   }
   if (header.keys > PerfectHashBuilder::kKeysMax) {
-    return Corrupt("its header says " + std::to_string(header.keys) + " keys");
+    return CorruptFunction("its header says " + std::to_string(header.keys) + " keys");
   }
   if (header.seeds != static_cast<uint8_t>(PerfectHashSeeds::kShift) &&
       header.seeds != static_cast<uint8_t>(PerfectHashSeeds::kDense)) {
-    return Corrupt("its seeds are of an unknown kind");
+    return CorruptFunction("its seeds are of an unknown kind");
   }
   base::Decoder decoder(bytes_);
   decoder.ReadBytes(sizeof(Header));
   const std::string_view records = decoder.ReadBytes(sizeof(LevelRecord) * header.levels);
-  if (!decoder.ok() || header.levels > kLevelsMax) return Corrupt("it has too many levels");
+  if (!decoder.ok() || header.levels > kLevelsMax) return CorruptFunction("it has too many levels");
   BASALT_RETURN_IF_ERROR(ParseLevels(header, records));
   table_ = decoder.ReadBytes(8 * table_keys_).data();
   for (size_t i = 0; i < levels_.size(); ++i) {
@@ -134,10 +137,11 @@ Status Function::Parse(const Header& header) {
     const uint64_t bumped = i + 1 < levels_.size() ? levels_[i + 1].keys : table_keys_;
     hole_bytes_.push_back(HoleList::Bytes(bumped, level.keys));
     const std::string_view list = decoder.ReadBytes(hole_bytes_.back());
-    if (!decoder.ok()) return Corrupt("its parts do not add up to its size");
+    if (!decoder.ok()) return CorruptFunction("its parts do not add up to its size");
     holes_.emplace_back(list.data(), bumped, level.keys);
   }
-  if (!decoder.ok() || !decoder.AtEnd()) return Corrupt("its parts do not add up to its size");
+  if (!decoder.ok() || !decoder.AtEnd())
+    return CorruptFunction("its parts do not add up to its size");
   return Status();
 }
 

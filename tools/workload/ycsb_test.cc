@@ -25,7 +25,8 @@ TEST(Ycsb, RequestsComeUpInTheProportionsOfTheirMix) {
       EXPECT_LE(request.scan_records, 100u);
     }
     const auto expect = [&](Kind kind, uint32_t percent) {
-      EXPECT_NEAR(drawn[static_cast<size_t>(kind)], kDraws / 100 * static_cast<int>(percent), 300)
+      const int expected = kDraws / 100 * static_cast<int>(percent);
+      EXPECT_NEAR(drawn[static_cast<size_t>(kind)], expected, 300)
           << mix.name << " " << static_cast<int>(kind);
     };
     expect(Kind::kUpdate, mix.updates);
