@@ -31,6 +31,11 @@ bool ReserveFile::Fill(uint64_t bytes) noexcept {
   return grown ? *grown : !IsDiskFull(grown.error());
 }
 
+bool ReserveFile::Has(uint64_t bytes) noexcept {
+  const std::scoped_lock lock(mutex_);
+  return !is_wanted_ || bytes <= bytes_;
+}
+
 Result<bool> ReserveFile::Grow(uint64_t bytes) {
   BASALT_ASSIGN_OR_RETURN(const bool exists, fs_->Exists(path_));
   BASALT_ASSIGN_OR_RETURN(const auto file,

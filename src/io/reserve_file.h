@@ -32,6 +32,9 @@ class ReserveFile {
   /// Makes it at least so large. One of an earlier run is used, and cut to this at first. False:
   /// it is lent, or the disk has no room for that, or for its name; it is then as large as it was.
   bool Fill(uint64_t bytes) noexcept;
+  /// Whether it is at least so large, as of the last Fill, or there never is one. False after a
+  /// Fill that returned true although it failed for another reason than a full disk.
+  bool Has(uint64_t bytes) noexcept;
   /// Cuts it to so much, if it is larger. `needed` is asked while nobody fills it.
   void Trim(const std::function<uint64_t()>& needed) noexcept;
   bool is_wanted() const noexcept { return is_wanted_; }

@@ -125,8 +125,11 @@ TEST(ReserveFile, WantOfADescriptorIsNotTakenForAFullDisk) {
   ASSERT_TRUE(reserve.Fill(1000));
   fs.SetFault({.at_call = 1, .error = EMFILE, .sticky = true, .matches = {}});
   EXPECT_TRUE(reserve.Fill(2000));
+  EXPECT_TRUE(reserve.Has(1000));
+  EXPECT_FALSE(reserve.Has(2000));
   fs.ClearFault();
   EXPECT_TRUE(reserve.Fill(2000));
+  EXPECT_TRUE(reserve.Has(2000));
   EXPECT_EQ(fs.FileSize(kReservePath).value(), 2000u);
 }
 

@@ -267,6 +267,9 @@ Status Writer::Compact(const SharedMapProgressFunction& on_progress, CompactionR
   std::optional<io::ReserveFile::Loan> reserve;
   {
     const std::lock_guard guard(mutex_);
+    // The reserve of a closed map may already be that of another process. The map stays open until
+    // this returns, because Close takes compaction_mutex_.
+    BASALT_RETURN_IF_ERROR(Refusal());
     if (lacks_room_ || reserve_is_owed_) TakeReserve(&reserve);
   }
   Status compacted = CompactionAll(on_progress, reason);

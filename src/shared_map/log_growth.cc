@@ -84,9 +84,10 @@ uint64_t Writer::ReserveBytes() const {
 }
 
 bool Writer::FillReserve() {
-  if (!reserve_.Fill(ReserveBytes())) return false;
-  reserve_is_owed_ = false;
-  return true;
+  const uint64_t bytes = ReserveBytes();
+  const bool has_room = reserve_.Fill(bytes);
+  if (reserve_.Has(bytes)) reserve_is_owed_ = false;
+  return has_room && !reserve_is_owed_;
 }
 
 Status Writer::MakeRoom(std::span<const Operation> operations) {

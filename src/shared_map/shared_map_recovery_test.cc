@@ -354,6 +354,21 @@ TEST(SharedMapFullDisk, PutsDoNotTakeTheSpaceOfDeletes) {
   const Status put = map->Put("key", "value");
   EXPECT_EQ(put.code(), StatusCode::kResourceExhausted);
   EXPECT_NE(put.message().find("kept for deletes"), std::string::npos) << put.ToString();
+  // A reserve that could not be looked at is not whole.
+  machine.fs().SetFault(
+      {.at_call = 1,
+       .error = EMFILE,
+       .sticky = true,
+       .matches = [&](std::string_view, std::string_view path) { return path == reserve; }});
+  EXPECT_EQ(map->Put("key", "value").code(), StatusCode::kResourceExhausted);
+  machine.fs().ClearFault();
+  EXPECT_EQ(map->Put("key", "value").code(), StatusCode::kResourceExhausted);
+  // A new writer knows of it, too.
+  map.reset();
+  machine.fs().SetCapacity(machine.fs().BytesUsed() + 60'000);
+  map = machine.Open({.compact_in_background = false}).value();
+  EXPECT_FALSE(machine.fs().Exists(reserve).value());
+  EXPECT_EQ(map->Put("key", "value").code(), StatusCode::kResourceExhausted);
   machine.fs().SetCapacity(0);
   ASSERT_TRUE(map->Put("key", "value").ok());
   model["key"] = "value";
@@ -363,6 +378,38 @@ TEST(SharedMapFullDisk, PutsDoNotTakeTheSpaceOfDeletes) {
   EXPECT_LE(machine.fs().FileSize(reserve).value(), uint64_t{1} << 20);
   ASSERT_TRUE(DestroyMap(TestMachine::kPath, machine.environment()).ok());
   EXPECT_FALSE(machine.fs().Exists(TestMachine::kPath).value());
+}
+
+TEST(SharedMapFullDisk, OpeningUsesTheReserve) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  machine.fs().SetCapacity(machine.fs().BytesUsed() + (uint64_t{1} << 20));
+  Model model = FillDisk(&machine, map.get());
+  map.reset();
+  machine.fs().SetCapacity(machine.fs().BytesUsed());
+  auto opened = machine.Open();
+  ASSERT_TRUE(opened) << opened.error().ToString();
+  map = std::move(*opened);
+  ExpectHolds(*map, model);
+  EXPECT_EQ(map->Put("key", std::string(1000, 'v')).code(), StatusCode::kResourceExhausted);
+  while (!model.empty()) {
+    ASSERT_TRUE(map->Delete(model.begin()->first).ok()) << model.size() << " left";
+    model.erase(model.begin());
+  }
+  ExpectHolds(*map, model);
+}
+
+// By then it may be the reserve of another process.
+TEST(SharedMapFullDisk, ACompactionAfterCloseLeavesTheReserve) {
+  TestMachine machine;
+  auto map = machine.Create().value();
+  for (uint64_t i = 0; i < 12'000; ++i) ASSERT_TRUE(map->Put(KeyOf(i), "").ok());
+  ASSERT_TRUE(map->Compact().ok());
+  ASSERT_TRUE(map->Close().ok());
+  const std::string reserve = io::JoinPath(TestMachine::kPath, kReserveName);
+  EXPECT_EQ(machine.fs().FileSize(reserve).value(), uint64_t{1} << 20);
+  EXPECT_EQ(map->Compact().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(machine.fs().FileSize(reserve).value(), uint64_t{1} << 20);
 }
 
 // A fresh log as large as the one before would be larger than what the compaction gives back.

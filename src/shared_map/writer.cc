@@ -118,7 +118,7 @@ Status Writer::Create(Core* core, const SharedMapOptions& options, NewPlace* pla
   BASALT_RETURN_IF_ERROR(writer->TakeControl());
   BASALT_RETURN_IF_ERROR(writer->RemoveOrphans(writer->list_));
   writer->lock_ = place->Keep();
-  static_cast<void>(writer->FillReserve());
+  if (!writer->FillReserve()) writer->reserve_is_owed_ = true;
   core->SetWriter(std::move(writer));
   return Status();
 }
@@ -126,26 +126,41 @@ Status Writer::Create(Core* core, const SharedMapOptions& options, NewPlace* pla
 Status Writer::Open(Core* core, const SharedMapOptions& options,
                     std::unique_ptr<io::FileLock> lock) {
   std::unique_ptr<Writer> writer(new Writer(core, options, std::move(lock)));
-  const std::lock_guard guard(writer->mutex_);
-  io::FileSystem* const fs = writer->fs_;
-  const uint64_t boot_id = core->environment().boot_id;
+  Status opened = writer->OpenNewest();
+  // The new indexes may need more space than a full disk has.
+  if (io::IsDiskFull(opened) && writer->reserve_.Release()) {
+    writer.reset(new Writer(core, options, std::move(writer->lock_)));
+    opened = writer->OpenNewest();
+  }
+  BASALT_RETURN_IF_ERROR(opened);
+  Writer* const ready = writer.get();
+  core->SetWriter(std::move(writer));
+  const std::lock_guard guard(ready->mutex_);
+  if (ready->CompactionIsDue()) ready->ScheduleCompaction();
+  return Status();
+}
 
-  auto control = ControlPage::Open(fs, core->PathOf(std::string(kControlName)), /*to_write=*/true);
+Status Writer::OpenNewest() {
+  const std::lock_guard guard(mutex_);
+  const uint64_t boot_id = core_->environment().boot_id;
+
+  auto control =
+      ControlPage::Open(fs_, core_->PathOf(std::string(kControlName)), /*to_write=*/true);
   std::optional<uint64_t> number = control ? (*control)->Number(boot_id) : std::nullopt;
   const uint64_t known = control ? Unguarded((*control)->word()).value_or(0) : 0;
   bool same_boot = number.has_value();
   if (!same_boot) {
-    BASALT_ASSIGN_OR_RETURN(number, NewestVersionNumber(fs, core->directory()));
+    BASALT_ASSIGN_OR_RETURN(number, NewestVersionNumber(fs_, core_->directory()));
   }
   ListFile listed;
   {
     const auto map_id = control ? std::optional((*control)->map_id()) : std::nullopt;
-    auto opened = ListFile::Open(fs, core->directory(), *number, map_id);
+    auto opened = ListFile::Open(fs_, core_->directory(), *number, map_id);
     if (same_boot && !opened && opened.error().code() == StatusCode::kNotFound) {
       // A list is removed only when a newer one is published. So this CONTROL is of before that: a
       // copy was brought up to date without it.
-      BASALT_ASSIGN_OR_RETURN(const uint64_t newest, NewestVersionNumber(fs, core->directory()));
-      if (newest > *number) opened = ListFile::Open(fs, core->directory(), newest, map_id);
+      BASALT_ASSIGN_OR_RETURN(const uint64_t newest, NewestVersionNumber(fs_, core_->directory()));
+      if (newest > *number) opened = ListFile::Open(fs_, core_->directory(), newest, map_id);
       same_boot = false;
     }
     if (!opened && opened.error().code() == StatusCode::kNotFound) {
@@ -156,36 +171,34 @@ Status Writer::Open(Core* core, const SharedMapOptions& options,
     listed = std::move(*opened);
   }
   VersionFiles next = listed.list;
-  BASALT_ASSIGN_OR_RETURN(auto usable, OpenControl(core, next.map_id));
-  core->SetControl(std::move(usable));
+  BASALT_ASSIGN_OR_RETURN(auto usable, OpenControl(core_, next.map_id));
+  core_->SetControl(std::move(usable));
   // A version that was not published must be gone before anything is written on this one.
-  BASALT_RETURN_IF_ERROR(writer->RemoveOrphans(next));
+  BASALT_RETURN_IF_ERROR(RemoveOrphans(next));
 
-  NewFiles files(core);
+  NewFiles files(core_);
   for (size_t set = next.change_sets.size(); set-- > 0;) {
-    BASALT_ASSIGN_OR_RETURN(const Rebuilt rebuilt, writer->Rebuild(&next, set, same_boot, &files));
+    BASALT_ASSIGN_OR_RETURN(const Rebuilt rebuilt, Rebuild(&next, set, same_boot, &files));
     if (set != 0) continue;
-    writer->end_ = rebuilt.end;
-    writer->entries_ = rebuilt.count.entries();
-    writer->changes_ = rebuilt.count.changes();
-    writer->keys_ = rebuilt.count.keys();
+    end_ = rebuilt.end;
+    entries_ = rebuilt.count.entries();
+    changes_ = rebuilt.count.changes();
+    keys_ = rebuilt.count.keys();
   }
   // The log goes on where it ended.
   next.change_sets.front().segments.back().end = 0;
   next.change_sets.front().segments.back().last_checksum = 0;
   next.number = std::max(next.number, known);
-  next.entries = writer->entries_;
-  next.counted = writer->end_.end;
-  writer->list_ = std::move(listed.list);
-  writer->list_.number = next.number;
-  BASALT_RETURN_IF_ERROR(writer->UseLog(next));
-  BASALT_RETURN_IF_ERROR(writer->SyncLog());
-  BASALT_RETURN_IF_ERROR(writer->Publish(std::move(next), &files));
-  BASALT_RETURN_IF_ERROR(writer->TakeControl());
-  static_cast<void>(writer->FillReserve());
-  Writer* const opened = writer.get();
-  core->SetWriter(std::move(writer));
-  if (opened->CompactionIsDue()) opened->ScheduleCompaction();
+  next.entries = entries_;
+  next.counted = end_.end;
+  list_ = std::move(listed.list);
+  list_.number = next.number;
+  BASALT_RETURN_IF_ERROR(UseLog(next));
+  BASALT_RETURN_IF_ERROR(SyncLog());
+  BASALT_RETURN_IF_ERROR(Publish(std::move(next), &files));
+  BASALT_RETURN_IF_ERROR(TakeControl());
+  // Log and index may have space that was made with the reserve, for deletes.
+  if (!FillReserve()) reserve_is_owed_ = true;
   return Status();
 }
 

@@ -47,7 +47,8 @@ class Writer {
     std::string_view value;
   };
 
-  /// The newest of a map that has the lock. Reads the logs, makes new indexes, publishes.
+  /// The newest of a map that has the lock. Reads the logs, makes new indexes, publishes. On a full
+  /// disk it uses the space of the reserve.
   static Status Open(Core* core, const SharedMapOptions& options,
                      std::unique_ptr<io::FileLock> lock);
   /// The id of a map that is made in the directory: that of the map there, whose readers follow, or
@@ -82,6 +83,8 @@ class Writer {
 
   Writer(Core* core, const SharedMapOptions& options, std::unique_ptr<io::FileLock> lock);
 
+  /// Open of the newest version. After an error the writer is of no more use.
+  Status OpenNewest();
   Status RefuseFork() const;
   Status Refusal() const;
   Status WriteLocked(std::span<const Operation> operations, Durability durability);
@@ -101,7 +104,8 @@ class Writer {
   };
   Status Grow(uint64_t bytes, uint64_t keys, GrowthRoom where);
   uint64_t ReserveBytes() const;
-  /// False: the disk has no space for it. The reserve then keeps its size.
+  /// False: the disk has no space for it, or the reserve was taken and is not whole yet. The
+  /// reserve then keeps its size.
   bool FillReserve();
   Status NoRoomBesideReserve();
   /// How large the next segment of the log and the next index are.
