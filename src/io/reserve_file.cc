@@ -36,6 +36,11 @@ bool ReserveFile::Has(uint64_t bytes) noexcept {
   return !is_wanted_ || bytes <= bytes_;
 }
 
+bool ReserveFile::IsLent() noexcept {
+  const std::scoped_lock lock(mutex_);
+  return loans_ > 0;
+}
+
 Result<bool> ReserveFile::Grow(uint64_t bytes) {
   BASALT_ASSIGN_OR_RETURN(const bool exists, fs_->Exists(path_));
   BASALT_ASSIGN_OR_RETURN(const auto file,
@@ -89,6 +94,7 @@ bool ReserveFile::Release() noexcept {
 }
 
 bool ReserveFile::ReleaseLocked() noexcept {
+  if (bytes_ == UINT64_MAX) return false;
   bytes_ = 0;
   return is_wanted_ && base::OrOutOfMemory([&] { return fs_->RemoveFile(path_); }).ok();
 }

@@ -37,6 +37,7 @@ class ReserveFile {
   bool Has(uint64_t bytes) noexcept;
   /// Cuts it to so much, if it is larger. `needed` is asked while nobody fills it.
   void Trim(const std::function<uint64_t()>& needed) noexcept;
+  bool IsLent() noexcept;
   bool is_wanted() const noexcept { return is_wanted_; }
   /// Gives its space back, that of one which an earlier run has left, too. False: there was none.
   bool Release() noexcept;
@@ -50,7 +51,8 @@ class ReserveFile {
   const std::string path_;
   const bool is_wanted_;
   std::mutex mutex_;
-  uint64_t bytes_ = 0;  // 0: it was not looked at since it was released, or at all
+  // 0: it was not looked at since it was released, or at all. UINT64_MAX: nothing can be allocated.
+  uint64_t bytes_ = 0;
   uint32_t loans_ = 0;
 };
 

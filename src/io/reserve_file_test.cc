@@ -25,7 +25,9 @@ TEST(ReserveFile, IsNotFilledWhileItIsLent) {
     }
     EXPECT_FALSE(reserve.Fill(1000));
     EXPECT_FALSE(*fs.Exists(kReservePath));
+    EXPECT_TRUE(reserve.IsLent());
   }
+  EXPECT_FALSE(reserve.IsLent());
   EXPECT_TRUE(reserve.Fill(1000));
   EXPECT_EQ(fs.FileSize(kReservePath).value(), 1000u);
 }
@@ -82,6 +84,11 @@ TEST(ReserveFile, ThereIsNoneWhereNothingCanBeAllocated) {
     EXPECT_TRUE(reserve.Fill(1000)) << capacity;
     EXPECT_FALSE(*fs.Exists(kReservePath)) << capacity;
     const uint64_t calls = fs.calls();
+    EXPECT_FALSE(reserve.Release()) << capacity;
+    {
+      const ReserveFile::Loan loan(&reserve);
+      EXPECT_TRUE(reserve.Fill(2000)) << capacity;
+    }
     EXPECT_TRUE(reserve.Fill(2000)) << capacity;
     EXPECT_EQ(fs.calls(), calls) << capacity;
   }

@@ -265,12 +265,14 @@ Status Writer::Compact(const SharedMapProgressFunction& on_progress, CompactionR
   const std::lock_guard compaction_guard(compaction_mutex_);
   const CompactionUnderWay under_way(this);
   std::optional<io::ReserveFile::Loan> reserve;
+  uint64_t before = 0;
   {
     const std::lock_guard guard(mutex_);
     // The reserve of a closed map may already be that of another process. The map stays open until
     // this returns, because Close takes compaction_mutex_.
     BASALT_RETURN_IF_ERROR(Refusal());
-    if (lacks_room_ || reserve_is_owed_) TakeReserve(&reserve);
+    if (reserve_is_owed_) TakeReserve(&reserve);
+    before = compactions_;
   }
   Status compacted = CompactionAll(on_progress, reason);
   if (!reserve && io::IsDiskFull(compacted)) {
@@ -282,6 +284,7 @@ Status Writer::Compact(const SharedMapProgressFunction& on_progress, CompactionR
   }
   reserve.reset();
   const std::lock_guard guard(mutex_);
+  if (compactions_ != before) lacks_room_ = false;
   static_cast<void>(FillReserve());
   return compacted;
 }
@@ -289,6 +292,7 @@ Status Writer::Compact(const SharedMapProgressFunction& on_progress, CompactionR
 void Writer::TakeReserve(std::optional<io::ReserveFile::Loan>* loan) {
   loan->emplace(&reserve_);
   reserve_is_owed_ = true;
+  lacks_room_ = true;
 }
 
 Status Writer::CompactionAll(const SharedMapProgressFunction& on_progress,
@@ -308,7 +312,6 @@ Status Writer::CompactionAll(const SharedMapProgressFunction& on_progress,
     BASALT_RETURN_IF_ERROR(CompactShards(on_progress));
     const std::lock_guard guard(mutex_);
     ++compactions_;
-    lacks_room_ = false;
     compaction_error_ = Status();
   }
   return Status();

@@ -27,6 +27,9 @@ constexpr uint64_t kReserveForEntry = 128;
 constexpr uint64_t kReserveOfSmallMax = uint64_t{8} << 20;
 constexpr uint64_t kReservePart =
     16;  ///< The reserve is at most so much of a larger map's records.
+/// A new log takes at most so much of the free space beside a compaction that has the reserve's. It
+/// is not the least possible, because a change set has at most 64 logs.
+constexpr uint64_t kPartBesideLoan = 16;
 /// Most lists of files are smaller.
 constexpr uint64_t kListBytes = uint64_t{16} << 10;
 
@@ -133,12 +136,16 @@ Status Writer::Grow(uint64_t bytes, uint64_t keys, GrowthRoom where) {
   }
   const uint64_t usual = growth.log_bytes;
   if (const auto free = fs_->FreeBytes(core_->directory())) {
-    if (where == GrowthRoom::kAll) {
+    // The space of a reserve that is lent is for the compaction that has the loan.
+    const bool is_lent = reserve_.IsLent();
+    if (is_lent) growth.index_capacity = least.index_capacity;
+    if (where == GrowthRoom::kAll && !is_lent) {
       growth = GrowthInto(*free, least);
     } else if (adds_log) {
-      // Half of the free space is left to a compaction.
+      // Half of the free space is left to a later compaction.
+      const uint64_t part = *free / (is_lent ? kPartBesideLoan : 2);
       growth.log_bytes =
-          std::max(std::min(usual, base::RoundUp(*free / 2, kPageBytes)), least.log_bytes);
+          std::max(std::min(usual, base::RoundUp(part, kPageBytes)), least.log_bytes);
     }
   }
   lacks_room_ = growth.log_bytes < usual;
