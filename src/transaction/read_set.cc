@@ -134,36 +134,31 @@ bool ReadSet::HasKey(uint32_t keyspace, std::string_view key, uint64_t hash) con
     return other.hash == hash && other.keyspace == keyspace && BytesOf(other) == key;
   };
   if (slots_.empty()) return std::ranges::any_of(keys_, is_it);
-  size_t others = 0;
-  const auto is_it_or_counts = [&](const Key& other) {
-    others += other.hash == hash ? 1 : 0;
-    return is_it(other);
-  };
-  if (slots_[Probe(hash, is_it_or_counts)] != 0) return true;
-  if (others < base::kKeysOfOneHashMax) [[likely]]
-    return false;
-  return slots_[Probe(base::SecondHash(key), is_it)] != 0;
+  return slots_[Probe(key, hash, is_it)] != 0;
 }
 
 template <class IsIt>
-size_t ReadSet::Probe(uint64_t hash, const IsIt& is_it) const noexcept {
+size_t ReadSet::Probe(std::string_view key, uint64_t hash, const IsIt& is_it) const noexcept {
   const size_t mask = slots_.size() - 1;
+  const auto ends_at = [&](size_t slot) {
+    return slots_[slot] == 0 || is_it(keys_[slots_[slot] - 1]);
+  };
   size_t slot = hash & mask;
-  while (slots_[slot] != 0 && !is_it(keys_[slots_[slot] - 1])) slot = (slot + 1) & mask;
+  for (size_t probed = 0; probed < kProbeMax; ++probed) {
+    if (ends_at(slot)) return slot;
+    slot = (slot + 1) & mask;
+  }
+  const uint64_t second = base::SecondHash(key);
+  // An odd step meets every slot. Steps of one would stay within a long run of taken slots.
+  const size_t step = (second >> 32) | 1;
+  slot = second & mask;
+  while (!ends_at(slot)) slot = (slot + step) & mask;
   return slot;
 }
 
 void ReadSet::EnterIntoTable(uint32_t number) noexcept {
   const Key& key = keys_[number - 1];
-  size_t others = 0;
-  size_t slot = Probe(key.hash, [&](const Key& other) {
-    others += other.hash == key.hash ? 1 : 0;
-    return false;
-  });
-  if (others >= base::kKeysOfOneHashMax) [[unlikely]] {
-    slot = Probe(base::SecondHash(BytesOf(key)), [](const Key&) { return false; });
-  }
-  slots_[slot] = number;
+  slots_[Probe(BytesOf(key), key.hash, [](const Key&) { return false; })] = number;
 }
 
 void ReadSet::GrowTable() {

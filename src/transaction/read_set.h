@@ -22,8 +22,10 @@
 // what was read is never missed. When ranges pass it, they become one range a keyspace in the same
 // way.
 //
-// Of keys that have one hash, the table has kKeysOfOneHashMax by their hash, and the others by
-// their SecondHash. So a probe is short, whatever the keys.
+// A key stands in the table within kProbeMax slots of its hash. If these are taken, it stands where
+// its SecondHash leads: in steps of a length that depends on that, too. Slots are only added, and
+// GrowTable enters all keys anew. So a lookup is short, whatever the keys, also for keys whose
+// hashes agree in some bits only.
 //
 // Cost: a key a copy and an entry; `Covers` one probe, and a binary search where there are ranges.
 // One thread at a time, except that const functions may run side by side.
@@ -110,9 +112,12 @@ class ReadSet {
   /// Bytes by which memory_bytes() grows when the key is added: containers double.
   uint64_t GrowthFor(std::string_view key) const noexcept;
   bool HasKey(uint32_t keyspace, std::string_view key, uint64_t hash) const noexcept;
-  /// The slot of the first key in the way of `hash` for which is_it, or the empty one behind them.
+  static constexpr size_t kProbeMax = 64;
+
+  /// The slot of the first key on the way of the key's hashes for which is_it, or the empty slot
+  /// that ends the way.
   template <class IsIt>
-  size_t Probe(uint64_t hash, const IsIt& is_it) const noexcept;
+  size_t Probe(std::string_view key, uint64_t hash, const IsIt& is_it) const noexcept;
   void EnterIntoTable(uint32_t number) noexcept;
   void GrowTable();
   /// The first range of the keyspace that ends behind `key`, or the end.
