@@ -120,13 +120,24 @@ void AppendKeyspaces(const Manifest& manifest, std::string* out) {
 /// Blocks may be left out, since they have been written before.
 enum class Blocks : uint8_t { kWritten, kLeftOut };
 
-/// So many of trees are written as blocks.
+/// Range deletes of trees are written as blocks if there are so many, or so many bytes of their
+/// keys. The manifest is written anew with each change of the tables.
 constexpr size_t kRangeDeletesInBlocksMin = 1000;
+constexpr size_t kRangeDeleteBytesInBlocksMin = size_t{64} << 10;
 
 bool HasBlocks(const Manifest& manifest) noexcept {
   size_t count = 0;
   for (const RangeDeletes& ranges : manifest.tree_range_deletes) count += ranges.size();
-  return count >= kRangeDeletesInBlocksMin;
+  if (count >= kRangeDeletesInBlocksMin) return true;
+  size_t bytes = 0;
+  for (const RangeDeletes& ranges : manifest.tree_range_deletes) {
+    for (const auto& part : ranges.parts()) {
+      for (const RangeDelete& range : part->ranges()) {
+        bytes += range.begin.size() + range.end.size();
+      }
+    }
+  }
+  return bytes >= kRangeDeleteBytesInBlocksMin;
 }
 
 void AppendRangeDeletes(const Manifest& manifest, std::string* out) {

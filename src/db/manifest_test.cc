@@ -207,6 +207,26 @@ TEST(Manifest, ManyRangeDeletesTakeFewBytesEach) {
   EXPECT_EQ(read->tables.size(), many.manifest.tables.size());
 }
 
+TEST(Manifest, FewRangeDeletesOfLongKeysTakeFewBytesToo) {
+  Manifest manifest = SampleManifest();
+  manifest.range_deletes.clear();
+  manifest.tree_range_deletes.resize(1);
+  std::string prefix;
+  for (uint64_t i = 1; prefix.size() < 1000; ++i) prefix += std::to_string(i * i * 7919);
+  std::vector<RangeDelete> ranges;
+  for (uint64_t i = 0; i < 100; ++i) {
+    const std::string begin = prefix + std::to_string(1000 + i);
+    ranges.push_back(InTree({0, {i + 1, begin, begin + "5"}}));
+  }
+  manifest.tree_range_deletes[0].Add(std::move(ranges), /*is_shared=*/false);
+  const std::string bytes = EncodeReadable(manifest, "/db").value();
+  EXPECT_LT(bytes.size(), 20'000U);
+  const auto read = DecodeManifest(bytes, "MANIFEST");
+  ASSERT_TRUE(read) << read.error().ToString();
+  ASSERT_EQ(read->range_deletes.size(), 100U);
+  EXPECT_EQ(read->range_deletes[99].range.begin, prefix + "1099");
+}
+
 /// Gives the body another checksum, as somebody does who changed it on purpose.
 void Reseal(std::string* bytes) {
   const std::string_view body = std::string_view(*bytes).substr(64);
