@@ -214,7 +214,7 @@ class WriterRole {
     for (const uint64_t key : keys) Acknowledge(key);
   }
 
-  /// Compactions all the time, sometimes after so long that log and index have to grow.
+  /// Compacts all the time, sometimes after so long that log and index have to grow.
   void Compact(uint64_t seed) {
     base::Random random(seed);
     while (!board_->stop) {

@@ -274,13 +274,13 @@ Status Writer::Compact(const SharedMapProgressFunction& on_progress, CompactionR
     if (reserve_is_owed_) TakeReserve(&reserve);
     before = compactions_;
   }
-  Status compacted = CompactionAll(on_progress, reason);
+  Status compacted = CompactAll(on_progress, reason);
   if (!reserve && io::IsDiskFull(compacted)) {
     {
       const std::lock_guard guard(mutex_);
       TakeReserve(&reserve);
     }
-    compacted = CompactionAll(on_progress, reason);
+    compacted = CompactAll(on_progress, reason);
   }
   reserve.reset();
   const std::lock_guard guard(mutex_);
@@ -295,8 +295,7 @@ void Writer::TakeReserve(std::optional<io::ReserveFile::Loan>* loan) {
   lacks_room_ = true;
 }
 
-Status Writer::CompactionAll(const SharedMapProgressFunction& on_progress,
-                             CompactionReason reason) {
+Status Writer::CompactAll(const SharedMapProgressFunction& on_progress, CompactionReason reason) {
   // One that was broken off comes first, and then the changes made since.
   for (bool again = true; again;) {
     {

@@ -60,7 +60,7 @@ Status Writer::AddSegment(VersionFiles* next, uint64_t capacity, NewFiles* files
     return Status(StatusCode::kResourceExhausted,
                   core_->directory() + ": the log of changes cannot grow beyond 32 GiB and " +
                       std::to_string(VersionFiles::kSegmentsMax) +
-                      " files; Compact compactions it");
+                      " files; Compact makes it short");
   }
   SegmentEntry& segment = segments.emplace_back();
   segment.file = NewFileNumber();

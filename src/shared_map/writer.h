@@ -163,10 +163,10 @@ class Writer {
   };
   class CompactionWork;
   class CompactionUnderWay;
-  Status CompactionAll(const SharedMapProgressFunction& on_progress, CompactionReason reason);
+  Status CompactAll(const SharedMapProgressFunction& on_progress, CompactionReason reason);
   /// Lends the reserve's space. Puts are refused until it has been filled again.
   void TakeReserve(std::optional<io::ReserveFile::Loan>* loan);
-  /// False: there is nothing to compaction.
+  /// False: there is nothing to compact.
   Result<bool> BeginCompaction();
   /// Publishes that the newest changes are compacted, with a fresh log of so many bytes.
   Status PublishCompacting(uint64_t log_bytes);
@@ -212,7 +212,7 @@ class Writer {
   uint64_t compactions_ = 0;
   Status compaction_error_;
   bool compaction_scheduled_ = false;
-  bool compaction_under_way_ = false;         // Somebody has compaction_mutex_ to compaction.
+  bool compaction_under_way_ = false;         // Somebody has compaction_mutex_ to compact.
   std::condition_variable compaction_moved_;  // It has begun, or ended.
   uint64_t compaction_waits_ = 0;
   bool lacks_room_ = false;  // The last write was refused for want of it.
