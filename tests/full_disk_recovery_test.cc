@@ -437,8 +437,10 @@ TEST(FullDiskRecovery, WhatIsKeptBackIsEnoughForTwoManifestsFromTheOpeningOn) {
   ASSERT_TRUE(machine.db().Put("a", "1").ok());
   ASSERT_TRUE(machine.db().Put("z", "1").ok());
   ASSERT_TRUE(machine.db().Flush().ok());
-  for (int i = 0; i < 200; ++i) {  // each stands in the manifest as long as the table is there
-    const std::string key = KeyOf(1000 + i) + std::string(1000, 'k');
+  base::Random random(1);
+  for (int i = 0; i < 450; ++i) {  // each stands in the manifest as long as the table is there
+    std::string key = KeyOf(1000 + i);
+    while (key.size() < 1000) key += static_cast<char>(random.Below(256));  // Not compressible.
     ASSERT_TRUE(machine.db().DeleteRange(key, key + 'k').ok());
   }
   ASSERT_TRUE(machine.db().Flush().ok());

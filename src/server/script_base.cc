@@ -7,7 +7,8 @@
 
 // Lua's own functions as scripts have them. Those that can run for long inside one call (table.sort
 // of Lua 5.1 is quadratic at worst, string.rep of an empty string counts to its end) are written
-// anew so that they spend steps.
+// anew so that they spend steps. The function unpack is written anew because it is unsafe in
+// Lua 5.1.
 
 namespace basalt::server {
 namespace {
@@ -61,6 +62,27 @@ int RunXpcall(lua_State* lua) {
   lua_pushboolean(lua, 0);
   lua_insert(lua, -2);
   return 2;
+}
+
+/// Lua 5.1 counts in an int, which overflows for ranges like -2^31 to 1: it then writes behind its
+/// stack.
+int RunUnpack(lua_State* lua) {
+  constexpr uint64_t kValuesMax = 8000;
+  luaL_checktype(lua, 1, LUA_TTABLE);
+  const int64_t begin = luaL_optinteger(lua, 2, 1);
+  const int64_t end = lua_isnoneornil(lua, 3) ? static_cast<int64_t>(lua_objlen(lua, 1))
+                                              : luaL_checkinteger(lua, 3);
+  if (begin > end) return 0;
+  const uint64_t steps = static_cast<uint64_t>(end) - static_cast<uint64_t>(begin);
+  if (steps >= kValuesMax || lua_checkstack(lua, static_cast<int>(steps) + 2) == 0) {
+    return luaL_error(lua, "too many results to unpack");
+  }
+  ScriptInterpreter::Of(lua).Spend(lua, steps);
+  for (int64_t index = begin;; ++index) {
+    lua_pushnumber(lua, static_cast<lua_Number>(index));
+    lua_rawget(lua, 1);
+    if (index == end) return static_cast<int>(steps) + 1;
+  }
 }
 
 int RunRawset(lua_State* lua) {
@@ -339,10 +361,11 @@ void OpenBaseLibrary(lua_State* lua) {
   lua_pushvalue(lua, LUA_GLOBALSINDEX);
   lua_newtable(lua);
   TakeFields(lua, {"assert", "error", "getmetatable", "ipairs", "next", "pairs", "rawequal",
-                   "rawget", "select", "tonumber", "tostring", "type", "unpack", "_VERSION"});
+                   "rawget", "select", "tonumber", "tostring", "type", "_VERSION"});
   lua_remove(lua, -2);
   SetFunction(lua, "pcall", RunPcall);
   SetFunction(lua, "xpcall", RunXpcall);
+  SetFunction(lua, "unpack", RunUnpack);
   SetFunction(lua, "rawset", RunRawset);
   SetFunction(lua, "setmetatable", RunSetmetatable);
   SetFunction(lua, "collectgarbage", RunCollectgarbage);

@@ -262,6 +262,21 @@ class ProgramMaker {
 };
 
 /// BASALT_SCRIPTS sets how many.
+TEST_F(ScriptInterpreterTest, UnpackIsBoundedWhateverItsRange) {
+  EXPECT_EQ(Run("return {unpack({1, 2, 3})}"), "*3\r\n:1\r\n:2\r\n:3\r\n");
+  EXPECT_EQ(Run("return {unpack({1, 2, 3}, 2)}"), "*2\r\n:2\r\n:3\r\n");
+  EXPECT_EQ(Run("return select('#', unpack({}, -2, 2))"), ":5\r\n");
+  EXPECT_EQ(Run("return select('#', unpack({1}, 2))"), ":0\r\n");
+  EXPECT_EQ(Run("return select('#', unpack({}, 1, 7000))"), ":7000\r\n");
+  // The greatest number that is exact below 2^63.
+  EXPECT_EQ(Run("return select('#', unpack({}, 2^63 - 1024, 2^63 - 1024))"), ":1\r\n");
+  for (const char* range :
+       {"-2^31", "-2^31, 0", "-2^31, 2^31 - 1", "-2^63, 2^62", "1, 2^31", "1, 8001", "1, 2^53"}) {
+    ExpectError("return unpack({}, " + std::string(range) + ")", "too many results to unpack");
+  }
+  EXPECT_EQ(Run("return select('#', unpack({}, 2^31))"), ":0\r\n");
+}
+
 TEST_F(ScriptInterpreterTest, RandomScriptsStayWithinTheLimits) {
   const char* wanted = std::getenv("BASALT_SCRIPTS");
   const int count = wanted == nullptr ? 100 : std::atoi(wanted);
