@@ -273,11 +273,11 @@ class StoreCore final : public std::enable_shared_from_this<StoreCore>, private 
   template <class KeyAt>
   Status MultiGetOf(size_t count, const KeyAt& key_at, std::span<Result<MaybeValue>> results,
                     const ReadOptions& options) const;
-  /// Whether it is known without a look that all of the record's batch can be seen.
-  bool IsSettled(const Record& record) const noexcept {
+  /// Whether all of the record's batch could be seen when `settled` was BatchesSettledBelow. If
+  /// that was before the record was found, no record of its batch is newer.
+  static bool IsSettled(const Record& record, base::SequenceNumber settled) noexcept {
     return (record.flags & Record::kFlagBatch) == 0 ||
-           base::TagSequence(record.tag.load(std::memory_order_acquire)) <
-               sequencer_.BatchesSettledBelow();
+           base::TagSequence(record.tag.load(std::memory_order_acquire)) < settled;
   }
   /// Get of what one look does not tell.
   [[gnu::noinline]] Result<MaybeValue> GetSlowly(std::string_view key, uint64_t hash,

@@ -82,10 +82,12 @@ Result<MaybeValue> StoreCore::Get(std::string_view key, const ReadOptions& optio
     if (inside) [[likely]] {
       const State& seen = *state();
       if (seen.sealed.empty() && seen.active->range_deletes().empty()) {
+        const base::SequenceNumber settled = sequencer_.BatchesSettledBelow();
         const Record* const first = seen.active->First(hash);
         if (first == nullptr) return MaybeValue();
         first->FetchBehind();
-        if (first->IsPlainPutOf(key) && first->has_short_value() && IsSettled(*first)) [[likely]] {
+        if (first->IsPlainPutOf(key) && first->has_short_value() && IsSettled(*first, settled))
+            [[likely]] {
           return Result<MaybeValue>(std::in_place, std::in_place,
                                     first->PlainShortValue(key.size()));
         }
