@@ -49,7 +49,7 @@ void CheckKey(const BaseFile& base, std::string_view key) {
   if (base.figures().records == 0) return;
   base.PrefetchNear(hash);
   BASALT_CHECK(base.Slot(hash, key) < base.figures().records);
-  BASALT_CHECK(base.Slot(base.AskForSlot(hash), key) == base.Slot(hash, key));
+  BASALT_CHECK(base.Slot(base.PrefetchSeed(hash), key) == base.Slot(hash, key));
 }
 
 void CheckFile(const std::string& bytes) {
