@@ -233,6 +233,7 @@ Status ReadRangeDeleteBlocks(base::Decoder* in, std::string_view path, Manifest*
       return Corrupt(path, of_block, "a block of range deletes is malformed");
     }
   }
+  if (!in->ok()) return Corrupt(path, offset, "the blocks of range deletes do not fit the file");
   // Of several trees, and parts of these.
   std::ranges::sort(manifest->range_deletes, {}, [](const ManifestRangeDelete& deleted) {
     return std::tuple(deleted.keyspace, std::string_view(deleted.range.begin),

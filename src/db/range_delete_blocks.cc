@@ -45,7 +45,7 @@ bool ReadRangeDeleteEntries(base::Decoder* in, uint64_t count,
     previous = entry.keyspace;
     out->push_back(std::move(entry));
   }
-  return true;
+  return in->ok();
 }
 
 RangeDeleteBlocks::RangeDeleteBlocks(std::span<const RangeDelete> ranges, bool is_shared) {
