@@ -171,9 +171,14 @@ Rate MeasureIncrements(const Settings& settings, int threads, uint64_t seed,
   return rate;
 }
 
+/// Where a subject's store lies. Only this is removed: the directory above may have other files.
+std::string StoreOf(const Settings& settings, const char* name) {
+  return settings.directory + "/transaction_bench_" + name;
+}
+
 template <class SubjectType>
 std::unique_ptr<SubjectType> Filled(const Settings& settings, const char* name) {
-  const std::string directory = settings.directory + "/" + name;
+  const std::string directory = StoreOf(settings, name);
   std::filesystem::remove_all(directory);
   std::filesystem::create_directories(settings.directory);
   auto subject = std::make_unique<SubjectType>(directory);
@@ -234,7 +239,8 @@ int Main(int argc, char** argv) {
   Settings settings;
   CLI::App app("Compares transactions of Basalt with those of RocksDB.");
   AddOutput(&app, &settings.output);
-  app.add_option("--dir", settings.directory, "Scratch directory; removed after")
+  app.add_option("--dir", settings.directory,
+                 "Scratch directory; only the stores made in it are removed")
       ->capture_default_str();
   AddThreads(&app, &settings.threads);
   app.add_option("--keys", settings.keys, "Keys in a store")
@@ -252,7 +258,9 @@ int Main(int argc, char** argv) {
     RunRound(settings, round, &report);
     std::fprintf(stderr, "round %d of %d\n", round + 1, settings.runs);
   }
-  std::filesystem::remove_all(settings.directory);
+  for (const char* name : {"basalt", "rocksdb"}) {
+    std::filesystem::remove_all(StoreOf(settings, name));
+  }
   WriteFile(settings.output, report.ToJson());
   PrintRatios(settings, report);
   return 0;
